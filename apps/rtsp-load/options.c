@@ -43,7 +43,7 @@ const gchar options_description[] =
     "  added delay       with --against: from a packet's arrival straight from the origin to its\n"
     "                    arrival at a reader, matched by timestamp and payload\n"
     "With --scheme, a client keeps no media, and is measured as if it played each packet 40 ms\n"
-    "after its time in the title:\n"
+    "after its time in the title, or, of a stream, after the first one's:\n"
     "  in time, late, lost\n"
     "                    packets that came before they were to be played, after that, or not\n"
     "  conformance       the share of packets in time\n"
@@ -218,8 +218,8 @@ static const GOptionEntry reader_entries[] = {
   { "seed", 0, 0, G_OPTION_ARG_INT64, AT (options.seed), "Seed of the random numbers (default 1)",
       "N" },
   { "scheme", 0, 0, G_OPTION_ARG_NONE, AT (options.scheme),
-      "Receive stored titles on multicast groups, by the schedules of a server that broadcasts "
-      "them",
+      "Receive titles and streams on multicast groups, by the schedules of a server that "
+      "broadcasts them",
       NULL },
   { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
       "User name for basic or digest authentication, as the server asks", "NAME" },

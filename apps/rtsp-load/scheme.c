@@ -143,7 +143,7 @@ add_up (const Scheme *self, Totals *totals)
 
   for (guint i = 0; i < self->n; i++) {
     const Viewer *viewer = &self->viewers[i];
-    const WeirFollowStats *stats = &viewer->follow.stats;
+    const WeirFollowStats *stats;
 
     totals->failed += viewer->state == VIEWER_FAILED;
     totals->done += viewer->state == VIEWER_DONE;
@@ -152,6 +152,7 @@ add_up (const Scheme *self, Totals *totals)
     if (!viewer->description)
       continue;
     totals->described++;
+    stats = viewer_get_counts (viewer);
     sum->passed += stats->passed;
     sum->in_time += stats->in_time;
     sum->late += stats->late;

@@ -33,6 +33,25 @@ viewer_init (Viewer *self, guint index, const Target *target, Receiver *receiver
   self->in = g_byte_array_new ();
 }
 
+static gboolean
+is_live (const Viewer *self)
+{
+  return self->description->n_frames == 0;
+}
+
+// A live mount has one group, for all tracks.
+static guint
+n_receives (const Viewer *self)
+{
+  return is_live (self) ? 1 : self->description->n_receives;
+}
+
+const WeirFollowStats *
+viewer_get_counts (const Viewer *self)
+{
+  return is_live (self) ? &self->live.stats : &self->follow.stats;
+}
+
 static void
 leave (Viewer *self, guint receive)
 {
@@ -46,7 +65,7 @@ leave (Viewer *self, guint receive)
 static void
 viewer_close (Viewer *self)
 {
-  for (guint i = 0; self->description && i < self->description->n_receives; i++)
+  for (guint i = 0; self->description && i < n_receives (self); i++)
     leave (self, i);
   if (self->fd >= 0)
     close (self->fd);
@@ -70,8 +89,8 @@ void
 viewer_clear (Viewer *self)
 {
   viewer_close (self);
-  if (self->description)
-    weir_follow_clear (&self->follow, NULL);
+  weir_follow_clear (&self->follow, NULL);
+  weir_live_clear (&self->live, NULL);
   g_free (self->description);
   g_free (self->fds);
   g_free (self->why);
@@ -126,13 +145,11 @@ describe (Viewer *self)
   request (self, "DESCRIBE", "Accept: application/sdp\r\nSupported: x-weir-schedule\r\n", "");
 }
 
-void
-viewer_start (Viewer *self, gint64 now)
+static void
+connect_to_server (Viewer *self)
 {
   const Target *target = self->target;
 
-  self->began_ns = now;
-  self->state = VIEWER_CONNECTING;
   self->fd = socket (target->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (self->fd < 0
       || (connect (self->fd, (const struct sockaddr *) &target->address, target->address_len) < 0
@@ -143,36 +160,68 @@ viewer_start (Viewer *self, gint64 now)
   watch_control (self, EPOLL_CTL_ADD);
 }
 
+void
+viewer_start (Viewer *self, gint64 now)
+{
+  self->began_ns = now;
+  self->state = VIEWER_CONNECTING;
+  connect_to_server (self);
+}
+
 static void
 ask (Viewer *self, gint64 now)
 {
   WeirFollowRange ranges[RANGES_MAX];
-  size_t n = weir_follow_ask (&self->follow, now, ranges, RANGES_MAX, PACKETS_MAX);
+  const gboolean newest = is_live (self) && !self->live.answered;
   gchar headers[96];
   GString *body;
+  size_t n = 0;
 
-  if (n == 0)
+  if (!is_live (self))
+    n = weir_follow_ask (&self->follow, now, ranges, RANGES_MAX, PACKETS_MAX);
+  else if (!newest)
+    n = weir_live_ask (&self->live, now, ranges, RANGES_MAX, PACKETS_MAX);
+  if (n == 0 && !newest)
     return;
-  body = g_string_new (NULL);
+  body = g_string_new (newest ? "live" : NULL);
   for (size_t i = 0; i < n; i++)
     g_string_append_printf (
         body, "%u %u-%u\r\n", ranges[i].track, ranges[i].from, ranges[i].to - 1);
   g_snprintf (headers, sizeof headers,
       "Content-Type: application/x-weir-ranges\r\nContent-Length: %u\r\n", (guint) body->len);
   self->asking = TRUE;
-  request (self, "GET_PARAMETER", headers, body->str);
+  if (self->fd < 0)
+    connect_to_server (self);
+  if (self->fd >= 0)
+    request (self, "GET_PARAMETER", headers, body->str);
   g_string_free (body, TRUE);
 }
 
 // ---- answers ----
 
 static void
+note_live (Viewer *self, guint track, const WeirRtp *rtp, gboolean by_group, gsize len, gint64 now)
+{
+  void *item;
+
+  if (by_group ? !weir_live_heard (&self->live, track, rtp, len, now)
+               : !weir_live_answered (&self->live, track, rtp, len, now))
+    return;
+  while (weir_live_drop (&self->live, &item))
+    ;
+  weir_live_put (&self->live, track, rtp, by_group, now, NULL);
+}
+
+static void
 note_packet (Viewer *self, guint track, guint32 number, const guint8 *data, gsize len, gint64 now)
 {
   WeirRtp rtp;
 
-  if (track < self->description->n_tracks && weir_rtp_parse (data, len, &rtp) == 0
-      && weir_follow_answered (&self->follow, track, number, &rtp, len))
+  if (track >= self->description->n_tracks || weir_rtp_parse (data, len, &rtp) < 0)
+    return;
+  if (is_live (self))
+    note_live (self, track, &rtp, FALSE, len, now);
+  else if (weir_follow_answered (&self->follow, track, number, &rtp, len))
     weir_follow_put (&self->follow, track, number, &rtp, false, now, NULL);
 }
 
@@ -187,6 +236,8 @@ take_packets (Viewer *self, const guint8 *body, gsize size, gint64 now)
   while (weir_bytes_u32 (&b, &number) && weir_bytes_u16 (&b, &track) && weir_bytes_u16 (&b, &len)
          && weir_bytes_take (&b, len, &packet))
     note_packet (self, track, number, packet, len, now);
+  if (is_live (self))
+    weir_live_answer_ends (&self->live);
 }
 
 // Reads the clock rate of each media's first format.
@@ -208,6 +259,20 @@ read_clock_rates (const gchar *sdp, guint32 *rates)
   g_strfreev (lines);
 }
 
+// Begins to follow a description. Returns FALSE if a format is not known.
+static gboolean
+begin (Viewer *self, const WeirDescription *d, const WeirFollowSettings *settings, gint64 now)
+{
+  if (d->n_frames > 0)
+    return weir_follow_init (&self->follow, d, settings, now) == 0;
+  if (weir_live_init (&self->live, d->n_tracks, settings) < 0)
+    return FALSE;
+  weir_live_begin (&self->live, d->times, now);
+  return TRUE;
+}
+
+static void join (Viewer *self, guint receive);
+
 static void
 take_description (Viewer *self, const guint8 *body, gsize size, gint64 now)
 {
@@ -219,15 +284,18 @@ take_description (Viewer *self, const guint8 *body, gsize size, gint64 now)
   read_clock_rates (sdp, settings.clock_rate);
   if (weir_description_read (description, sdp, strlen (sdp), why) < 0)
     viewer_fail (self, "no schedule: %s", why);
-  else if (weir_follow_init (&self->follow, description, &settings, now) < 0)
-    viewer_fail (self, "no schedule of a stored title with known formats");
+  else if (!begin (self, description, &settings, now))
+    viewer_fail (self, "the description has a media whose format is not known");
   else {
     self->description = g_steal_pointer (&description);
     self->fds = g_malloc_n (self->description->n_receives + 1, sizeof *self->fds);
     memset (self->fds, 0xff, (self->description->n_receives + 1) * sizeof *self->fds);
-    self->wait_ns = self->follow.play_ns - self->began_ns;
     self->state = VIEWER_FOLLOWING;
     self->due_ns = now;
+    if (is_live (self))
+      join (self, 0);
+    else
+      self->wait_ns = self->follow.play_ns - self->began_ns;
   }
   g_free (description);
   g_free (sdp);
@@ -255,7 +323,8 @@ on_answer (Viewer *self, GstRTSPMessage *answer, gint64 now)
     self->asking = FALSE;
     if (status == GST_RTSP_STS_OK)
       take_packets (self, body, size, now);
-    weir_follow_ask_again (&self->follow);
+    if (!is_live (self))
+      weir_follow_ask_again (&self->follow);
   } else if (status == GST_RTSP_STS_OK) {
     take_description (self, body, size, now);
   } else if (status == GST_RTSP_STS_SERVICE_UNAVAILABLE && retry) {
@@ -313,6 +382,12 @@ on_control (Viewer *self, guint32 events, gint64 now)
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
     return;
   n = recv (self->fd, room, sizeof room, MSG_DONTWAIT);
+  // The server closes connections without requests after some time.
+  if (n == 0 && self->state == VIEWER_FOLLOWING && !self->asking) {
+    close (self->fd);
+    self->fd = -1;
+    return;
+  }
   if (n > 0) {
     g_byte_array_append (self->in, room, (guint) n);
     read_answers (self, now);
@@ -335,9 +410,12 @@ on_packet (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
   uint32_t number;
   WeirRtp rtp;
 
-  if (weir_rtp_parse (data, len, &rtp) == 0
-      && weir_follow_heard (
-          &self->follow, heard->receive, heard->track, &rtp, len, arrival_ns, &number))
+  if (weir_rtp_parse (data, len, &rtp) < 0)
+    return;
+  if (is_live (self))
+    note_live (self, heard->track, &rtp, TRUE, len, arrival_ns);
+  else if (weir_follow_heard (
+               &self->follow, heard->receive, heard->track, &rtp, len, arrival_ns, &number))
     weir_follow_put (&self->follow, heard->track, number, &rtp, true, arrival_ns, NULL);
 }
 
@@ -346,7 +424,8 @@ join (Viewer *self, guint receive)
 {
   const WeirDescription *d = self->description;
   const WeirDescribedChannel *channel =
-      weir_description_find_channel (d, d->receives[receive].channel);
+      is_live (self) ? &d->channels[0]
+                     : weir_description_find_channel (d, d->receives[receive].channel);
 
   for (guint track = 0; track < d->n_tracks; track++) {
     struct epoll_event event = { .events = EPOLLIN,
@@ -361,7 +440,8 @@ join (Viewer *self, guint receive)
     self->fds[receive][track] = weir_udp_open (&group, 0, 0, FALSE);
     if (self->fds[receive][track] < 0) {
       leave (self, receive);
-      weir_follow_leave_now (&self->follow, receive);
+      if (!is_live (self))
+        weir_follow_leave_now (&self->follow, receive);
       return;
     }
     epoll_ctl (self->epoll, EPOLL_CTL_ADD, self->fds[receive][track], &event);
@@ -374,13 +454,31 @@ viewer_on_event (Viewer *self, guint source, guint32 events, gint64 now)
   Heard heard = { self, source / VIEWER_TRACKS, source % VIEWER_TRACKS };
   guint32 drops;
 
-  if (self->fd < 0)
+  if (self->state >= VIEWER_DONE)
     return;
-  if (source == VIEWER_CONTROL)
-    on_control (self, events, now);
-  else if (self->fds[heard.receive][heard.track] >= 0)
+  if (source == VIEWER_CONTROL) {
+    if (self->fd >= 0)
+      on_control (self, events, now);
+    return;
+  }
+  if (self->fds[heard.receive][heard.track] >= 0)
     receiver_read (
         self->receiver, self->fds[heard.receive][heard.track], &drops, on_packet, &heard);
+}
+
+static void
+follow_live (Viewer *self, gint64 now)
+{
+  WeirFollowOut out;
+  int64_t due;
+
+  for (guint track = 0; track < self->description->n_tracks; track++) {
+    while (weir_live_take (&self->live, track, now, &out, &due))
+      ;
+  }
+  if (!self->asking)
+    ask (self, now);
+  self->due_ns = now + STEP_NS;
 }
 
 static void
@@ -415,6 +513,8 @@ viewer_on_time (Viewer *self, gint64 now)
 {
   if (self->state == VIEWER_RETRYING)
     describe (self);
+  else if (self->state == VIEWER_FOLLOWING && is_live (self))
+    follow_live (self, now);
   else if (self->state == VIEWER_FOLLOWING)
     follow (self, now);
 }

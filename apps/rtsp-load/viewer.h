@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One client that follows the schedule of a broadcast title: it receives the groups and asks for
-// the rest, and measures when packets come. It keeps no media. The event loop in scheme.c drives
-// it; nothing here blocks.
+// One client that follows the schedule of a broadcast title or of a live mount: it receives the
+// groups and asks for the rest, and measures when packets come. It keeps no media. The event loop
+// in scheme.c drives it; nothing here blocks.
 
 #include "auth.h"
 #include "receiver.h"
-#include "schedule/follow.h"
+#include "schedule/live.h"
 #include "target.h"
 
 #define VIEWER_TRACKS WEIR_DESCRIPTION_TRACKS_MAX
@@ -40,7 +40,8 @@ typedef struct {
   gboolean asking; // for packets
 
   WeirDescription *description; // NULL: not known
-  WeirFollow follow;            // valid while there is a description
+  WeirFollow follow;            // valid while there is a description of a title
+  WeirLive live;                // and of a live mount
   int (*fds)[VIEWER_TRACKS];    // for each receive; -1: closed
   gint64 due_ns;                // when viewer_on_time() is to be called
   gint64 began_ns;              // when it came
@@ -49,6 +50,9 @@ typedef struct {
 
 void viewer_init (Viewer *self, guint index, const Target *target, Receiver *receiver, int epoll);
 void viewer_clear (Viewer *self);
+// Returns the counts of a client that has a description.
+const WeirFollowStats *viewer_get_counts (const Viewer *self);
+
 void viewer_start (Viewer *self, gint64 now);
 
 // `source` is VIEWER_CONTROL, or the number of a receive times VIEWER_TRACKS, plus the track.

@@ -283,7 +283,7 @@ body_size (GstRTSPMessage *response, guint8 **body)
 static void
 make_ranges (GstRTSPMessage *request, const WeirFollowRange *ranges, gsize n)
 {
-  GString *body = g_string_new (NULL);
+  GString *body = g_string_new (n == 0 ? "live" : NULL);
 
   for (gsize i = 0; i < n; i++)
     g_string_append_printf (

@@ -47,7 +47,8 @@ void rtsp_ask_close (RtspAsk *self);
 RtspAskResult rtsp_ask_describe (RtspAsk *self, RtspAskAnswer *answer, gchar **why);
 void rtsp_ask_answer_clear (RtspAskAnswer *answer);
 
-// Asks for packets, and calls `func` for each one of the answer.
+// Asks for packets, and calls `func` for each one of the answer. Without ranges (`n` 0), asks for
+// those of a live stream since its newest keyframe.
 RtspAskResult rtsp_ask_packets (RtspAsk *self, const WeirFollowRange *ranges, gsize n,
     RtspAskPacketFunc func, gpointer data, gchar **why);
 

@@ -106,6 +106,15 @@ push (SchedulePad *pad, const WeirFollowOut *out)
   return gst_pad_push (pad->pad, buffer);
 }
 
+static gboolean
+take (SchedulePad *pad, gint64 now, WeirFollowOut *out, gint64 *due)
+{
+  WeirScheduleSrc *self = pad->owner;
+
+  return self->is_live ? weir_live_take (&self->live, pad->track, now, out, due)
+                       : weir_follow_take (&self->follow, pad->track, now, out, due);
+}
+
 // Waits for the next packet. Returns FALSE at the end of the track, with `*ended`, or when the
 // element stops.
 static gboolean
@@ -120,9 +129,9 @@ wait_for_packet (SchedulePad *pad, WeirFollowOut *out, gboolean *ended)
   while (!self->stopping && !got && !*ended) {
     now = weir_now_ns ();
     due = WEIR_NEVER;
-    *ended = self->ending || weir_follow_ended (&self->follow, pad->track);
+    *ended = self->ending || (!self->is_live && weir_follow_ended (&self->follow, pad->track));
     if (self->playing && !*ended)
-      got = weir_follow_take (&self->follow, pad->track, now, out, &due);
+      got = take (pad, now, out, &due);
     if (!got && !*ended)
       g_cond_wait_until (
           &pad->cond, &self->lock, (MIN (due, now + (gint64) WAIT_MAX_NS) + 999) / 1000);
@@ -139,7 +148,7 @@ wait_for_packet (SchedulePad *pad, WeirFollowOut *out, gboolean *ended)
 static void
 end_track (SchedulePad *pad, GstFlowReturn flow)
 {
-  if (flow == GST_FLOW_OK) {
+  if (flow == GST_FLOW_OK || flow == GST_FLOW_EOS) {
     if (!pad->begun)
       push_segment (pad, 0); // before EOS
     gst_pad_push_event (pad->pad, gst_event_new_eos ());
@@ -157,21 +166,21 @@ run (gpointer data)
   WeirScheduleSrc *self = pad->owner;
   WeirFollowOut out;
   gboolean ended;
-  GstFlowReturn flow;
+  GstFlowReturn own, flow;
 
   if (!wait_for_packet (pad, &out, &ended)) {
     end_track (pad, ended ? GST_FLOW_OK : GST_FLOW_FLUSHING);
     return;
   }
-  flow = push (pad, &out);
+  own = push (pad, &out);
   g_mutex_lock (&self->lock);
-  flow = gst_flow_combiner_update_pad_flow (self->combiner, pad->pad, flow);
+  flow = gst_flow_combiner_update_pad_flow (self->combiner, pad->pad, own);
   // Elements that are being stopped may fail, such as a decoder that cannot negotiate any more.
   if (flow < GST_FLOW_EOS && !self->playing)
     flow = GST_FLOW_FLUSHING;
   g_mutex_unlock (&self->lock);
-  if (flow != GST_FLOW_OK)
-    end_track (pad, flow);
+  if (own == GST_FLOW_EOS || flow != GST_FLOW_OK)
+    end_track (pad, own == GST_FLOW_EOS ? own : flow);
 }
 
 // ---- making pads ----
@@ -192,7 +201,7 @@ query (GstPad *pad, GstObject *parent, GstQuery *query)
       return TRUE;
     case GST_QUERY_DURATION:
       gst_query_parse_duration (query, &format, NULL);
-      if (format != GST_FORMAT_TIME)
+      if (format != GST_FORMAT_TIME || self->is_live)
         return FALSE;
       gst_query_set_duration (
           query, format, (gint64) self->description->n_frames * self->description->frame_ns);
@@ -204,6 +213,17 @@ query (GstPad *pad, GstObject *parent, GstQuery *query)
     default:
       return gst_pad_query_default (pad, parent, query);
   }
+}
+
+// What a description says of the schedule, and so of the time at which it was made, is no property
+// of the media; only the number of packets and where the timestamps begin are.
+static gboolean
+is_of_media (GQuark field, GValue *value, gpointer data)
+{
+  const gchar *name = g_quark_to_string (field);
+
+  return g_str_equal (name, "x-weir-rtptime") || g_str_equal (name, "x-weir-packets")
+         || !(g_str_has_prefix (name, "x-weir-") || g_str_equal (name, "a-source-filter"));
 }
 
 // Returns the caps of a media's first format, as rtspsrc makes them; NULL if it has no clock rate.
@@ -221,6 +241,7 @@ media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
   gst_sdp_message_attributes_to_caps (sdp, caps);
   gst_sdp_media_attributes_to_caps (media, caps);
   gst_structure_set_name (gst_caps_get_structure (caps, 0), "application/x-rtp");
+  gst_structure_filter_and_map_in_place (gst_caps_get_structure (caps, 0), is_of_media, NULL);
   if (!gst_structure_get_int (gst_caps_get_structure (caps, 0), "clock-rate", &rate) || rate <= 0)
     gst_clear_caps (&caps);
   return caps;
@@ -245,22 +266,64 @@ new_pad (WeirScheduleSrc *self, guint32 track, GstCaps *caps)
   return pad;
 }
 
-gboolean
-schedule_src_add_pads (WeirScheduleSrc *self, const gchar *text, GError **error)
+// Returns the caps of each track; NULL if a format is not known. (transfer full)
+static GPtrArray *
+caps_of (const gchar *text)
 {
+  GPtrArray *list = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GstSDPMessage *sdp = NULL;
-  gboolean ok = gst_sdp_message_new_from_text (text, &sdp) == GST_SDP_OK
-                && gst_sdp_message_medias_len (sdp) == self->description->n_tracks;
+  gboolean ok = gst_sdp_message_new_from_text (text, &sdp) == GST_SDP_OK;
 
-  for (guint32 i = 0; ok && i < self->description->n_tracks; i++) {
+  for (guint i = 0; ok && i < gst_sdp_message_medias_len (sdp); i++) {
     GstCaps *caps = media_caps (sdp, gst_sdp_message_get_media (sdp, i));
 
     ok = caps != NULL;
     if (ok)
-      self->pads[self->n_pads++] = new_pad (self, i, caps);
+      g_ptr_array_add (list, caps);
   }
   if (sdp)
     gst_sdp_message_free (sdp);
+  if (!ok)
+    g_clear_pointer (&list, g_ptr_array_unref);
+  return list;
+}
+
+// Ignores the timestamp of the instant of a description.
+static gboolean
+is_same_format (GstCaps *a, GstCaps *b)
+{
+  GstCaps *caps[2] = { gst_caps_copy (a), gst_caps_copy (b) };
+  gboolean same;
+
+  for (guint i = 0; i < 2; i++)
+    gst_structure_remove_field (gst_caps_get_structure (caps[i], 0), "x-weir-rtptime");
+  same = gst_caps_is_equal (caps[0], caps[1]);
+  gst_caps_unref (caps[0]);
+  gst_caps_unref (caps[1]);
+  return same;
+}
+
+gboolean
+schedule_src_has_pads (WeirScheduleSrc *self, const gchar *sdp)
+{
+  GPtrArray *list = caps_of (sdp);
+  gboolean same = list && list->len == self->n_pads;
+
+  for (guint i = 0; same && i < list->len; i++)
+    same = is_same_format (g_ptr_array_index (list, i), self->pads[i]->caps);
+  g_clear_pointer (&list, g_ptr_array_unref);
+  return same;
+}
+
+gboolean
+schedule_src_add_pads (WeirScheduleSrc *self, const gchar *text, GError **error)
+{
+  GPtrArray *list = caps_of (text);
+  gboolean ok = list && list->len == self->description->n_tracks;
+
+  for (guint32 i = 0; ok && i < list->len; i++)
+    self->pads[self->n_pads++] = new_pad (self, i, gst_caps_ref (g_ptr_array_index (list, i)));
+  g_clear_pointer (&list, g_ptr_array_unref);
   if (!ok)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
         "the description has a media whose format is not known");

@@ -84,6 +84,52 @@ join_group (Receiver *r, guint32 number)
   return 0;
 }
 
+static void
+warn_of_join (Receiver *r, guint32 number, gint error)
+{
+  GST_WARNING_OBJECT (r->owner,
+      "cannot join the group of channel %u: %s; its packets come by unicast",
+      r->owner->description->receives[number].channel, g_strerror (-error));
+}
+
+static void
+join_live (Receiver *r)
+{
+  gint result = join_group (r, 0);
+
+  if (result < 0)
+    warn_of_join (r, 0, result);
+}
+
+// Leaves all groups, and goes on with those of a description that came at `now`.
+static void
+change_description (Receiver *r, WeirDescription *next, gint64 now)
+{
+  WeirScheduleSrc *self = r->owner;
+  WeirDescription *d = self->description;
+  gint result = 0;
+
+  if (self->is_live && memcmp (d->channels, next->channels, sizeof d->channels[0]) == 0)
+    return;
+  for (guint i = 0; i < d->n_receives; i++)
+    leave_group (r, i);
+  g_mutex_lock (&self->lock);
+  if (!self->is_live)
+    result = weir_follow_resume (&self->follow, next, now);
+  if (result == 0) {
+    d->n_channels = next->n_channels;
+    d->n_receives = next->n_receives;
+    memcpy (d->channels, next->channels, sizeof d->channels);
+    memcpy (d->receives, next->receives, sizeof d->receives);
+    self->follow.description = d;
+  }
+  g_mutex_unlock (&self->lock);
+  if (self->is_live)
+    join_live (r);
+  else if (result < 0)
+    GST_WARNING_OBJECT (self, "cannot go on with groups: %s", g_strerror (-result));
+}
+
 // Joins and leaves groups as the schedule says. Returns when to do so next.
 static gint64
 join_and_leave (Receiver *r)
@@ -109,9 +155,7 @@ join_and_leave (Receiver *r)
     result = join_group (r, number);
     if (result == 0)
       continue;
-    GST_WARNING_OBJECT (self,
-        "cannot join the group of channel %u: %s; its packets come by unicast",
-        self->description->receives[number].channel, g_strerror (-result));
+    warn_of_join (r, number, result);
     g_mutex_lock (&self->lock);
     weir_follow_leave_now (&self->follow, number);
     g_mutex_unlock (&self->lock);
@@ -156,6 +200,10 @@ take_packet (Receiver *r, guint32 number, guint32 track, const guint8 *data, gsi
 
   if (weir_rtp_parse (data, len, &rtp) < 0)
     return;
+  if (self->is_live) {
+    schedule_src_put_live (self, track, &rtp, TRUE, data, len);
+    return;
+  }
   g_mutex_lock (&self->lock);
   wanted = weir_follow_heard (&self->follow, number, track, &rtp, len, weir_now_ns (), &packet);
   g_mutex_unlock (&self->lock);
@@ -192,35 +240,61 @@ wait_and_receive (Receiver *r, gint64 until)
   gint n = epoll_wait (r->epoll_fd, events, EVENTS, (gint) ((wait + 999999) / 1000000));
 
   for (gint i = 0; i < n; i++) {
-    if (events[i].data.u64 != WAKE)
+    guint64 woken;
+
+    if (events[i].data.u64 == WAKE)
+      (void) !read (r->owner->wake_fd, &woken, sizeof woken);
+    else
       receive (r, (guint32) (events[i].data.u64 / TRACKS), (guint32) (events[i].data.u64 % TRACKS));
   }
 }
 
-static gboolean
-is_stopping (WeirScheduleSrc *self)
+void
+schedule_src_pass_description (WeirScheduleSrc *self, WeirDescription *description)
 {
-  gboolean stopping;
+  WeirDescription *before;
 
   g_mutex_lock (&self->lock);
+  before = self->next_description;
+  self->next_description = description;
+  self->next_ns = weir_now_ns ();
+  g_mutex_unlock (&self->lock);
+  g_free (before);
+  schedule_src_wake_receiver (self);
+}
+
+// Takes a new description, if there is one. Returns FALSE if the element stops.
+static gboolean
+go_on (Receiver *r)
+{
+  WeirScheduleSrc *self = r->owner;
+  WeirDescription *next;
+  gboolean stopping;
+  gint64 next_ns;
+
+  g_mutex_lock (&self->lock);
+  next_ns = self->next_ns;
+  next = g_steal_pointer (&self->next_description);
   stopping = self->stopping;
   g_mutex_unlock (&self->lock);
-  return stopping;
+  if (next)
+    change_description (r, next, next_ns);
+  g_free (next);
+  return !stopping;
 }
 
 static gboolean
 receiver_init (Receiver *r, WeirScheduleSrc *self)
 {
   struct epoll_event wake = { .events = EPOLLIN, .data.u64 = WAKE };
-  guint n = self->description->n_receives;
 
   *r = (Receiver) { .owner = self, .epoll_fd = epoll_create1 (EPOLL_CLOEXEC) };
   GST_OBJECT_LOCK (self);
   if (self->settings.iface && *self->settings.iface)
     r->iface = if_nametoindex (self->settings.iface);
   GST_OBJECT_UNLOCK (self);
-  r->fds = g_malloc_n (n + 1, sizeof *r->fds);
-  for (guint i = 0; i < n * TRACKS; i++)
+  r->fds = g_malloc_n (WEIR_DESCRIPTION_RECEIVES_MAX, sizeof *r->fds);
+  for (guint i = 0; i < WEIR_DESCRIPTION_RECEIVES_MAX * TRACKS; i++)
     r->fds[i / TRACKS][i % TRACKS] = -1;
   r->joins = g_array_new (FALSE, FALSE, sizeof (guint32));
   r->leaves = g_array_new (FALSE, FALSE, sizeof (guint32));
@@ -237,8 +311,10 @@ schedule_src_receive (gpointer data)
   if (!receiver_init (&r, self))
     schedule_src_fail (self, GST_RESOURCE_ERROR_FAILED, "no resources to receive from groups");
   else {
-    while (!is_stopping (self))
-      wait_and_receive (&r, join_and_leave (&r));
+    if (self->is_live)
+      join_live (&r);
+    while (go_on (&r))
+      wait_and_receive (&r, self->is_live ? WEIR_NEVER : join_and_leave (&r));
     weir_receiver_clear (&r.receiver);
   }
   for (guint i = 0; i < self->description->n_receives; i++)

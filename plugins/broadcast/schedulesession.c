@@ -19,17 +19,8 @@ GST_DEBUG_CATEGORY_EXTERN (schedulesrc_debug);
 #define REFUSALS_MAX 3  // requests for packets in a row
 #define PACKETS_MAX 192 // in a request; the server gives up to 256, or 256 KiB
 
-typedef struct {
-  WeirScheduleSrc *owner;
-  gchar *id; // of the title
-  gint64 timeout_ns;
-  guint n_valid;   // packets in an answer that belong to the title
-  guint n_refused; // requests for packets in a row
-} Session;
-
-// Waits until a time of weir_now_ns(). Returns FALSE if the element stops.
-static gboolean
-wait_until (WeirScheduleSrc *self, gint64 until)
+gboolean
+schedule_src_wait (WeirScheduleSrc *self, gint64 until)
 {
   gboolean stopping;
 
@@ -47,10 +38,8 @@ code_of (RtspAskResult result)
   return result == RTSP_ASK_REFUSED ? GST_RESOURCE_ERROR_NOT_FOUND : GST_RESOURCE_ERROR_OPEN_READ;
 }
 
-// Asks for the description until the server gives it. Returns FALSE, after an error was posted, if
-// it does not in time or refuses.
-static gboolean
-ask_for_description (Session *s, RtspAskAnswer *answer)
+gboolean
+schedule_src_describe (ScheduleSession *s, RtspAskAnswer *answer)
 {
   WeirScheduleSrc *self = s->owner;
   gint64 end = weir_now_ns () + s->timeout_ns, pause = RETRY_MIN_NS;
@@ -69,7 +58,7 @@ ask_for_description (Session *s, RtspAskAnswer *answer)
     }
     GST_INFO_OBJECT (self, "%s; trying again", why);
     g_clear_pointer (&why, g_free);
-    if (!wait_until (self, weir_now_ns () + wait))
+    if (!schedule_src_wait (self, weir_now_ns () + wait))
       return FALSE;
     pause = MIN (pause * 2, (gint64) RETRY_MAX_NS);
   }
@@ -81,7 +70,7 @@ ask_for_description (Session *s, RtspAskAnswer *answer)
 static void
 take_packet (guint32 track, guint32 number, const guint8 *data, gsize len, gpointer user)
 {
-  Session *s = user;
+  ScheduleSession *s = user;
   WeirScheduleSrc *self = s->owner;
   gboolean wanted;
   WeirRtp rtp;
@@ -109,20 +98,38 @@ has_ended (WeirScheduleSrc *self)
   return ended;
 }
 
+// Goes on with the groups of a server that has begun anew. Without them all comes by unicast.
+static void
+take_description (ScheduleSession *s, const RtspAskAnswer *answer)
+{
+  WeirDescription *description = g_new0 (WeirDescription, 1);
+  GError *error = NULL;
+
+  if (schedule_src_read_description (description, answer, &error)) {
+    schedule_src_pass_description (s->owner, description);
+    return;
+  }
+  GST_WARNING_OBJECT (s->owner, "%s", error->message);
+  g_error_free (error);
+  g_free (description);
+}
+
 // Connects again, and asks whether the title is still the same. Returns FALSE if the element stops
 // or cannot go on.
 static gboolean
-reconnect (Session *s)
+reconnect (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   RtspAskAnswer answer;
   gboolean same;
 
   rtsp_ask_close (self->ask);
-  if (!wait_until (self, weir_now_ns () + (gint64) RETRY_MIN_NS)
-      || !ask_for_description (s, &answer))
+  if (!schedule_src_wait (self, weir_now_ns () + (gint64) RETRY_MIN_NS)
+      || !schedule_src_describe (s, &answer))
     return FALSE;
   same = strcmp (answer.id, s->id) == 0;
+  if (same)
+    take_description (s, &answer);
   rtsp_ask_answer_clear (&answer);
   if (!same)
     schedule_src_fail (
@@ -135,7 +142,7 @@ reconnect (Session *s)
 
 // Asks for packets. Returns FALSE if the element stops or cannot go on.
 static gboolean
-ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
+ask_for_packets (ScheduleSession *s, const WeirFollowRange *ranges, gsize n)
 {
   WeirScheduleSrc *self = s->owner;
   gchar *why = NULL;
@@ -161,7 +168,7 @@ ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
   } else if (result == RTSP_ASK_GONE || result == RTSP_ASK_REFUSED)
     ok = reconnect (s);
   else if (result == RTSP_ASK_WAIT || (result == RTSP_ASK_OK && s->n_valid == 0))
-    ok = wait_until (self, weir_now_ns () + (gint64) RETRY_MIN_NS);
+    ok = schedule_src_wait (self, weir_now_ns () + (gint64) RETRY_MIN_NS);
   g_free (why);
   g_mutex_lock (&self->lock);
   weir_follow_ask_again (&self->follow);
@@ -169,9 +176,8 @@ ask_for_packets (Session *s, const WeirFollowRange *ranges, gsize n)
   return ok;
 }
 
-// Reports whether packets were due `timeout` ago, and did not come. With the lock.
-static gboolean
-is_stuck (Session *s)
+gboolean
+schedule_src_is_stuck (const ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   gint64 since = MAX (MAX (self->output_ns, self->playing_ns), self->follow.play_ns);
@@ -180,7 +186,7 @@ is_stuck (Session *s)
 }
 
 static void
-run (Session *s)
+run (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   WeirFollowRange ranges[RANGES_MAX];
@@ -193,12 +199,12 @@ run (Session *s)
     n = weir_follow_ask (&self->follow, weir_now_ns (), ranges, RANGES_MAX, PACKETS_MAX);
     if (n == 0) // all that is due soon has come
       self->follow.unreachable = false;
-    stuck = is_stuck (s);
+    stuck = schedule_src_is_stuck (s);
     go_on = !self->stopping && !has_ended (self);
     g_mutex_unlock (&self->lock);
     if (go_on && !stuck)
       go_on = n > 0 ? ask_for_packets (s, ranges, n)
-                    : wait_until (self, weir_now_ns () + (gint64) POLL_NS);
+                    : schedule_src_wait (self, weir_now_ns () + (gint64) POLL_NS);
   }
   if (stuck && go_on)
     schedule_src_fail (self, GST_RESOURCE_ERROR_READ, "no packets come from the server any more");
@@ -206,20 +212,16 @@ run (Session *s)
 
 // ---- beginning ----
 
-// Reads the description, and makes the pads. Returns FALSE with an error.
-static gboolean
-read_description (Session *s, const RtspAskAnswer *answer, GError **error)
+gboolean
+schedule_src_read_description (
+    WeirDescription *description, const RtspAskAnswer *answer, GError **error)
 {
-  WeirScheduleSrc *self = s->owner;
   char why[WEIR_DESCRIPTION_WHY];
-  gint result = weir_description_read (self->description, answer->sdp, answer->length, why);
+  gint result = weir_description_read (description, answer->sdp, answer->length, why);
 
-  if (result == 0 && self->description->n_frames > 0)
-    return schedule_src_add_pads (self, answer->sdp, error);
   if (result == 0)
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "the schedule is of a live mount, which is not supported");
-  else if (result == -ENOENT)
+    return TRUE;
+  if (result == -ENOENT)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND,
         "the server does not broadcast this title: its description has no schedule");
   else
@@ -234,6 +236,7 @@ begin_to_follow (WeirScheduleSrc *self)
 {
   WeirFollowSettings settings = { 0 };
   gint64 now = weir_now_ns ();
+  gint result;
 
   for (guint i = 0; i < self->n_pads; i++) {
     gint rate = 0;
@@ -245,24 +248,27 @@ begin_to_follow (WeirScheduleSrc *self)
   settings.slack_ns = (gint64) self->settings.latency;
   settings.max_groups = self->settings.max_groups;
   GST_OBJECT_UNLOCK (self);
-  if (weir_follow_init (&self->follow, self->description, &settings, now) < 0)
-    return FALSE;
-  self->wait_ns = self->follow.play_ns - now;
-  self->following = TRUE;
-  return TRUE;
+  self->is_live = self->description->n_frames == 0;
+  result = self->is_live ? schedule_src_begin_live (self, &settings, now)
+                         : weir_follow_init (&self->follow, self->description, &settings, now);
+  if (result == 0 && !self->is_live)
+    self->wait_ns = self->follow.play_ns - now;
+  self->following = result == 0;
+  return self->following;
 }
 
 static gboolean
-begin (Session *s)
+begin (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   RtspAskAnswer answer;
   GError *error = NULL;
   gboolean ok = FALSE;
 
-  if (!ask_for_description (s, &answer))
+  if (!schedule_src_describe (s, &answer))
     return FALSE;
-  if (read_description (s, &answer, &error)) {
+  if (schedule_src_read_description (self->description, &answer, &error)
+      && schedule_src_add_pads (self, answer.sdp, &error)) {
     g_mutex_lock (&self->lock);
     ok = begin_to_follow (self);
     g_mutex_unlock (&self->lock);
@@ -282,7 +288,7 @@ gpointer
 schedule_src_session (gpointer data)
 {
   WeirScheduleSrc *self = data;
-  Session s = { .owner = self };
+  ScheduleSession s = { .owner = self };
 
   GST_OBJECT_LOCK (self);
   s.timeout_ns = (gint64) self->settings.timeout;
@@ -290,7 +296,10 @@ schedule_src_session (gpointer data)
   if (begin (&s)) {
     self->receiver = g_thread_new ("schedule-groups", schedule_src_receive, self);
     schedule_src_start_pads (self);
-    run (&s);
+    if (self->is_live)
+      schedule_src_follow_live (&s);
+    else
+      run (&s);
   }
   g_free (s.id);
   return NULL;

@@ -2,26 +2,33 @@
 /**
  * SECTION:element-schedulesrc
  * @title: schedulesrc
- * @short_description: receives a title that a server broadcasts on multicast groups
+ * @short_description: receives a title or a stream that a server broadcasts on multicast groups
  *
- * Receives a stored title that rtsp-proxy broadcasts (key `broadcast` of a mount). The element asks
- * the server for a description, which says which part of the title is sent on which group and when.
- * It joins and leaves the groups accordingly, keeps what comes before its time, and gives each
- * track on a pad, as RTP in order. What no group brings in time it asks for by unicast: the
+ * Receives a stored title or a live stream that rtsp-proxy broadcasts (key `broadcast` of a mount).
+ * Of a live stream, the element gets the packets since the newest keyframe by unicast, and gives
+ * them out at once; then it changes to the group, without a gap or a repetition. Of a title, it
+ * asks the server for a description, which says which part of the title is sent on which group and
+ * when. It joins and leaves the groups accordingly, keeps what comes before its time, and gives
+ * each track on a pad, as RTP in order. What no group brings in time it asks for by unicast: the
  * beginning of a title that is patched, and packets that were lost.
  *
  * #WeirScheduleSrc:location is rtsp-schedule://HOST[:PORT]/PATH, also for `uridecodebin` and
  * `playbin`. The server may say when to try again, for example while it prepares the title; the
  * element does so for up to #WeirScheduleSrc:timeout.
  *
- * This is a live source: each packet leaves the element #WeirScheduleSrc:latency after its time in
- * the title, and not before. The timestamps are the running times of the packets' times in the
- * title. DISCONT marks the first buffer, and the first one behind packets that are lost. When the
- * server is gone, what is kept plays on, and then the title waits. When the server is back with the
- * same title, it goes on from there.
+ * This is a live source: each packet of a title leaves the element #WeirScheduleSrc:latency after
+ * its time in the title, and not before. The timestamps are the running times of the packets' times
+ * in the title. DISCONT marks the first buffer, and the first one behind packets that are lost.
+ * When the server is gone, what is kept plays on, and then the title waits. When the server is back
+ * with the same title, it goes on from there.
  *
- * Packets are kept in memory up to #WeirScheduleSrc:buffer-size, then in a file without a name in
- * the folder for temporary files.
+ * The packets of a stream leave as soon as they are there in order. The first one plays at once, so
+ * the stream plays later than it is sent by the age of its newest keyframe then. A packet that does
+ * not come within #WeirScheduleSrc:latency after the next one is given up. When the server begins
+ * the stream anew, so does the element, from a keyframe on.
+ *
+ * Packets of a title are kept in memory up to #WeirScheduleSrc:buffer-size, then in a file without
+ * a name in the folder for temporary files.
  *
  * Threads: one asks the server, one receives from the groups, and one for each pad pushes. Receive
  * buffers of 512 KiB take what comes meanwhile.
@@ -30,6 +37,7 @@
  * |[
  * gst-launch-1.0 schedulesrc location=rtsp-schedule://127.0.0.1:8554/films/a.mp4 ! decodebin ! autovideosink
  * gst-launch-1.0 uridecodebin uri=rtsp-schedule://127.0.0.1:8554/films/a.mp4 ! autovideosink
+ * gst-launch-1.0 schedulesrc location=rtsp-schedule://127.0.0.1:8554/cam multicast-iface=eth0 ! decodebin ! autovideosink
  * ]|
  *
  * Since: 0.1
@@ -90,6 +98,15 @@ schedule_src_put (WeirScheduleSrc *self, guint32 track, guint32 number, const We
     gst_buffer_unref (packet_keep_take (&self->keep, packet));
 }
 
+void
+schedule_src_wake_receiver (WeirScheduleSrc *self)
+{
+  const guint64 one = 1;
+
+  if (self->wake_fd >= 0 && write (self->wake_fd, &one, sizeof one) < 0)
+    GST_WARNING_OBJECT (self, "cannot wake the receiver's thread");
+}
+
 // ---- states ----
 
 static gboolean
@@ -106,6 +123,7 @@ start (WeirScheduleSrc *self)
   self->start_known = FALSE;
   self->title_start = self->start_up_ns = self->output_ns = self->wait_ns = 0;
   self->reconnects = 0;
+  self->is_live = FALSE;
   self->asked_ns = weir_now_ns ();
   self->wake_fd = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (!self->ask) {
@@ -129,8 +147,6 @@ free_packet (gpointer packet)
 static void
 wake_all (WeirScheduleSrc *self)
 {
-  const guint64 one = 1;
-
   g_mutex_lock (&self->lock);
   self->stopping = TRUE;
   g_cond_broadcast (&self->cond);
@@ -138,14 +154,14 @@ wake_all (WeirScheduleSrc *self)
   g_mutex_unlock (&self->lock);
   if (self->ask)
     rtsp_ask_stop (self->ask);
-  if (self->wake_fd >= 0 && write (self->wake_fd, &one, sizeof one) < 0)
-    GST_WARNING_OBJECT (self, "cannot wake the receiver's thread");
+  schedule_src_wake_receiver (self);
 }
 
 static void
 stop (WeirScheduleSrc *self)
 {
   WeirFollow follow = { 0 };
+  WeirLive live = { 0 };
   GstStructure *stats;
 
   g_object_get (self, "stats", &stats, NULL);
@@ -160,9 +176,11 @@ stop (WeirScheduleSrc *self)
   schedule_src_remove_pads (self);
   g_mutex_lock (&self->lock);
   if (self->following) {
-    self->last = self->follow.stats;
+    self->last = *schedule_src_get_counts (self);
     follow = self->follow;
+    live = self->live;
     self->follow = (WeirFollow) { 0 };
+    self->live = (WeirLive) { 0 };
     self->following = FALSE;
   }
   self->high_memory = self->keep.high_memory;
@@ -170,6 +188,8 @@ stop (WeirScheduleSrc *self)
   self->playing = FALSE;
   g_mutex_unlock (&self->lock);
   weir_follow_clear (&follow, free_packet);
+  weir_live_clear (&live, free_packet);
+  g_clear_pointer (&self->next_description, g_free);
   packet_keep_clear (&self->keep);
   g_clear_pointer (&self->ask, rtsp_ask_free);
   if (self->wake_fd >= 0)
@@ -183,6 +203,11 @@ set_playing (WeirScheduleSrc *self, gboolean playing)
   g_mutex_lock (&self->lock);
   self->playing = playing;
   self->playing_ns = weir_now_ns ();
+  // A live stream goes on at its live edge.
+  if (self->following && self->is_live && playing && self->live.playing) {
+    weir_live_restart (&self->live);
+    weir_live_begin (&self->live, self->description->times, self->playing_ns);
+  }
   self->start_known = FALSE; // the base time changes
   schedule_src_wake_pads (self);
   g_mutex_unlock (&self->lock);
@@ -310,7 +335,7 @@ weir_schedule_src_class_init (WeirScheduleSrcClass *klass)
   GObjectClass *gobject_class = G_OBJECT_CLASS (klass);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
 
-  GST_DEBUG_CATEGORY_INIT (schedulesrc_debug, "schedulesrc", 0, "receiver of broadcast titles");
+  GST_DEBUG_CATEGORY_INIT (schedulesrc_debug, "schedulesrc", 0, "receiver of broadcasts");
 
   gobject_class->set_property = schedule_src_set_property;
   gobject_class->get_property = schedule_src_get_property;
@@ -322,7 +347,7 @@ weir_schedule_src_class_init (WeirScheduleSrcClass *klass)
 
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &src_template);
-  gst_element_class_set_static_metadata (element_class, "Receiver of broadcast titles",
-      "Source/Network/RTP", "Receives a title that a server broadcasts on multicast groups",
-      "Weir");
+  gst_element_class_set_static_metadata (element_class, "Receiver of broadcasts",
+      "Source/Network/RTP",
+      "Receives a title or a stream that a server broadcasts on multicast groups", "Weir");
 }

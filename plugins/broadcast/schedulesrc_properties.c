@@ -53,6 +53,12 @@ add_counts (GstStructure *s, const WeirFollowStats *stats)
       "stalled-time", G_TYPE_UINT64, (guint64) stats->stalled_ns, NULL);
 }
 
+const WeirFollowStats *
+schedule_src_get_counts (const WeirScheduleSrc *self)
+{
+  return self->is_live ? &self->live.stats : &self->follow.stats;
+}
+
 // The caller owns the result.
 static GstStructure *
 make_stats (WeirScheduleSrc *self)
@@ -62,7 +68,7 @@ make_stats (WeirScheduleSrc *self)
 
   g_mutex_lock (&self->lock);
   running = self->following;
-  add_counts (s, running ? &self->follow.stats : &self->last);
+  add_counts (s, running ? schedule_src_get_counts (self) : &self->last);
   gst_structure_set (s, "start-up", G_TYPE_UINT64, (guint64) self->start_up_ns, "start-up-wait",
       G_TYPE_UINT64, (guint64) self->wait_ns, "reconnects", G_TYPE_UINT, self->reconnects,
       "memory-max", G_TYPE_UINT64,
@@ -172,7 +178,7 @@ install_server_properties (GObjectClass *klass)
 {
   g_object_class_install_property (klass, PROP_LOCATION,
       g_param_spec_string ("location", "Location",
-          "The title: rtsp-schedule://[USER:PASSWORD@]HOST[:PORT]/PATH", NULL, FLAGS));
+          "The title or stream: rtsp-schedule://[USER:PASSWORD@]HOST[:PORT]/PATH", NULL, FLAGS));
   g_object_class_install_property (klass, PROP_USER_ID,
       g_param_spec_string (
           "user-id", "User", "Name of the user, for a server that asks for it", NULL, FLAGS));
@@ -181,7 +187,7 @@ install_server_properties (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_TIMEOUT,
       g_param_spec_uint64 ("timeout", "Timeout",
           "Time in ns for which the server is asked again while it does not answer or prepares the "
-          "title, and for which the title waits for packets",
+          "title, and without packets until the element fails",
           0, MAX_TIMEOUT, DEFAULT_TIMEOUT, FLAGS));
 }
 
@@ -194,8 +200,9 @@ install_receive_properties (GObjectClass *klass)
           FLAGS));
   g_object_class_install_property (klass, PROP_LATENCY,
       g_param_spec_uint64 ("latency", "Latency",
-          "Time in ns by which each packet leaves after its time in the title, so that losses can "
-          "be repaired",
+          "Time in ns by which each packet leaves after its time in the title, or for which "
+          "packets "
+          "of a stream wait behind a missing one, so that losses can be repaired",
           0, MAX_LATENCY, DEFAULT_LATENCY, FLAGS));
   g_object_class_install_property (klass, PROP_BUFFER_SIZE,
       g_param_spec_uint64 ("buffer-size", "Buffer size",

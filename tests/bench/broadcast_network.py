@@ -19,14 +19,14 @@ from configured import Configured
 from multicast_rig import MulticastRig
 from netns import NoRig
 from report import Column
-from servers import BUILD, CACHE, PLUGINS, ROOT
+from servers import BUILD, CACHE, ROOT
 from tap import Skip
 
 HERE = pathlib.Path(__file__).parent
 MEGABITS, LENGTH, RATE, TITLES = 3, 90, 30, 3
 GROUP, PORT = '239.78.1.0', 5004
 CACHE_BYTES = '3200K'  # a tenth of the paper's 32 MB
-READERS, LATENCY = 30, 40  # ms by which a reader plays later than frames are sent
+READERS = 30
 WARM_UP, MEASURED = 12, 40
 
 
@@ -95,31 +95,28 @@ def prepare(rig, server):
         result_of(run_in(rig.clients[0], 'describers.py', 20, 1, 1, *server.urls()))
 
 
-def readers_of(side, count, latency, arrive, seconds, urls):
+def readers_of(side, count, arrive, seconds, urls):
+    """Readers that come within `arrive` s."""
     return subprocess.Popen(
-        [*side, BUILD / 'tests/bench/schedule_readers',
-         *map(str, (count, latency, arrive, seconds)),
-         *(url.replace('rtsp:', 'rtsp-schedule:') for url in urls)],
-        env={**os.environ, **PLUGINS}, stdout=subprocess.PIPE, text=True)
+        [*side, BUILD / 'apps/rtsp-load/rtsp-load', '--scheme', '--json', '-n', str(count), '-d',
+         str(seconds), '--arrivals', f'uniform:{count / arrive}', *urls],
+        stdout=subprocess.PIPE, text=True)
 
 
 def figures_of(process):
     out, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, 'schedule_readers failed'
-    found = {name: float(value) for name, value in map(str.split, out.splitlines())}
-    assert found['failed'] == 0, f'{found["failed"]:.0f} readers failed'
+    assert process.returncode == 0, 'rtsp-load failed'
+    found = json.loads(out)
+    assert found['done'] == found['clients'], f'{found["done"]:.0f} readers came to the end'
     assert found['packets'] > 0, 'the readers got no packets'
     return found
 
 
 def seen(found):
     """Returns the columns that the readers' figures give."""
-    due = found['in-time'] + found['late'] + found['lost']
-    received = found['group-bytes'] + found['unicast-bytes']
-    return {'conformance': 100 * found['in-time'] / due, 'lost': found['lost'],
-            'start': found['start_p50'], 'start_p99': found['start_p99'],
-            'stalls': found['stalls'], 'groups': found['groups'],
-            'kept': found['kept'] / 2**20, 'unicast': 100 * found['unicast-bytes'] / received}
+    return {'conformance': found['conformance'], 'lost': found['lost'],
+            'start': found['start_up_p50_ms'], 'start_p99': found['start_up_p99_ms'],
+            'stalls': found['stalls'], 'unicast': found['unicast_share']}
 
 
 class Part:
@@ -154,7 +151,7 @@ def serve(first, requests):
     seconds = LENGTH + first + 15
     with network(3) as rig, Films(rig, {'scheme': 'gdb', 'first': f'{first * 100}ms'}) as server:
         prepare(rig, server)
-        readers = readers_of(rig.clients[0], READERS, LATENCY, 10, seconds, server.urls())
+        readers = readers_of(rig.clients[0], READERS, 10, seconds, server.urls())
         time.sleep(WARM_UP)
         begin, before = server.usage(), server.figures()
         gaps = run_in(rig.clients[1], 'group_gaps.py', GROUP, PORT, 1000 / RATE, MEASURED)
@@ -193,7 +190,7 @@ def lose(scheme, percent):
     with network(1) as rig, Films(rig, scheme) as server:
         prepare(rig, server)
         rig.lose(0, percent)
-        found = figures_of(readers_of(rig.clients[0], READERS, LATENCY, 10, LENGTH + 15,
+        found = figures_of(readers_of(rig.clients[0], READERS, 10, LENGTH + 15,
                                       server.urls()))
         dropped, _ = rig.counted(0)
     assert dropped > 0, 'no packet was lost on the way'
@@ -213,6 +210,6 @@ class Router(Part):
         for router in (True,) if quick else (False, True):
             with network(1, router) as rig, Films(rig, {'scheme': 'gdb', 'first': '1s'}) as server:
                 prepare(rig, server)
-                found = figures_of(readers_of(rig.clients[0], READERS, LATENCY, 10, LENGTH + 15,
+                found = figures_of(readers_of(rig.clients[0], READERS, 10, LENGTH + 15,
                                               server.urls()))
             yield 'router' if router else 'bridge', '10-GDB', seen(found)

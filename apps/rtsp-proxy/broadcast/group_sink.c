@@ -5,6 +5,10 @@
 #include "base/key_event.h"
 #include "broadcast/multicast_sink.h"
 
+// A client that comes just before a keyframe asks for what is missing between its first answer and
+// the group; so packets stay for a while when a newer keyframe is there.
+#define WINDOW_TIME (2 * GST_SECOND)
+
 struct _GroupSink {
   gatomicrefcount refs;
   gchar *label, *group;
@@ -38,6 +42,7 @@ start (GroupSink *self, const BroadcastConfig *config, GstCaps *caps, GError **e
   if (!self->sink)
     return FALSE;
   gst_util_set_object_arg (G_OBJECT (self->sink), "join", "keyframe");
+  g_object_set (self->sink, "window-time", (guint64) WINDOW_TIME, NULL);
   self->src = gst_object_ref_sink (gst_pad_new ("src", GST_PAD_SRC));
   gst_pad_set_element_private (self->src, self);
   gst_pad_set_event_function (self->src, on_event);

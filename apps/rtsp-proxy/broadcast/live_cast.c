@@ -173,16 +173,11 @@ set_busy (GError **error)
   return FALSE;
 }
 
-// Adds a track, with its RTP timestamp of the instant `time` if it has had packets: without sender
-// reports, a client of the group synchronises the tracks by these.
 static void
-add_media (GstSDPMessage *sdp, Relay *relay, guint track, const GstCaps *caps, gint64 time)
+add_media (GstSDPMessage *sdp, guint track, const GstCaps *caps)
 {
   gchar *control = g_strdup_printf ("stream=%u", track);
-  gchar *timestamp = g_strdup_printf ("%u", relay_get_timestamp (relay, track, time));
   GstSDPMedia *media;
-  guint32 first;
-  guint16 seq;
 
   gst_sdp_media_new (&media);
   gst_sdp_media_set_media_from_caps (caps, media);
@@ -190,18 +185,14 @@ add_media (GstSDPMessage *sdp, Relay *relay, guint track, const GstCaps *caps, g
   gst_sdp_media_set_proto (media, "RTP/AVP");
   gst_sdp_media_add_connection (media, "IN", "IP4", "0.0.0.0", 0, 0);
   gst_sdp_media_add_attribute (media, "control", control);
-  if (relay_get_rtp_info (relay, track, &seq, &first))
-    gst_sdp_media_add_attribute (media, "x-weir-rtptime", timestamp);
   gst_sdp_message_add_media (sdp, media);
   gst_sdp_media_free (media);
-  g_free (timestamp);
   g_free (control);
 }
 
 static gchar *
-dup_sdp (const gchar *label, Relay *relay, const GPtrArray *caps)
+dup_sdp (const gchar *label, const GPtrArray *caps)
 {
-  gint64 time = relay_get_time (relay);
   GstSDPMessage *sdp;
   gchar *text;
 
@@ -212,7 +203,7 @@ dup_sdp (const gchar *label, Relay *relay, const GPtrArray *caps)
   gst_sdp_message_add_time (sdp, "0", "0", NULL);
   gst_sdp_message_add_attribute (sdp, "control", "*");
   for (guint i = 0; i < caps->len; i++)
-    add_media (sdp, relay, i, g_ptr_array_index (caps, i), time);
+    add_media (sdp, i, g_ptr_array_index (caps, i));
   text = gst_sdp_message_as_text (sdp);
   gst_sdp_message_free (sdp);
   return text;
@@ -224,6 +215,21 @@ set_address (WeirAddress *address, const gchar *host, guint16 port)
   address->v4.sin_family = AF_INET;
   address->v4.sin_port = g_htons (port);
   inet_pton (AF_INET, host, &address->v4.sin_addr);
+}
+
+// Stores the RTP timestamp of one instant of each track that has had packets: without sender
+// reports, a client of the group synchronises the tracks by these.
+static void
+set_times (Relay *relay, WeirDescription *description)
+{
+  gint64 time = relay_get_time (relay);
+  guint32 first;
+  guint16 seq;
+
+  for (guint i = 0; i < description->n_tracks; i++) {
+    description->times[i].known = relay_get_rtp_info (relay, i, &seq, &first);
+    description->times[i].timestamp = relay_get_timestamp (relay, i, time);
+  }
 }
 
 static gchar *
@@ -238,9 +244,9 @@ add_group (const LiveCast *self, const gchar *sdp, const gchar *id, const gchar 
   g_strlcpy (description->id, id, sizeof description->id);
   g_strlcpy (description->scheme, "live", sizeof description->scheme);
   description->now_ns = description->play_ns = clock_now ();
-  description->n_tracks = 0;
   for (const gchar *at = sdp; (at = strstr (at, "\nm=")); at++)
     description->n_tracks++;
+  set_times (self->relay, description);
   description->n_channels = 1;
   set_address (&channel->group, self->config.groups, self->config.port);
   if (source)
@@ -268,7 +274,7 @@ live_cast_describe (LiveCast *self, const gchar *source_address, gchar **sdp, gc
     g_clear_pointer (etag, g_free);
     return set_busy (error);
   }
-  plain = dup_sdp (self->label, self->relay, caps);
+  plain = dup_sdp (self->label, caps);
   *sdp = add_group (self, plain, *etag, source_address);
   *valid_s = VALID_S;
   g_free (plain);

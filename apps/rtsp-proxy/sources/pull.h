@@ -140,7 +140,8 @@ void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFu
 PULL_CHECK (rtsp);
 GstElement *rtsp_pull_new (const PullContext *context, GError **error);
 
-// rtsp-schedule://HOST[:PORT]/PATH: a title that a server broadcasts; credentials as for rtsp://.
+// rtsp-schedule://HOST[:PORT]/PATH[?iface=NAME]: a title or a stream that a server broadcasts;
+// credentials as for rtsp://.
 PULL_CHECK (schedule);
 GstElement *schedule_pull_new (const PullContext *context, GError **error);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Receives a title that another server broadcasts, with schedulesrc. Each packet leaves it at its
-// time, so packets go to the relay as they come.
+// Receives a title or a live stream that another server broadcasts, with schedulesrc. Each packet
+// leaves it at its time, so packets go to the relay as they come.
 
 #include "base/clock.h"
 #include "base/element.h"
 #include "sources/pull.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SCHEME "rtsp-schedule"
@@ -22,6 +23,9 @@ typedef struct {
 typedef struct {
   SchedulePull *pull;
   guint track;
+  guint64 base; // RTP timestamp of an instant that all tracks have in common, or RELAY_NO_BASE
+  gboolean ssrc_known;
+  guint32 ssrc;
 } Tap;
 
 static void
@@ -48,6 +52,23 @@ take_eos (SchedulePull *self)
     self->context->callbacks->ended (self->context->owner, "the title ended");
 }
 
+// Reports whether a packet goes on with the stream. A server of a live stream that was restarted
+// has other numbers and timestamps.
+static gboolean
+goes_on (Tap *tap, GstBuffer *packet)
+{
+  guint8 bytes[4] = { 0 };
+  guint32 ssrc;
+  gboolean same;
+
+  gst_buffer_extract (packet, 8, bytes, sizeof bytes);
+  ssrc = GST_READ_UINT32_BE (bytes);
+  same = !tap->ssrc_known || tap->ssrc == ssrc;
+  tap->ssrc_known = TRUE;
+  tap->ssrc = ssrc;
+  return same;
+}
+
 static GstPadProbeReturn
 on_media (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -56,19 +77,46 @@ on_media (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   gint64 now = clock_now ();
 
   if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
-    if (g_atomic_int_get (&context->cancelled)) {
-      gst_buffer_unref (GST_PAD_PROBE_INFO_BUFFER (info));
+    GstBuffer *packet = GST_PAD_PROBE_INFO_BUFFER (info);
+    gboolean same = goes_on (tap, packet);
+
+    if (g_atomic_int_get (&context->cancelled) || !same) {
+      gst_buffer_unref (packet);
     } else {
-      // All tracks of a title begin at the RTP timestamp 0.
-      relay_push (context->source, tap->track, GST_PAD_PROBE_INFO_BUFFER (info), now, 0);
+      relay_push (context->source, tap->track, packet, now, tap->base);
       context->callbacks->packet (context->owner, now);
     }
+    if (!same)
+      context->callbacks->ended (context->owner, "the server has begun the stream anew");
     info->data = NULL;
     return GST_PAD_PROBE_HANDLED;
   }
   if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_EOS)
     take_eos (tap->pull);
   return GST_PAD_PROBE_OK;
+}
+
+// A live stream's caps say which timestamp of each track belongs to one instant, if it has had
+// packets. All tracks of a title begin at 0.
+static guint64
+get_base (const GstStructure *caps)
+{
+  const gchar *time = gst_structure_get_string (caps, "x-weir-rtptime");
+
+  if (time)
+    return strtoul (time, NULL, 10);
+  return gst_structure_has_field (caps, "x-weir-packets") ? 0 : RELAY_NO_BASE;
+}
+
+// The caps of a track without what is only of this run. (transfer full)
+static GstCaps *
+plain_caps (GstCaps *caps)
+{
+  GstCaps *plain = gst_caps_copy (caps);
+
+  gst_structure_remove_fields (
+      gst_caps_get_structure (plain, 0), "x-weir-rtptime", "x-weir-packets", NULL);
+  return plain;
 }
 
 static void
@@ -81,8 +129,10 @@ on_pad_added (GstElement *src, GstPad *pad, gpointer data)
   g_mutex_lock (&self->lock);
   if (caps && self->caps->len < RELAY_MAX_TRACKS) {
     tap = g_new (Tap, 1);
-    *tap = (Tap) { self, self->caps->len };
-    g_ptr_array_add (self->caps, gst_caps_ref (caps));
+    *tap = (Tap) {
+      .pull = self, .track = self->caps->len, .base = get_base (gst_caps_get_structure (caps, 0))
+    };
+    g_ptr_array_add (self->caps, plain_caps (caps));
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM,
         on_media, tap, g_free);
   }
@@ -114,7 +164,8 @@ schedule_pull_new (const PullContext *context, GError **error)
   self->caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   g_mutex_init (&self->lock);
   g_object_set (src, "location", config->uri, "user-id", config->user, "user-pw", config->password,
-      "timeout", (guint64) config->connect_timeout_ms * GST_MSECOND, NULL);
+      "multicast-iface", config->endpoint.iface, "timeout",
+      (guint64) config->connect_timeout_ms * GST_MSECOND, NULL);
   g_signal_connect (src, "pad-added", G_CALLBACK (on_pad_added), self);
   g_signal_connect (src, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
   pipeline = gst_pipeline_new (NULL);
@@ -125,11 +176,41 @@ schedule_pull_new (const PullContext *context, GError **error)
 
 // ---- the URI ----
 
+// Removes the parameter `iface` from a URI, and returns its value, or NULL. The other parameters
+// are the server's. (transfer full)
+static gchar *
+take_iface (gchar **uri)
+{
+  GStrv parts = g_strsplit (*uri, "?", 2);
+  GStrv parameters = g_strsplit (parts[1] ? parts[1] : "", "&", 0);
+  GString *rest = g_string_new (parts[0]);
+  gchar *iface = NULL, separator = '?';
+
+  for (gchar **at = parameters; *at; at++) {
+    if (!iface && g_str_has_prefix (*at, "iface=")) {
+      iface = g_strdup (*at + strlen ("iface="));
+    } else {
+      g_string_append_printf (rest, "%c%s", separator, *at);
+      separator = '&';
+    }
+  }
+  g_free (*uri);
+  *uri = g_string_free (rest, FALSE);
+  g_strfreev (parameters);
+  g_strfreev (parts);
+  return iface;
+}
+
 gchar *
 schedule_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
   gchar *rtsp = g_strconcat ("rtsp", uri + strlen (SCHEME), NULL), *wrong, *request;
 
+  config->endpoint.iface = take_iface (&rtsp);
+  if (config->endpoint.iface && !*config->endpoint.iface) {
+    g_free (rtsp);
+    return g_strdup ("iface is empty");
+  }
   wrong = rtsp_pull_check (rtsp, flags, config);
   if (!wrong) {
     request = config->uri;

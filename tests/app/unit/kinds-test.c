@@ -43,6 +43,24 @@ an_address_is_read_from_the_uri (void)
 }
 
 static void
+a_broadcast_is_received_on_an_interface (void)
+{
+  static const gchar *const cases[][3] = {
+    { "rtsp-schedule://h/cam", "rtsp-schedule://h/cam", NULL },
+    { "rtsp-schedule://h/cam?iface=eth0", "rtsp-schedule://h/cam", "eth0" },
+    { "rtsp-schedule://h/cam?a=b&iface=eth0&c=d", "rtsp-schedule://h/cam?a=b&c=d", "eth0" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    PullConfig config = good (cases[i][0]);
+
+    g_assert_cmpstr (config.uri, ==, cases[i][1]);
+    g_assert_cmpstr (config.endpoint.iface, ==, cases[i][2]);
+    pull_config_clear (&config);
+  }
+}
+
+static void
 rtp_caps_are_read_from_the_uri (void)
 {
   static const gchar *const cases[][2] = {
@@ -82,6 +100,7 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "rtsp:", BAD_RTSP },
     { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
+    { "rtsp-schedule://h/cam?iface=", "iface is empty" },
     { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
                       "rtp://, sdp://, file://, store://, https://, http://, publish or "
                       "launch:" },
@@ -122,6 +141,8 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/kinds/an-address-is-read-from-the-uri", an_address_is_read_from_the_uri);
+  g_test_add_func (
+      "/kinds/a-broadcast-is-received-on-an-interface", a_broadcast_is_received_on_an_interface);
   g_test_add_func ("/kinds/rtp-caps-are-read-from-the-uri", rtp_caps_are_read_from_the_uri);
   g_test_add_func ("/kinds/an-incomplete-uri-is-refused-with-a-reason",
       an_incomplete_uri_is_refused_with_a_reason);
