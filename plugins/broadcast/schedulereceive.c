@@ -128,6 +128,8 @@ change_description (Receiver *r, WeirDescription *next, gint64 now)
     join_live (r);
   else if (result < 0)
     GST_WARNING_OBJECT (self, "cannot go on with groups: %s", g_strerror (-result));
+  else
+    GST_INFO_OBJECT (self, "goes on with %u transmissions of groups", d->n_receives);
 }
 
 // Joins and leaves groups as the schedule says. Returns when to do so next.

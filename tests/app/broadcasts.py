@@ -3,10 +3,13 @@
 and on multicast groups; ordinary players notice nothing. The multicast stays in a network of this
 process."""
 
+import os
 import random
 import re
+import shutil
 import struct
 import subprocess
+import tempfile
 import time
 
 from control import Controlled, config
@@ -514,6 +517,45 @@ def ordinary_players_of_a_title_notice_nothing():
         assert status == 200 and b'x-weir' not in body and 'etag' not in headers, headers
         shown = pictures(['-rtsp_transport', 'tcp', '-t', '5', '-i', proxy.url(FILM)])
         assert shown == film_pictures()[:len(shown)] and len(shown) > 4 * FPS, len(shown)
+
+
+def check_shown(shown, who):
+    """Expects the film's pictures, from a keyframe on; the last one may be cut."""
+    film = film_pictures()
+    assert len(shown) > FPS, (who, len(shown))
+    at = film.index(shown[0])
+    assert at % FPS == 0 and shown[:-1] == (film[at:] + film)[:len(shown) - 1], (who, at)
+
+
+@test
+def players_of_others_play_streams_and_titles():
+    """over TCP and UDP: openRTSP, rtspsrc and playbin"""
+    if not shutil.which('openRTSP'):
+        raise Skip('openRTSP is not installed')
+    with Controlled({**live(), **titles()}) as proxy, tempfile.TemporaryDirectory() as directory:
+        wait_until_up(proxy)
+        for path in '/cam', FILM:
+            url, players = proxy.url(path), []
+            for transport in 'tcp', 'udp':
+                at = os.path.join(directory, path.replace('/', '_') + transport)
+                os.mkdir(at)
+                players.append((['openRTSP', '-d', '3', *(['-t'] if transport == 'tcp' else []),
+                                 url], at, 'video-H264-1'))
+                players.append((['timeout', '-s', 'INT', '4', 'gst-launch-1.0', '-e', 'rtspsrc',
+                                 f'location={url}', f'protocols={transport}', '!',
+                                 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
+                                 'video/x-h264,stream-format=byte-stream', '!', 'filesink',
+                                 'location=rtspsrc.h264'], at, 'rtspsrc.h264'))
+            running = [subprocess.Popen(words, cwd=at, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL) for words, at, _ in players]
+            watched = subprocess.run(
+                ['timeout', '-s', 'INT', '4', 'gst-launch-1.0', '-e', '-v', 'playbin', f'uri={url}',
+                 'video-sink=fakesink silent=false', 'audio-sink=fakesink'],
+                capture_output=True, text=True, timeout=40, check=False).stdout
+            assert watched.count('last-message = chain') > FPS, watched[-500:]
+            for process, (words, at, name) in zip(running, players, strict=True):
+                process.wait(40)
+                check_shown(pictures(['-f', 'h264', '-i', os.path.join(at, name)]), words)
 
 
 if __name__ == '__main__':
