@@ -30,7 +30,7 @@ weir_element_make_name (GType type)
 static inline GObject *
 weir_element_construct (GType type, guint n, GObjectConstructParam *params)
 {
-  GObjectClass *parent = g_type_class_peek_parent (g_type_class_peek (type));
+  GObjectClass *parent = G_OBJECT_CLASS (g_type_class_peek_parent (g_type_class_peek (type)));
 
   for (guint i = 0; i < n; i++) {
     if (g_str_equal (params[i].pspec->name, "name") && !g_value_get_string (params[i].value))

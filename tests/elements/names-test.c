@@ -184,6 +184,7 @@ main (int argc, char **argv)
   add_elements_of ("weir");
   add_elements_of ("weiropenh264");
   add_elements_of ("weirstore");
+  add_elements_of ("weirswarm");
   g_test_add_func ("/stats/pads-of-intervalcache", test_stats_of_pads);
   return g_test_run ();
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "peer.h"
+
+#include <libtorrent/bdecode.hpp>
+#include <libtorrent/error_code.hpp>
+#include <libtorrent/peer_request.hpp>
+
+#include "swarm.h"
+
+#define MESSAGE_HAVE 4
+#define MESSAGE_EXTENDED 20
+
+PeerPlugin::PeerPlugin (std::shared_ptr<Swarm> swarm, lt::peer_connection_handle connection)
+    : m_swarm (std::move (swarm)), m_connection (std::move (connection)),
+      m_have (std::size_t (m_swarm->title ().info->num_pieces ()))
+{
+  m_swarm->peer_came (this);
+}
+
+PeerPlugin::~PeerPlugin ()
+{
+  m_swarm->peer_went (this, false);
+}
+
+bool
+PeerPlugin::has (int piece) const
+{
+  return m_have[std::size_t (piece)];
+}
+
+void
+PeerPlugin::tell (int piece, bool have)
+{
+  const auto n = std::uint32_t (piece);
+  const char number[] = { char (n >> 24), char (n >> 16), char (n >> 8), char (n) };
+  char message[10] = { 0, 0, 0, 5, MESSAGE_HAVE };
+  int head = 5;
+
+  if (m_connection.in_handshake () || m_connection.is_disconnecting ())
+    return;
+  if (!have) {
+    if (m_dont_have == 0)
+      return; // a refusal will tell it
+    message[3] = 6;
+    message[4] = MESSAGE_EXTENDED;
+    message[5] = char (m_dont_have);
+    head = 6;
+  }
+  std::copy (std::begin (number), std::end (number), message + head);
+  lt::peer_connection_handle (m_connection).send_buffer (message, head + 4);
+}
+
+bool
+PeerPlugin::on_extension_handshake (const lt::bdecode_node &handshake)
+{
+  const auto numbers = handshake.type () == lt::bdecode_node::dict_t
+                           ? handshake.dict_find_dict ("m")
+                           : lt::bdecode_node ();
+  const auto number = numbers ? numbers.dict_find_int_value ("lt_donthave", 0) : 0;
+  const auto n = int (m_have.size ());
+
+  m_dont_have = number > 0 && number < 256 ? int (number) : 0;
+  // libtorrent has told it that these are there.
+  for (int i = 0; m_dont_have && i < n; i++) {
+    if (m_swarm->has_left (i))
+      tell (i, false);
+  }
+  return true;
+}
+
+void
+PeerPlugin::set_all (bool have)
+{
+  m_have.assign (m_have.size (), have);
+  m_swarm->peer_changed (this);
+}
+
+bool
+PeerPlugin::on_bitfield (const lt::bitfield &pieces)
+{
+  const auto n = std::min (m_have.size (), std::size_t (pieces.size ()));
+
+  for (std::size_t i = 0; i < n; i++)
+    m_have[i] = pieces[int (i)];
+  m_swarm->peer_changed (this);
+  return false;
+}
+
+bool
+PeerPlugin::on_have_all ()
+{
+  set_all (true);
+  return false;
+}
+
+bool
+PeerPlugin::on_have_none ()
+{
+  set_all (false);
+  return false;
+}
+
+bool
+PeerPlugin::on_have (lt::piece_index_t piece)
+{
+  if (int (piece) >= 0 && std::size_t (int (piece)) < m_have.size ()) {
+    m_have[std::size_t (int (piece))] = true;
+    m_swarm->peer_changed (this);
+  }
+  return false;
+}
+
+bool
+PeerPlugin::on_dont_have (lt::piece_index_t piece)
+{
+  if (int (piece) >= 0 && std::size_t (int (piece)) < m_have.size ()) {
+    m_have[std::size_t (int (piece))] = false;
+    m_swarm->peer_changed (this);
+  }
+  return false;
+}
+
+bool
+PeerPlugin::on_choke ()
+{
+  m_sends = false;
+  m_swarm->peer_changed (this);
+  return false;
+}
+
+bool
+PeerPlugin::on_unchoke ()
+{
+  m_sends = true;
+  m_swarm->peer_changed (this);
+  return false;
+}
+
+bool
+PeerPlugin::on_piece (const lt::peer_request &request, lt::span<const char>)
+{
+  m_swarm->peer_sent (this, int (request.piece), request.start, request.length);
+  return false;
+}
+
+void
+PeerPlugin::sent_payload (int bytes)
+{
+  m_swarm->sent_to_peer (bytes);
+}
+
+void
+PeerPlugin::on_disconnect (const lt::error_code &error)
+{
+  m_swarm->peer_went (
+      this, error == lt::errors::peer_banned || error == lt::errors::too_many_corrupt_pieces);
+}
+
+// ---- the torrent ----
+
+class TorrentPlugin final : public lt::torrent_plugin {
+public:
+  explicit TorrentPlugin (std::shared_ptr<Swarm> swarm) : m_swarm (std::move (swarm))
+  {
+  }
+
+  std::shared_ptr<lt::peer_plugin> new_connection (
+      const lt::peer_connection_handle &connection) override
+  {
+    if (connection.type () != lt::connection_type::bittorrent)
+      return nullptr;
+    return std::make_shared<PeerPlugin> (m_swarm, connection);
+  }
+
+  void on_piece_pass (lt::piece_index_t piece) override
+  {
+    m_swarm->piece_passed (int (piece));
+  }
+
+  void on_piece_failed (lt::piece_index_t piece) override
+  {
+    m_swarm->piece_failed (int (piece));
+  }
+
+  void on_files_checked () override
+  {
+    m_swarm->files_checked ();
+  }
+
+  void tick () override
+  {
+    m_swarm->second_passed ();
+  }
+
+private:
+  const std::shared_ptr<Swarm> m_swarm;
+};
+
+std::shared_ptr<lt::torrent_plugin>
+torrent_plugin_new (std::shared_ptr<Swarm> swarm)
+{
+  return std::make_shared<TorrentPlugin> (std::move (swarm));
+}

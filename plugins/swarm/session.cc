@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "session.h"
+
+#include <boost/asio/post.hpp>
+#include <libtorrent/add_torrent_params.hpp>
+#include <libtorrent/extensions/smart_ban.hpp>
+#include <libtorrent/extensions/ut_metadata.hpp>
+#include <libtorrent/extensions/ut_pex.hpp>
+#include <libtorrent/settings_pack.hpp>
+
+#include "networks.h"
+#include "swarm.h"
+
+#define CONNECTIONS_MAX 1000 // of a session
+#define REQUEST_QUEUE_S 1    // of a peer: what was asked of it arrives late if it is asked more
+
+std::string
+SessionSettings::key () const
+{
+  return networks + "|" + listen + "|" + std::to_string (dht) + std::to_string (lsd)
+         + std::to_string (exchange) + std::to_string (rate_blind) + "|"
+         + std::to_string (unchoke_interval_s) + "|"
+         + std::to_string (reinterpret_cast<uintptr_t> (owner));
+}
+
+static lt::settings_pack
+make_pack (const SessionSettings &settings)
+{
+  using P = lt::settings_pack;
+  lt::settings_pack pack;
+
+  pack.set_str (P::user_agent, "Weir");
+  pack.set_str (P::listen_interfaces, settings.listen);
+  pack.set_int (P::alert_mask, 0);
+  pack.set_bool (P::enable_dht, settings.dht);
+  pack.set_bool (P::enable_lsd, settings.lsd);
+  pack.set_bool (P::enable_upnp, false);
+  pack.set_bool (P::enable_natpmp, false);
+  pack.set_bool (P::enable_incoming_utp, false);
+  pack.set_bool (P::enable_outgoing_utp, false);
+  pack.set_int (P::out_enc_policy, P::pe_disabled);
+  pack.set_bool (P::allow_multiple_connections_per_ip, true);
+  pack.set_int (P::connections_limit, CONNECTIONS_MAX);
+  pack.set_int (P::connection_speed, 50);
+  pack.set_int (P::min_reconnect_time, 5);
+  pack.set_int (P::stop_tracker_timeout, 1);
+  // A peer that has all pieces still sends those that have left.
+  pack.set_bool (P::close_redundant_connections, false);
+  pack.set_bool (P::auto_sequential, false);
+  pack.set_int (P::initial_picker_threshold, 0);
+  pack.set_int (P::request_queue_time, REQUEST_QUEUE_S);
+  pack.set_int (P::unchoke_interval, int (settings.unchoke_interval_s));
+  pack.set_int (P::optimistic_unchoke_interval, 2 * int (settings.unchoke_interval_s));
+  pack.set_int (P::choking_algorithm, P::fixed_slots_choker);
+  if (settings.rate_blind)
+    pack.set_int (P::unchoke_slots_limit, -1);
+  return pack;
+}
+
+std::shared_ptr<Session>
+Session::get (const SessionSettings &settings, std::string &why)
+{
+  static std::mutex lock;
+  static std::map<std::string, std::weak_ptr<Session>> sessions;
+  lt::ip_filter filter;
+
+  if (!networks_read (settings.networks, filter, why))
+    return nullptr;
+  std::lock_guard<std::mutex> guard (lock);
+  auto &weak = sessions[settings.key ()];
+  std::shared_ptr<Session> session = weak.lock ();
+  if (!session) {
+    session.reset (new Session (settings, filter));
+    weak = session;
+  }
+  for (auto i = sessions.begin (); i != sessions.end ();)
+    i = i->second.expired () ? sessions.erase (i) : std::next (i);
+  return session;
+}
+
+Session::Session (const SessionSettings &settings, const lt::ip_filter &filter) : m_filter (filter)
+{
+  lt::session_params params (make_pack (settings), std::vector<std::shared_ptr<lt::plugin>> ());
+  lt::ip_filter classes;
+
+  params.disk_io_constructor =
+      disk_constructor ([this] (const std::string &name) { return find (name); }, &m_context);
+  m_session = std::make_unique<lt::session> (std::move (params));
+  m_session->set_ip_filter (filter);
+  m_session->add_extension (&lt::create_ut_metadata_plugin);
+  m_session->add_extension (&lt::create_smart_ban_plugin);
+  if (settings.exchange)
+    m_session->add_extension (&lt::create_ut_pex_plugin);
+  // By default, peers in private networks are never choked.
+  for (const char *range :
+      { "0.0.0.0-255.255.255.255", "::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" }) {
+    const std::string text = range;
+    const auto dash = text.find ('-');
+    classes.add_rule (lt::make_address (text.substr (0, dash)),
+        lt::make_address (text.substr (dash + 1)),
+        1 << int (std::uint32_t (lt::session::global_peer_class_id)));
+  }
+  m_session->set_peer_class_filter (classes);
+}
+
+Session::~Session () = default;
+
+std::shared_ptr<Swarm>
+Session::find (const std::string &name)
+{
+  std::lock_guard<std::mutex> guard (m_lock);
+  const auto i = m_swarms.find (name);
+
+  return i == m_swarms.end () ? nullptr : i->second.lock ();
+}
+
+// The newest one, as others may have left.
+std::shared_ptr<Swarm>
+Session::find_title (const Title &title)
+{
+  std::lock_guard<std::mutex> guard (m_lock);
+  std::shared_ptr<Swarm> found;
+
+  for (const auto &[name, weak] : m_swarms) {
+    const auto swarm = weak.lock ();
+    if (swarm && swarm->title ().file == title.file
+        && swarm->title ().info->info_hashes () == title.info->info_hashes ()
+        && (!found || found->has_ended ()))
+      found = swarm;
+  }
+  return found;
+}
+
+bool
+Session::add (lt::add_torrent_params params, const std::shared_ptr<Swarm> &swarm,
+    lt::torrent_handle &handle, std::string &why)
+{
+  lt::error_code error;
+
+  if (swarm) {
+    std::lock_guard<std::mutex> guard (m_lock);
+
+    for (auto i = m_swarms.begin (); i != m_swarms.end ();)
+      i = i->second.expired () ? m_swarms.erase (i) : std::next (i);
+    m_swarms[params.save_path] = swarm;
+  }
+  params.flags &= ~(lt::torrent_flags::auto_managed | lt::torrent_flags::paused);
+  params.flags |= lt::torrent_flags::duplicate_is_error;
+  handle = m_session->add_torrent (std::move (params), error);
+  if (error)
+    why = "libtorrent refuses the torrent: " + error.message ();
+  return !error;
+}
+
+void
+Session::post (std::function<void ()> work)
+{
+  boost::asio::post (*m_context, std::move (work));
+}
+
+void
+Session::remove (const lt::torrent_handle &handle)
+{
+  if (handle.is_valid ())
+    m_session->remove_torrent (handle);
+}
+
+unsigned
+Session::port () const
+{
+  return m_session->listen_port ();
+}
+
+bool
+Session::permits (const lt::address &address) const
+{
+  return m_filter.access (address) == 0;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Sessions of libtorrent, one thread each. Whoever has the same settings shares one. Call from any
+// thread except for a session's own.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <libtorrent/io_context.hpp>
+#include <libtorrent/ip_filter.hpp>
+#include <libtorrent/session.hpp>
+
+#include "disk.h"
+#include "title.h"
+
+struct SessionSettings {
+  std::string networks; // networks.h
+  std::string listen;   // as libtorrent's listen_interfaces
+  bool dht, lsd, exchange, rate_blind;
+  unsigned unchoke_interval_s;
+  const void *owner; // whoever has a session of its own; or null
+
+  std::string key () const;
+};
+
+class Swarm;
+
+class Session : public std::enable_shared_from_this<Session> {
+public:
+  // Returns null and a reason in `why` if the settings are wrong.
+  static std::shared_ptr<Session> get (const SessionSettings &settings, std::string &why);
+
+  // May wait a second for trackers.
+  ~Session ();
+
+  // Returns the swarm of that name, or null.
+  std::shared_ptr<Swarm> find (const std::string &name);
+  std::shared_ptr<Swarm> find_title (const Title &title);
+
+  // Adds a torrent, whose storage is `swarm`, or null as long as the torrent has no metadata. Its
+  // `save_path` is the swarm's name. Returns false and a reason in `why`.
+  bool add (lt::add_torrent_params params, const std::shared_ptr<Swarm> &swarm,
+      lt::torrent_handle &handle, std::string &why);
+
+  // Runs `work` on the session's thread, unless the session ends before.
+  void post (std::function<void ()> work);
+  void remove (const lt::torrent_handle &handle);
+  unsigned port () const;
+  bool permits (const lt::address &address) const;
+
+private:
+  Session (const SessionSettings &settings, const lt::ip_filter &filter);
+
+  const lt::ip_filter m_filter;
+  std::mutex m_lock; // for `m_swarms`
+  std::map<std::string, std::weak_ptr<Swarm>> m_swarms;
+  lt::io_context *m_context = nullptr;
+  std::unique_ptr<lt::session> m_session;
+};

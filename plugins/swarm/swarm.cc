@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "swarm.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+
+#include <libtorrent/add_torrent_params.hpp>
+#include <libtorrent/torrent_flags.hpp>
+
+#include "clock.h"
+#include "loop.h"
+#include "peer.h"
+
+#define PIECES_LEAST 3           // in a storage
+#define FETCH_GUESS_NS 100000000 // of an origin that was not asked yet
+#define STALL_NS 100000000       // that a viewer's own buffer hides
+#define SEEN_LEAST 0.9           // of the pieces: who has read so much and the last byte has ended
+
+static uint32_t
+kept_pieces (const Title &title, const SwarmSettings &settings)
+{
+  const uint64_t pieces = settings.storage_bytes / title.swarm.piece_bytes;
+
+  return uint32_t (std::clamp (
+      pieces, uint64_t (PIECES_LEAST), uint64_t (std::max<uint32_t> (title.pieces, PIECES_LEAST))));
+}
+
+Swarm::Swarm (
+    const std::shared_ptr<Session> &session, const Title &title, const SwarmSettings &settings)
+    : m_title (title), m_settings (settings), m_keep (kept_pieces (title, settings)),
+      m_ahead (m_keep < title.pieces ? m_keep : 0), m_opened_ns (clock_now_ns ()),
+      m_session (session), m_pieces (title.pieces), m_states (title.pieces, WEIR_PIECE_MISSING),
+      m_arrived (title.pieces), m_known (title.pieces), m_ready (title.pieces),
+      m_priorities (title.pieces, 1), m_fetch_ns (FETCH_GUESS_NS),
+      m_viewer (g_random_int () | uint64_t (g_random_int ()) << 32)
+{
+}
+
+// Returns a path, as libtorrent makes one of every other name. Nothing is written there.
+static std::string
+make_name ()
+{
+  static std::atomic<unsigned> number;
+
+  return "/swarm-" + std::to_string (number++);
+}
+
+std::shared_ptr<Swarm>
+Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
+    const SwarmSettings &settings, SwarmReader *reader, std::string &why)
+{
+  static std::mutex opening;
+  std::lock_guard<std::mutex> one (opening);
+  std::shared_ptr<Swarm> swarm = session->find_title (title);
+  lt::add_torrent_params params;
+  lt::torrent_handle handle;
+
+  if (swarm) {
+    std::lock_guard<std::mutex> lock (swarm->m_lock);
+
+    if (!swarm->m_left && swarm->m_session) {
+      swarm->m_readers.insert (reader);
+      return swarm;
+    }
+  }
+  if (settings.storage_bytes < uint64_t (PIECES_LEAST) * title.swarm.piece_bytes
+      && settings.storage_bytes < title.swarm.bytes) {
+    why = "a storage of " + std::to_string (settings.storage_bytes)
+          + " bytes is too small: the torrent has pieces of "
+          + std::to_string (title.swarm.piece_bytes) + " bytes, and at least "
+          + std::to_string (PIECES_LEAST) + " must fit";
+    return nullptr;
+  }
+  swarm.reset (new Swarm (session, title, settings));
+  swarm->m_slots = Slots::make (title.swarm.piece_bytes, settings.folder, why);
+  if (!swarm->m_slots)
+    return nullptr;
+  params.ti = std::make_shared<lt::torrent_info> (*title.info);
+  params.save_path = make_name ();
+  params.max_connections = int (settings.connections);
+  params.upload_limit = settings.upload ? int (std::min<uint64_t> (settings.upload, INT_MAX)) : -1;
+  params.piece_priorities.assign (
+      std::size_t (title.info->num_pieces ()), lt::download_priority_t (0));
+  std::fill_n (
+      params.piece_priorities.begin () + title.first, title.pieces, lt::download_priority_t (1));
+  if (settings.trackers)
+    params.trackers = title.trackers;
+  params.extensions.emplace_back ([swarm] (const lt::torrent_handle &, lt::client_data_t) {
+    return torrent_plugin_new (swarm);
+  });
+  swarm->start ();
+  swarm->m_readers.insert (reader);
+  if (!session->add (std::move (params), swarm, handle, why)) {
+    swarm->remove_reader (reader);
+    return nullptr;
+  }
+  std::lock_guard<std::mutex> lock (swarm->m_lock);
+  swarm->m_handle = handle;
+  swarm->wake (0);
+  return swarm;
+}
+
+void
+Swarm::start ()
+{
+  static GSourceFuncs functions = { nullptr, nullptr,
+    [] (GSource *source, GSourceFunc callback, gpointer data) -> gboolean {
+      return callback (data);
+    },
+    nullptr, nullptr, nullptr };
+
+  m_source = g_source_new (&functions, sizeof (GSource));
+  g_source_set_callback (
+      m_source,
+      [] (gpointer data) -> gboolean {
+        (*static_cast<std::shared_ptr<Swarm> *> (data))->decide ();
+        return G_SOURCE_CONTINUE;
+      },
+      new std::shared_ptr<Swarm> (shared_from_this ()),
+      [] (gpointer data) { delete static_cast<std::shared_ptr<Swarm> *> (data); });
+  g_source_attach (m_source, loop_context ());
+}
+
+// Ends what refers to the swarm.
+void
+Swarm::close (std::shared_ptr<Session> session)
+{
+  g_source_destroy (m_source);
+  g_source_unref (m_source);
+  loop_invoke ([self = shared_from_this ()] {
+    for (Piece &piece : self->m_pieces) {
+      if (piece.fetch)
+        g_cancellable_cancel (piece.fetch);
+    }
+  });
+  session->remove (m_handle);
+}
+
+// ---- readers ----
+
+void
+Swarm::remove_reader (SwarmReader *reader)
+{
+  std::shared_ptr<Session> session;
+
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+
+    unwant (*reader);
+    m_readers.erase (reader);
+    *reader = SwarmReader ();
+    wake (0);
+    if (m_readers.empty ())
+      session.swap (m_session);
+  }
+  if (session)
+    close (std::move (session));
+}
+
+void
+Swarm::begin (SwarmReader *reader)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+  const int64_t now_ns = clock_now_ns ();
+
+  SwarmReader begun;
+
+  begun.leave = reader->leave;
+  begun.timeout_s = reader->timeout_s;
+  begun.active = true;
+  begun.next = begun.play_byte = m_title.skew;
+  begun.seen.assign (m_title.pieces, false);
+  begun.read_ns = begun.rate_ns = begun.begun_ns = begun.play_ns = now_ns;
+  *reader = begun;
+  wake (now_ns);
+}
+
+void
+Swarm::end (SwarmReader *reader)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  reader->active = false;
+  unwant (*reader);
+  wake (0);
+}
+
+void
+Swarm::unwant (SwarmReader &reader)
+{
+  for (unsigned i = 0; i < reader.n_wanted; i++) {
+    if (m_states[reader.wanted[i]] == WEIR_PIECE_WANTED)
+      m_states[reader.wanted[i]] = WEIR_PIECE_MISSING;
+  }
+  reader.n_wanted = 0;
+}
+
+void
+Swarm::set_flushing (SwarmReader *reader, bool flushing)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  reader->flushing = flushing;
+  m_changed.notify_all ();
+}
+
+// Notes what is read, for the playhead.
+void
+Swarm::note_read (SwarmReader &reader, uint64_t from, uint32_t bytes, int64_t now_ns)
+{
+  const auto piece = uint32_t (from / m_title.swarm.piece_bytes);
+
+  reader.next = from + bytes;
+  reader.read_ns = now_ns;
+  reader.last_bytes = bytes;
+  reader.bytes += bytes;
+  reader.rate_bytes += bytes;
+  if (!reader.seen[piece]) {
+    reader.seen[piece] = true;
+    reader.n_seen++;
+  }
+  if (reader.next == m_title.skew + m_title.size && reader.n_seen >= SEEN_LEAST * m_title.pieces)
+    reader.ended = true;
+  if (!reader.start_up_ns)
+    reader.start_up_ns = std::max<int64_t> (now_ns - reader.begun_ns, 1);
+  reader.settled = true;
+  if (now_ns - reader.rate_ns >= 1000000000) {
+    const double rate = double (reader.rate_bytes) * 8e9 / double (now_ns - reader.rate_ns);
+
+    reader.rate = reader.rate > 0 ? reader.rate + (rate - reader.rate) / 4 : rate;
+    reader.rate_ns = now_ns;
+    reader.rate_bytes = 0;
+  }
+}
+
+ReadResult
+Swarm::wait_for (
+    SwarmReader &reader, uint32_t piece, std::unique_lock<std::mutex> &lock, std::string &why)
+{
+  const int64_t begun_ns = clock_now_ns ();
+  const auto timeout_ns = int64_t (reader.timeout_s * 1e9);
+  ReadResult result = ReadResult::OK;
+
+  reader.waiting = true;
+  reader.waiting_ns = begun_ns;
+  reader.late += reader.settled;
+  wake (begun_ns);
+  while (m_states[piece] != WEIR_PIECE_HELD && result == ReadResult::OK) {
+    const int64_t until_ns = std::max (begun_ns, m_progress_ns) + timeout_ns;
+    if (reader.flushing) {
+      result = ReadResult::FLUSHING;
+    } else if (!m_failure.empty ()) {
+      why = m_failure;
+      result = ReadResult::FAILED;
+    } else if (!timeout_ns) {
+      m_changed.wait (lock);
+    } else if (clock_now_ns () >= until_ns) {
+      why = "piece " + std::to_string (piece) + " of " + std::to_string (m_title.pieces)
+            + " came neither from a peer, of which " + std::to_string (m_peers.size ())
+            + " are there, nor from the origin: "
+            + (m_settings.origin.empty ()       ? "there is none"
+                : m_stats.origin_error.empty () ? "it has not answered yet"
+                                                : m_stats.origin_error);
+      result = ReadResult::FAILED;
+    } else {
+      m_changed.wait_for (lock, std::chrono::nanoseconds (until_ns - clock_now_ns ()));
+    }
+  }
+  reader.waiting = false;
+  if (result == ReadResult::OK)
+    note_wait (reader, begun_ns, clock_now_ns ());
+  return result;
+}
+
+// Counts a wait as a stall if a viewer who plays from the first byte on, at the title's rate, had
+// come to its end.
+void
+Swarm::note_wait (SwarmReader &reader, int64_t begun_ns, int64_t now_ns)
+{
+  const auto due_ns = std::max (begun_ns,
+      reader.play_ns + int64_t (double (reader.next - reader.play_byte) * 8e9 / bit_rate ()));
+
+  if (reader.settled && now_ns <= due_ns + STALL_NS)
+    return;
+  if (reader.settled) {
+    reader.stalls++;
+    reader.stalled_ns += now_ns - due_ns;
+  }
+  reader.play_ns = now_ns;
+  reader.play_byte = reader.next;
+}
+
+ReadResult
+Swarm::read (SwarmReader *reader, uint64_t offset, char *bytes, size_t *length, std::string &why)
+{
+  const uint64_t from = offset + m_title.skew;
+  const auto piece = uint32_t (from / m_title.swarm.piece_bytes);
+  const auto start = uint32_t (from % m_title.swarm.piece_bytes);
+  std::shared_ptr<Slot> slot;
+
+  {
+    std::unique_lock<std::mutex> lock (m_lock);
+    const int64_t now_ns = clock_now_ns ();
+
+    if (reader->flushing)
+      return ReadResult::FLUSHING;
+    if (reader->piece != piece) {
+      if (piece != reader->piece + 1) {
+        reader->settled = false;
+        reader->play_ns = now_ns;
+        reader->play_byte = from;
+      }
+      reader->piece = piece;
+      wake (now_ns);
+    }
+    reader->next = from;
+    reader->read_ns = now_ns;
+    reader->ended = false;
+    if (m_states[piece] != WEIR_PIECE_HELD) {
+      const ReadResult result = wait_for (*reader, piece, lock, why);
+      if (result != ReadResult::OK)
+        return result;
+    }
+    slot = m_pieces[piece].slot;
+    *length = std::min<size_t> (*length, m_title.piece_bytes (piece) - start);
+    note_read (*reader, from, uint32_t (*length), clock_now_ns ());
+    if (reader->ended)
+      wake (0);
+  }
+  if (slot->read (start, bytes, *length))
+    return ReadResult::OK;
+  why = "cannot read the storage: " + std::string (g_strerror (errno));
+  return ReadResult::FAILED;
+}
+
+void
+Swarm::add_peers (const std::vector<lt::tcp::endpoint> &peers)
+{
+  lt::torrent_handle handle;
+
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+
+    if (m_left || !m_session)
+      return;
+    handle = m_handle;
+  }
+  for (const lt::tcp::endpoint &peer : peers)
+    handle.connect_peer (peer);
+}
+
+// ---- reports ----
+
+bool
+Swarm::has_ended ()
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  return m_left || !m_session;
+}
+
+SwarmStats
+Swarm::stats ()
+{
+  std::shared_ptr<Session> session;
+  SwarmStats stats;
+
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+
+    stats = m_stats;
+    stats.pieces = m_title.pieces;
+    stats.held = m_n_held;
+    stats.held_bytes = uint64_t (m_n_held) * m_title.swarm.piece_bytes;
+    stats.peers = uint32_t (m_peers.size ());
+    stats.seeds = uint32_t (std::count_if (m_peers.begin (), m_peers.end (), [] (PeerPlugin *peer) {
+      return std::find (peer->counted.begin (), peer->counted.end (), false)
+             == peer->counted.end ();
+    }));
+    stats.finished = m_stats.finished;
+    stats.left = m_left;
+    session = m_session;
+  }
+  stats.port = session ? session->port () : 0;
+  return stats;
+}
+
+SwarmReader
+Swarm::copy_reader (const SwarmReader *reader)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  return *reader;
+}
+
+void
+Swarm::set_on_origin_error (const void *owner, std::function<void (const std::string &)> told)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  if (told)
+    m_on_origin_error[owner] = std::move (told);
+  else
+    m_on_origin_error.erase (owner);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A title in a swarm: which pieces are there, which are asked of peers and of the origin, and who
+// reads. Functions may be called from any thread, unless they say otherwise; only Swarm::read()
+// waits.
+//
+// The swarm decides on the thread of loop.h: the picker fills the wanted set of each reader, the
+// stream watcher asks the origin for what is still missing, and the storage drops what was played.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gio/gio.h>
+#include <libtorrent/torrent_handle.hpp>
+
+#include "disk.h"
+#include "session.h"
+#include "slots.h"
+#include "title.h"
+
+extern "C" {
+#include "swarm/picker.h"
+}
+
+struct SwarmSettings {
+  WeirPicker picker;
+  int64_t window_ns;
+  double bit_rate; // 0: as the readers read
+  uint64_t upload; // bytes a second; 0: no limit
+  unsigned connections;
+  std::string origin;     // the URL of the file, or ""
+  uint64_t storage_bytes; // at least 3 pieces are kept
+  std::string folder;     // or "": in memory
+  bool trackers;
+};
+
+struct SwarmStats {
+  uint64_t peer_bytes, origin_bytes, sent_bytes, duplicate_bytes, late_bytes, wrong_bytes;
+  uint64_t held_bytes;
+  uint32_t pieces, held, left_storage, origin_errors, peers, seeds, banned, port;
+  bool finished, left;
+  std::string origin_error;
+};
+
+enum class Leave { DOWNLOAD, STREAM, SEED };
+
+// Someone who reads a title. Its fields are the swarm's.
+struct SwarmReader {
+  Leave leave = Leave::STREAM;
+  double timeout_s = 0; // 0: waits for ever
+  bool active = false;  // reads
+  bool ended = false;   // has read the title to its end
+  bool flushing = false;
+  bool settled = false; // has read since it began, or since its last jump
+
+  int64_t play_ns = 0; // byte `play_byte` is played, if the reader plays what it reads
+  uint64_t play_byte = 0;
+  uint64_t next = 0; // the byte after the last one that was read
+  int64_t read_ns = 0;
+  uint32_t last_bytes = 0;        // of the last read
+  uint32_t piece = WEIR_NO_PIECE; // of the last read
+  uint32_t first = 0;             // the first piece that peers can bring in time
+  std::vector<bool> seen;         // pieces
+  uint32_t n_seen = 0;
+  bool waiting = false;   // for `piece`
+  int64_t waiting_ns = 0; // since
+  uint32_t wanted[WEIR_WANTED_MAX];
+  unsigned n_wanted = 0;
+
+  double rate = 0; // bits a second that it reads
+  int64_t rate_ns = 0;
+  uint64_t rate_bytes = 0;
+
+  int64_t begun_ns = 0, start_up_ns = 0;
+  uint64_t bytes = 0;
+  uint32_t late = 0, stalls = 0;
+  int64_t stalled_ns = 0;
+};
+
+enum class ReadResult { OK, FLUSHING, FAILED };
+
+class PeerPlugin;
+
+class Swarm final : public Storage, public std::enable_shared_from_this<Swarm> {
+public:
+  // Joins the swarm of a title, or returns the one that the session has, and adds the reader to it.
+  // Returns null and a reason in `why` if it cannot.
+  static std::shared_ptr<Swarm> open (const std::shared_ptr<Session> &session, const Title &title,
+      const SwarmSettings &settings, SwarmReader *reader, std::string &why);
+
+  const Title &title () const
+  {
+    return m_title;
+  }
+
+  void remove_reader (SwarmReader *reader); // and clears it; after the last one, the swarm ends
+  void begin (SwarmReader *reader);         // a reader that reads from now on
+  void end (SwarmReader *reader);           // and that does not anymore
+  void set_flushing (SwarmReader *reader, bool flushing);
+
+  // Waits for a piece and reads up to its end, or `*length` bytes, which gets what was read. With
+  // FAILED, `why` has the reason.
+  ReadResult read (
+      SwarmReader *reader, uint64_t offset, char *bytes, size_t *length, std::string &why);
+
+  void add_peers (const std::vector<lt::tcp::endpoint> &peers);
+  bool has_ended (); // it has left its peers for good
+  SwarmStats stats ();
+  SwarmReader copy_reader (const SwarmReader *reader);
+
+  // `told` is called on the thread of loop.h whenever the origin fails for another reason.
+  void set_on_origin_error (const void *owner, std::function<void (const std::string &)> told);
+
+  // ---- Storage ----
+  bool in_file () const override;
+  bool read (int piece, int start, char *bytes, int length) override;
+  bool write (int piece, int start, const char *bytes, int length) override;
+  bool hash (int piece, lt::sha1_hash &hash) override;
+  bool hash_block (int piece, int start, lt::sha256_hash &hash) override;
+  void clear (int piece) override;
+
+  // ---- for the plugin of the torrent, on the session's thread ----
+  void peer_came (PeerPlugin *peer);
+  void peer_went (PeerPlugin *peer, bool banned);
+  // The peer has or lost pieces, or can send or cannot anymore.
+  void peer_changed (PeerPlugin *peer);
+  void peer_sent (PeerPlugin *peer, int piece, int start, int length);
+  void sent_to_peer (int bytes);
+  void piece_passed (int piece);
+  void piece_failed (int piece);
+  void files_checked ();
+  void second_passed ();
+  bool has_left (int piece); // it was told to peers, and is not there
+
+private:
+  struct Piece {
+    std::shared_ptr<Slot> slot;
+    std::vector<bool> blocks;      // while it is not held
+    bool told = false;             // to libtorrent, which thinks that it is there from now on
+    int64_t fetched_ns = 0;        // when the origin was asked
+    GCancellable *fetch = nullptr; // for the thread of loop.h
+  };
+  struct Work;
+
+  Swarm (
+      const std::shared_ptr<Session> &session, const Title &title, const SwarmSettings &settings);
+  void start ();
+  bool is_mine (int piece) const;
+  void note_wait (SwarmReader &reader, int64_t begun_ns, int64_t now_ns);
+  void note_read (SwarmReader &reader, uint64_t from, uint32_t bytes, int64_t now_ns);
+  ReadResult wait_for (
+      SwarmReader &reader, uint32_t piece, std::unique_lock<std::mutex> &lock, std::string &why);
+  void wake (int64_t at_ns);
+  void decide ();
+  double bit_rate () const;
+  WeirPlayhead playhead (const SwarmReader &reader, int64_t now_ns) const;
+  bool knows_peers (int64_t now_ns) const;
+  void decide_for (SwarmReader &reader, int64_t now_ns, Work &work);
+  void set_priorities (int64_t now_ns, Work &work);
+  int priority (uint32_t piece, int64_t now_ns) const;
+  void start_fetch (uint32_t piece, Work &work);
+  void on_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes,
+      const std::string &why);
+  bool add_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes);
+  void origin_failed (const std::string &why);
+  bool origin_usable (int64_t now_ns) const;
+  void hold (uint32_t piece, int64_t now_ns);
+  void tell_peers (const std::shared_ptr<Session> &session, std::vector<uint32_t> leaving,
+      std::vector<uint32_t> back);
+  void hand_over (std::vector<uint32_t> pieces); // to libtorrent
+  void count_peer (PeerPlugin *peer, bool here);
+  uint32_t playing (int64_t now_ns) const;
+  bool is_pinned (uint32_t piece) const;
+  bool has_block (const Piece &piece, int start) const;
+  void unwant (SwarmReader &reader);
+  bool stays () const;
+  void close (std::shared_ptr<Session> session);
+
+  const Title m_title;
+  const SwarmSettings m_settings;
+  const uint32_t m_keep;  // pieces
+  const uint32_t m_ahead; // pieces; 0: all
+  const int64_t m_opened_ns;
+  std::shared_ptr<Slots> m_slots;
+
+  std::mutex m_lock; // for all below
+  std::condition_variable m_changed;
+  std::shared_ptr<Session> m_session; // null: closed
+  lt::torrent_handle m_handle;
+  GSource *m_source = nullptr;
+  int64_t m_wake_ns = INT64_MAX, m_decided_ns = 0;
+  bool m_checked = false, m_left = false;
+  std::vector<Piece> m_pieces;
+  std::vector<uint8_t> m_states; // WeirPieceState
+  std::vector<uint32_t> m_arrived;
+  std::vector<uint16_t> m_known, m_ready;  // peers that have the piece; that could send it now
+  std::vector<uint8_t> m_priorities;       // as libtorrent has them
+  std::vector<uint32_t> m_untold;          // to be handed over to libtorrent
+  std::vector<uint32_t> m_leaving, m_back; // peers are to be told that these are not there; are
+  std::set<SwarmReader *> m_readers;
+  std::set<PeerPlugin *> m_peers;
+  uint32_t m_n_held = 0, m_n_told = 0;
+  unsigned m_n_sending = 0; // peers
+  unsigned m_n_fetches = 0;
+  double m_fetch_ns; // of the origin, averaged
+  int64_t m_origin_again_ns = 0;
+  int64_t m_back_off_ns = 0;
+  int64_t m_progress_ns = 0;
+  uint64_t m_second_bytes = 0;
+  double m_swarm_rate = 0, m_peer_rate = 0; // bits a second
+  const uint64_t m_viewer;
+  std::string m_failure; // of the storage
+  std::map<const void *, std::function<void (const std::string &)>> m_on_origin_error;
+  SwarmStats m_stats = {};
+};

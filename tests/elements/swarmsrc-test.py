@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""swarmsrc with real peers and an HTTP origin, all on loopback."""
+
+import contextlib
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+from rangeserver import Origin, make_torrent
+from sanitized import environment
+from tap import Skip, run, test
+
+NEEDS = "import gi, libtorrent; gi.require_version('Gst', '1.0')"
+
+
+def reason_to_skip():
+    """Runs this program again with a Python that has what it needs. Returns a reason if none has."""
+    for python in (sys.executable, '/usr/bin/python3'):
+        if not os.path.exists(python) or subprocess.run(
+                [python, '-c', NEEDS], capture_output=True).returncode != 0:
+            continue
+        if python == sys.executable and 'SWARMSRC_TEST' in os.environ:
+            return None
+        env = dict(environment() or os.environ, SWARMSRC_TEST='1')
+        if 'LD_PRELOAD' in env:  # AddressSanitizer looks for its functions before libtorrent comes
+            env['LD_PRELOAD'] += ' libstdc++.so.6'
+        sys.stdout.flush()
+        os.execve(python, [python, *sys.argv], env)
+    return 'python3-libtorrent or python3-gi is missing'
+
+
+missing = reason_to_skip()
+if not missing:
+    import gi
+    gi.require_version('Gst', '1.0')
+    from gi.repository import Gst
+    Gst.init(None)
+    if not Gst.ElementFactory.find('swarmsrc'):
+        missing = 'swarmsrc was not built'
+    else:
+        import torrents
+
+PIECE = 1 << 16
+PIECES = 48
+SIZE = PIECES * PIECE - 12345
+PATIENCE = 30 * Gst.SECOND if not missing else 0
+RATE = 8_000_000  # bits a second: the title is played in 3 s
+SLOW = 3_000_000  # in 8 s
+
+
+class Case:
+    """A folder with a title and its torrent."""
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self._folder.name)
+        self.data = random.Random(1).randbytes(SIZE)
+        (self.folder / 'title').write_bytes(self.data)
+        self.torrent = make_torrent(self.folder, 'title', PIECE)
+        return self
+
+    def __exit__(self, *_):
+        self._folder.cleanup()
+
+
+def source(case, **properties):
+    element = Gst.ElementFactory.make('swarmsrc')
+    element.set_property('listen', '127.0.0.1:0')
+    element.set_property('own-session', True)
+    element.set_property('torrent', str(case.torrent))
+    for name, value in properties.items():
+        if isinstance(value, str):
+            Gst.util_set_object_arg(element, name.replace('_', '-'), value)
+        else:
+            element.set_property(name.replace('_', '-'), value)
+    return element
+
+
+def stats(element):
+    value = element.get_property('stats')
+    return {name: value.get_value(name) for name in map(value.nth_field_name, range(value.n_fields()))}
+
+
+class Player:
+    """Reads a source into memory, at the title's rate if it is paced."""
+
+    def __init__(self, element, data, pace=RATE):
+        self.pipeline = Gst.Pipeline()
+        self.element = element
+        self.data = data
+        self.at = 0
+        self.bytes = 0
+        self.wrong = []
+        self.warnings = []
+        sink = Gst.ElementFactory.make('fakesink')
+        sink.set_property('signal-handoffs', True)
+        sink.set_property('sync', False)
+        sink.connect('handoff', self._take)
+        chain = [element]
+        if pace:
+            pacer = Gst.ElementFactory.make('ratepacer')
+            Gst.util_set_object_arg(pacer, 'mode', 'bitrate')
+            pacer.set_property('bitrate', pace)
+            chain.append(pacer)
+        chain.append(sink)
+        for one in chain:
+            self.pipeline.add(one)
+        for one, other in zip(chain, chain[1:]):
+            assert one.link(other)
+
+    def _take(self, _sink, buffer, _pad):
+        # The pacer keeps the order of bytes only, so a jump is found by what was asked for.
+        data = buffer.extract_dup(0, buffer.get_size())
+        if data != self.data[self.at:self.at + len(data)]:
+            self.wrong.append(self.at)
+        self.at += len(data)
+        self.bytes += len(data)
+
+    def seek(self, byte):
+        assert self.pipeline.seek_simple(Gst.Format.BYTES, Gst.SeekFlags.FLUSH, byte)
+
+    def start(self):
+        return self.pipeline.set_state(Gst.State.PLAYING)
+
+    def wait(self):
+        """Returns None at the end, or the text of the error."""
+        bus = self.pipeline.get_bus()
+        kinds = Gst.MessageType.EOS | Gst.MessageType.ERROR | Gst.MessageType.WARNING
+        while message := bus.timed_pop_filtered(PATIENCE, kinds):
+            if message.type == Gst.MessageType.EOS:
+                return None
+            if message.type == Gst.MessageType.ERROR:
+                return message.parse_error()[0].message
+            self.warnings.append(message.parse_warning()[0].message)
+        raise AssertionError(f'no end after {self.bytes} bytes: {stats(self.element)}')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.pipeline.set_state(Gst.State.NULL)
+
+
+def play_all(case, *all_properties, pace=RATE):
+    """Plays a title to its end, by several readers at the same time. Returns the statistics of
+    each, and the warnings."""
+    with contextlib.ExitStack() as stack:
+        players = [stack.enter_context(Player(
+            source(case, bitrate=pace or RATE, **properties), case.data, pace))
+            for properties in all_properties]
+        for player in players:
+            player.start()
+        found = []
+        for player in players:
+            error = player.wait()
+            assert error is None, error
+            found.append(stats(player.element))
+            assert (player.bytes, player.wrong) == (SIZE, []), (player.bytes, player.wrong)
+        return found, [text for player in players for text in player.warnings]
+
+
+def play(case, pace=RATE, **properties):
+    found, warnings = play_all(case, properties, pace=pace)
+    return found[0], warnings
+
+
+def swarm_test(function):
+    def body():
+        if missing:
+            raise Skip(missing)
+        with Case() as case:
+            function(case)
+
+    body.__name__, body.__doc__ = function.__name__, function.__doc__
+    return test(body)
+
+
+@swarm_test
+def the_origin_alone(case):
+    """Without peers, all bytes come from the origin"""
+    with Origin(case.data) as origin:
+        found, _ = play(case, origin=origin.url)
+        assert found['origin-bytes'] == SIZE == origin.sent, found
+        assert found['peer-bytes'] == 0 and found['share-saved'] == 0, found
+        assert found['read-bytes'] == SIZE == found['size'], found
+
+
+@swarm_test
+def peers_alone(case):
+    """Without an origin, all bytes come from peers"""
+    with torrents.Peer(case.torrent, case.folder) as peer:
+        found, _ = play(case, peers=peer.address, pace=None)
+        assert found['origin-bytes'] == 0 and found['peer-bytes'] >= SIZE, found
+        assert found['share-saved'] == 1, found
+
+
+@swarm_test
+def every_picker(case):
+    """With each picker, the bytes are the title's, and peers bring most of them"""
+    pickers = ('rarest', 'in-order', 'beta', 'hybrid', 'adaptive')
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        found, warnings = play_all(case, *(
+            {'origin': origin.url, 'peers': peer.address, 'picker': picker} for picker in pickers),
+            pace=SLOW)
+        for picker, one in zip(pickers, found):
+            print(f'# {picker}: {one}')
+            assert one['share-saved'] > 0.5, one
+            assert one['stalls'] == 0, one
+        assert sum(one['origin-bytes'] for one in found) == origin.sent, (found, origin.sent)
+        assert not warnings, warnings
+
+
+class Puller:
+    """A source whose bytes are pulled."""
+
+    def __init__(self, element):
+        self.element = element
+        self.pad = element.get_static_pad('src')
+
+    def __enter__(self):
+        self.element.set_state(Gst.State.READY)
+        assert self.pad.activate_mode(Gst.PadMode.PULL, True)
+        assert self.element.set_state(Gst.State.PAUSED) != Gst.StateChangeReturn.FAILURE
+        return self
+
+    def pull(self, offset, n):
+        flow, buffer = self.pad.get_range(offset, n)
+        assert flow == Gst.FlowReturn.OK, flow
+        return buffer.extract_dup(0, buffer.get_size())
+
+    def __exit__(self, *_):
+        self.element.set_state(Gst.State.NULL)
+
+
+def error_of(case, **properties):
+    """Returns the error with which the element ends, and the time it took, in seconds."""
+    with Player(source(case, **properties), case.data, None) as player:
+        begin = time.monotonic()
+        player.start()
+        return player.wait() or 'none', time.monotonic() - begin
+
+
+def until(condition, what):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, what()
+        time.sleep(0.01)
+
+
+@swarm_test
+def pulls_from_anywhere(case):
+    """Ranges are pulled in any order, over the ends of pieces and of the file"""
+    draws = random.Random(2)
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        with Puller(source(case, origin=origin.url, peers=peer.address)) as puller:
+            for _ in range(60):
+                offset, n = draws.randrange(SIZE), draws.randrange(1, 3 * PIECE)
+                assert puller.pull(offset, n) == case.data[offset:offset + n], (offset, n)
+            assert puller.pad.get_range(SIZE, 1)[0] == Gst.FlowReturn.EOS
+
+
+@swarm_test
+def seeks_all_the_time(case):
+    """A flushing seek every 0.2 s interrupts each wait, and the bytes are right after it"""
+    draws = random.Random(3)
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        element = source(case, origin=origin.url, peers=peer.address, bitrate=RATE)
+        with Player(element, case.data, None) as player:
+            sink = player.pipeline.children[0]
+            sink.set_property('throttle-time', 0)
+            player.start()
+            for _ in range(12):
+                at = draws.randrange(PIECES) * PIECE // 2
+
+                def begin(_pad, info, at=at):
+                    player.at = at if info.get_event().type == Gst.EventType.SEGMENT else player.at
+                    return Gst.PadProbeReturn.OK
+
+                probe = sink.get_static_pad('sink').add_probe(
+                    Gst.PadProbeType.EVENT_DOWNSTREAM, begin)
+                player.seek(at)
+                before = player.bytes
+                until(lambda: player.bytes > before or player.at == SIZE, lambda: stats(element))
+                sink.get_static_pad('sink').remove_probe(probe)
+            assert player.wait() is None
+            assert player.wrong == [] and player.at == SIZE, (player.wrong, player.at)
+
+
+@swarm_test
+def a_storage_of_three_pieces(case):
+    """With room for three pieces, all bytes are right, and peers learn what has left"""
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        element = source(case, origin=origin.url, peers=peer.address, bitrate=RATE, leave='seed',
+                         storage=str(3 * PIECE))
+        with Player(element, case.data) as player, tempfile.TemporaryDirectory() as empty:
+            player.start()
+            assert player.wait() is None
+            assert (player.bytes, player.wrong) == (SIZE, []), (player.bytes, player.wrong)
+            found = stats(element)
+            print(f'# {found}')
+            assert found['pieces-held'] <= 4 and found['pieces-left'] >= PIECES - 4, found
+            with torrents.Peer(case.torrent, empty, connect=found['port']) as leech:
+                def seen():
+                    return [sum(one.pieces) for one in leech.handle.get_peer_info()]
+                until(lambda: leech.have() >= 2, lambda: (seen(), stats(element)))
+                until(lambda: all(n <= 4 for n in seen()), lambda: (seen(), stats(element)))
+
+
+@swarm_test
+def storage_in_a_file(case):
+    """Pieces that lie in a file of a folder are the same, and the folder stays empty"""
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer, \
+            tempfile.TemporaryDirectory() as folder:
+        found, _ = play(case, origin=origin.url, peers=peer.address, folder=folder, storage='25%')
+        assert found['pieces-left'] > 0, found
+        assert not os.listdir(folder)
+
+
+@swarm_test
+def two_elements_share_a_session(case):
+    """Two elements with the same settings share pieces: the second one costs the origin nothing"""
+    with Origin(case.data) as origin:
+        play_all(case, *[{'origin': origin.url, 'own-session': False}] * 2)
+        assert origin.sent == SIZE, origin.sent
+
+
+@swarm_test
+def elements_give_to_each_other(case):
+    """What one element has from the origin, a later one gets from it"""
+    with Origin(case.data) as origin:
+        first = source(case, origin=origin.url, leave='seed', bitrate=RATE)
+        with Player(first, case.data, None) as player:
+            player.start()
+            assert player.wait() is None
+            player.pipeline.set_state(Gst.State.READY)
+            until(lambda: stats(first)['finished'], lambda: stats(first))
+            found, _ = play(case, peers=f'127.0.0.1:{stats(first)["port"]}', pace=None)
+            assert found['peer-bytes'] >= SIZE and origin.sent == SIZE, (found, origin.sent)
+            assert stats(first)['sent-bytes'] >= SIZE, stats(first)
+            player.at = player.bytes = 0
+            player.start()
+            assert player.wait() is None
+            assert (player.bytes, player.wrong, origin.sent) == (SIZE, [], SIZE), player.bytes
+
+
+@swarm_test
+def peers_that_lie(case):
+    """A peer that sends wrong bytes is banned, and the bytes are right"""
+    with torrents.Peer(case.torrent, case.folder, upload=1_000_000) as good, \
+            torrents.BadPeer(case.torrent, 'lies') as bad:
+        found, _ = play(case, peers=f'{bad.address},{good.address}', pace=None)
+        print(f'# {found}')
+        assert found['wrong-bytes'] > 0 and found['banned'] >= 1, found
+
+
+@swarm_test
+def peers_that_do_not_help(case):
+    """Peers that leave, stall or have nothing only cost the origin"""
+    with Origin(case.data) as origin, torrents.BadPeer(case.torrent, 'leaves') as one, \
+            torrents.BadPeer(case.torrent, 'stalls') as two, \
+            torrents.BadPeer(case.torrent, 'empty') as three:
+        found, _ = play(case, origin=origin.url,
+                        peers=f'{one.address},{two.address},{three.address}')
+        assert one.accepted and two.accepted and three.accepted
+        assert found['origin-bytes'] == SIZE and found['stalls'] == 0, found
+
+
+@swarm_test
+def an_origin_that_fails(case):
+    """With each fault of the origin, a warning names it, and the swarm goes on"""
+    faults = {'404': 'no such file', 'whole': 'ranges', 'long': f'has {SIZE + 1} bytes',
+              'wrong': 'does not hash', 'short': 'terminated'}
+    for manner, reason in faults.items():
+        with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+            origin.manner = manner
+            found, warnings = play(case, origin=origin.url, peers=peer.address, pace=None)
+            print(f'# {manner}: {warnings}')
+            assert found['peer-bytes'] >= SIZE and found['origin-errors'] > 0, found
+            assert any(reason in text for text in warnings), (manner, warnings)
+            assert reason in found['origin-error'], found
+
+
+@swarm_test
+def a_slow_origin(case):
+    """While the origin does not answer, peers send what is waited for"""
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        origin.manner = 'slow'
+        found, _ = play(case, origin=origin.url, peers=peer.address, pace=None)
+        assert found['peer-bytes'] >= SIZE, found
+
+
+@swarm_test
+def nobody_helps(case):
+    """Without peers, a broken origin ends the reader with an error that says why"""
+    with Origin(case.data) as origin:
+        origin.manner = '404'
+        error, took = error_of(case, origin=origin.url, timeout=1)
+        assert 'piece 0 of 48' in error and 'no such file' in error, error
+        assert 1 <= took < 10, took
+    error, _ = error_of(case, timeout=1)
+    assert 'there is none' in error, error
+
+
+@swarm_test
+def only_permitted_networks(case):
+    """Addresses outside the networks are not talked to"""
+    with Origin(case.data) as origin, torrents.BadPeer(case.torrent, 'stalls') as peer:
+        element = source(case, origin=origin.url, peers=peer.address, leave='seed', bitrate=RATE,
+                         networks='10.0.0.0/8,fd00::/8')
+        with Player(element, case.data) as player, tempfile.TemporaryDirectory() as empty:
+            player.start()
+            with torrents.Peer(case.torrent, empty, connect=stats(element)['port']) as leech:
+                assert player.wait() is None
+                assert peer.accepted == 0 and stats(element)['peers'] == 0, stats(element)
+                assert leech.have() == 0
+
+
+@swarm_test
+def torrents_that_are_none(case):
+    """A torrent that is none, or properties that are wrong, end with an error that names them"""
+    (case.folder / 'none.torrent').write_bytes(b'd4:spam4:eggse')
+    for properties, reason in [
+            ({'torrent': str(case.folder / 'none.torrent')}, 'is no torrent'),
+            ({'torrent': str(case.folder / 'title')}, 'is no torrent'),
+            ({'torrent': str(case.folder / 'absent')}, 'cannot open'),
+            ({'torrent': ''}, 'is not set'),
+            ({'torrent': 'magnet:?xt=urn:none'}, 'is no magnet URI'),
+            ({'origin': 'ftp://127.0.0.1/a'}, 'is no HTTP URL'),
+            ({'file': 'other'}, 'no file "other"'),
+            ({'peers': '127.0.0.1'}, 'is no peer'),
+            ({'networks': '10.0.0.0/33'}, 'is no network'),
+            ({'storage': 'much'}, 'storage "much"'),
+            ({'storage': '1K'}, 'too small'),
+            ({'folder': '/nowhere'}, 'cannot make a file'),
+    ]:
+        error, _ = error_of(case, **properties)
+        assert reason in error, (properties, error)
+
+
+@swarm_test
+def a_torrent_of_several_files(case):
+    """Of several files, one is chosen by its name; without a name, the error lists them"""
+    (case.folder / 'b').write_bytes(bytes(range(256)) * 1000)
+    case.torrent = make_torrent(case.folder, ['b', 'title'], PIECE)
+    error, _ = error_of(case)
+    assert 'several files' in error and 'set/title' in error, error
+    (case.folder / 'set').mkdir()
+    for name in ('b', 'title'):
+        (case.folder / name).rename(case.folder / 'set' / name)
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        # The first piece has bytes of both files, so it comes from the peer.
+        found, _ = play(case, file='title', origin=origin.url, peers=peer.address)
+        assert found['size'] == SIZE and found['peer-bytes'] >= PIECE, found
+
+
+@swarm_test
+def a_magnet_uri(case):
+    """A magnet URI gets the description of the torrent from a peer"""
+    # libtorrent sends no description of a private torrent.
+    case.torrent = make_torrent(case.folder, 'title', PIECE, private=False)
+    with torrents.Peer(case.torrent, case.folder) as peer:
+        uri = f'magnet:?xt=urn:btih:{peer.handle.info_hash()}'
+        case.torrent = uri
+        found, _ = play(case, peers=peer.address, pace=None)
+        assert found['size'] == SIZE, found
+
+
+@swarm_test
+def uris(case):
+    """A URI sets the torrent and its origin, and refuses what it does not know"""
+    element = Gst.Element.make_from_uri(
+        Gst.URIType.SRC, 'swarm:///srv/a%20b.torrent?origin=http%3A%2F%2F127.0.0.1%2Fa&picker=beta')
+    assert element.get_property('torrent') == '/srv/a b.torrent'
+    assert element.get_property('origin') == 'http://127.0.0.1/a'
+    assert element.get_property('picker').value_nick == 'beta'
+    again = Gst.Element.make_from_uri(Gst.URIType.SRC, element.get_uri())
+    assert again.get_property('origin') == 'http://127.0.0.1/a'
+    for wrong in ('swarm://host/a', 'swarm:///a?leave=seed', 'swarm:///a?picker=none', 'swarm:'):
+        try:
+            element.set_uri(wrong)
+        except gi.repository.GLib.Error:
+            continue
+        raise AssertionError(wrong)
+
+
+def frame_hashes(path):
+    out = subprocess.run(
+        ['ffmpeg', '-v', 'error', '-i', path, '-map', '0:v', '-f', 'framehash', '-hash', 'md5', '-'],
+        check=True, capture_output=True, text=True).stdout
+    return [line.rsplit(',', 1)[1] for line in out.splitlines() if not line.startswith('#')]
+
+
+@swarm_test
+def frames_of_a_film(case):
+    """A film that a demuxer pulls from a swarm has the frames of the file"""
+    film = pathlib.Path(os.environ['WEIR_DATA']) / 'bigbuckbunny.mp4'
+    (case.folder / 'film.mp4').write_bytes(film.read_bytes())
+    torrent = make_torrent(case.folder, 'film.mp4', PIECE)
+    with Origin(film.read_bytes()) as origin, torrents.Peer(torrent, case.folder) as peer:
+        out = case.folder / 'out.h264'
+        pipeline = Gst.parse_launch(
+            f'swarmsrc torrent={torrent} origin={origin.url} peers={peer.address} own-session=true '
+            'listen=127.0.0.1:0 ! qtdemux ! h264parse ! video/x-h264,stream-format=byte-stream ! '
+            f'filesink location={out}')
+        pipeline.set_state(Gst.State.PLAYING)
+        message = pipeline.get_bus().timed_pop_filtered(
+            PATIENCE, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+        assert message and message.type == Gst.MessageType.EOS, message and message.parse_error()
+        pipeline.set_state(Gst.State.NULL)
+        expected = frame_hashes(film)
+        assert expected and frame_hashes(out) == expected
+
+
+if __name__ == '__main__':
+    run()
