@@ -33,7 +33,7 @@ STATES = {'': '', 'READY': ', in NULL or READY', 'PAUSED': ', up to PAUSED',
 def argument_names():
     """{(type, signal): [names]}, as the comments in the sources say."""
     found = {}
-    for path in (ROOT / 'plugins').rglob('*.c'):
+    for path in (ROOT / 'plugins').rglob('*.c*'):
         for type_name, signal, text in COMMENT.findall(path.read_text(encoding='utf-8')):
             found[type_name, signal] = re.findall(r'^\s*\* @(\w+):', text, re.M)
     return found

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 from launch import (PATIENCE, ROOT, STORE, expect_frames, free_ports, listen, made_store, running)
+from rangeserver import SWARM_ORIGIN, SWARM_TORRENT, swarm_title
 from sanitized import environment
 from schedule_server import Server, Title
 from tap import Skip, run, test
@@ -19,7 +20,7 @@ SCHEDULE = 'rtsp-schedule://127.0.0.1:8554/films/a.mp4'
 def sections():
     """Returns the documentation text of each element, without the leading asterisks."""
     found = {}
-    for path in sorted((ROOT / 'plugins').glob('*/*.c')):
+    for path in sorted((ROOT / 'plugins').glob('*/*.c*')):
         for name, text in re.findall(r'^/\*\*\n \* SECTION:element-(\w+)\n(.*?)^ \*/$',
                                      path.read_text(), re.S | re.M):
             found[name] = re.sub(r'^ \* ?', '', text, flags=re.M)
@@ -33,7 +34,7 @@ def examples(section):
 
 # Pages in docs/elements/.
 PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'schedulesrc', 'svcdec', 'svcenc',
-         'svclayerfilter']
+         'svclayerfilter', 'swarmsrc']
 
 
 def lines_of_page(name):
@@ -83,6 +84,9 @@ def run_all(lines):
             text = text.replace(STORE, stack.enter_context(made_store()))
         if SCHEDULE in text:
             text = text.replace(SCHEDULE, stack.enter_context(broadcast_title()))
+        if SWARM_TORRENT in text:
+            torrent, origin = stack.enter_context(swarm_title())
+            text = text.replace(SWARM_TORRENT, torrent).replace(SWARM_ORIGIN, origin)
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
             if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:
@@ -92,7 +96,7 @@ def run_all(lines):
                 own = readers[-1].getsockname()[1]
             text = re.sub(rf'\b{port}\b', str(own), text)
         for line in text.splitlines():
-            if re.search('num-buffers=|filesrc |blockstoresrc ', line):
+            if re.search('num-buffers=|filesrc |blockstoresrc |swarmsrc ', line):
                 done = subprocess.run(['sh', '-c', f'exec {COMMAND} {line}'], cwd=ROOT, text=True,
                                       env=environment(), capture_output=True, timeout=PATIENCE)
                 assert done.returncode == 0, done.stdout + done.stderr
@@ -107,7 +111,7 @@ def run_all(lines):
 @test
 def all_elements_are_documented():
     """each element has documentation with a version and example lines"""
-    elements = {name for path in (ROOT / 'plugins').glob('*/*.c')
+    elements = {name for path in (ROOT / 'plugins').glob('*/*.c*')
                 for name in re.findall(r'^GST_ELEMENT_REGISTER_DEFINE \(\s*(\w+)',
                                        path.read_text(), re.M)}
     documented = sections()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 from launch import PATIENCE, STORE, expect_frames, free_ports, listen, made_store, running
+from rangeserver import SWARM_ORIGIN, SWARM_TORRENT, swarm_title
 from sanitized import environment
 from tap import Skip, run, test
 
@@ -45,6 +46,21 @@ def store():
                                   timeout=PATIENCE)
             assert done.returncode == 0, done.stdout + done.stderr
             assert done.stdout.count('last-message = chain') == pictures, done.stdout
+
+
+@test
+def swarm():
+    """swarm-read.launch: shows the title of the origin"""
+    if subprocess.run(['gst-inspect-1.0', 'swarmsrc'], env=environment(),
+                      capture_output=True).returncode != 0:
+        raise Skip('swarmsrc was not built')
+    with swarm_title() as (torrent, origin):
+        line = line_of('swarm-read.launch', [(SWARM_TORRENT, torrent), (SWARM_ORIGIN, origin),
+                                             ('autovideosink', 'fakesink silent=false')])
+        done = subprocess.run(['sh', '-c', f'exec gst-launch-1.0 -v {line.strip()}'],
+                              env=environment(), capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.count('last-message = chain') == 50, done.stdout
 
 
 @test

@@ -23,7 +23,7 @@ def pages_are_up_to_date():
 @test
 def every_element_has_tables():
     """each element has reference tables in a page"""
-    elements = {name for path in (ROOT / 'plugins').glob('*/*.c')
+    elements = {name for path in (ROOT / 'plugins').glob('*/*.c*')
                 for name in re.findall(r'^GST_ELEMENT_REGISTER_DEFINE \(\s*(\w+)', path.read_text(),
                                        re.M)}
     found = {name or path.stem for path in (ROOT / 'docs' / 'elements').glob('*.md')
