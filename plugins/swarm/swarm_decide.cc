@@ -129,6 +129,9 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
     uint32_t piece;
     while (m_n_fetches < FETCHES_MAX
            && (piece = weir_watcher_next (&view, now_ns, &again_ns)) != WEIR_NO_PIECE) {
+      // What is further away than the storage holds would leave at once.
+      if (m_ahead && piece >= (reader.piece == WEIR_NO_PIECE ? 0 : reader.piece) + m_ahead)
+        break;
       start_fetch (piece, work);
       states[piece] = WEIR_PIECE_ORIGIN;
     }

@@ -304,6 +304,7 @@ def a_storage_of_three_pieces(case):
             found = stats(element)
             print(f'# {found}')
             assert found['pieces-held'] <= 4 and found['pieces-left'] >= PIECES - 4, found
+            assert found['origin-bytes'] < 1.5 * SIZE, found
             with torrents.Peer(case.torrent, empty, connect=found['port']) as leech:
                 def seen():
                     return [sum(one.pieces) for one in leech.handle.get_peer_info()]
