@@ -61,6 +61,25 @@ static const GOptionEntry model_entries[] = {
   { NULL },
 };
 
+static const GOptionEntry torrent_entries[] = {
+  { "output", 'o', 0, G_OPTION_ARG_FILENAME, AT (output),
+      "Where to write it (default: the title's file name and .torrent, in this folder)", "FILE" },
+  { "origin", 0, 0, G_OPTION_ARG_STRING, AT (origin),
+      "Where players get the title by HTTP ranges; with a slash at the end, the title lies below",
+      "URL" },
+  { "tracker", 0, 0, G_OPTION_ARG_STRING_ARRAY, AT (trackers),
+      "Where players meet; may be given several times, the first one to ask first", "URL" },
+  { "private", 0, 0, G_OPTION_ARG_NONE, AT (is_private),
+      "Let players meet by the trackers only (BEP 27)", NULL },
+  { "piece", 0, 0, G_OPTION_ARG_STRING, AT (piece),
+      "Bytes of a piece, a power of two, 16K to 16M (default: by the size, 1024 to 2047 pieces)",
+      "SIZE" },
+  { "name", 0, 0, G_OPTION_ARG_STRING, AT (name),
+      "File name of the title for players (default: that of the title)", "NAME" },
+  JSON,
+  { NULL },
+};
+
 #undef AT
 #undef JSON
 
@@ -127,6 +146,13 @@ const Command commands[] = {
       "  weir-store model --access 17ms --rate 525M --disks 8 --slice 5s\n"
       "  weir-store model /srv/store --line 10G\n",
       0, 1, model_entries, model_run },
+  { "torrent", "DIR TITLE | FILE", "Write a .torrent of a title or a file",
+      "Players of it send each other its pieces, and get from the origin what is missing.\n\n"
+      "Examples:\n"
+      "  weir-store torrent /srv/store films/film.mp4 -o film.torrent \\\n"
+      "    --origin https://video.example/films/ --tracker http://video.example:6969/announce\n"
+      "  weir-store torrent /srv/films/film.mp4 --origin http://10.0.0.1/film.mp4 --private\n",
+      1, 2, torrent_entries, torrent_run },
   { NULL },
 };
 

@@ -14,8 +14,9 @@
 // The words and options of a command. Which are set depends on the command.
 typedef struct {
   gchar **words;
-  gchar *disks, *policy, *slice, *name, *rate, *access, *line;
-  gboolean json;
+  gchar *disks, *policy, *slice, *name, *rate, *access, *line, *output, *origin, *piece;
+  gchar **trackers;
+  gboolean json, is_private;
 } Args;
 
 typedef struct {
@@ -52,3 +53,4 @@ int remove_run (const Args *args);
 int add_disk_run (const Args *args);
 int remove_disk_run (const Args *args);
 int model_run (const Args *args);
+int torrent_run (const Args *args);

@@ -89,6 +89,10 @@ parse_and_run (const Command *command, int argc, char **argv)
   g_free (args.rate);
   g_free (args.access);
   g_free (args.line);
+  g_free (args.output);
+  g_free (args.origin);
+  g_free (args.piece);
+  g_strfreev (args.trackers);
   return status;
 }
 
