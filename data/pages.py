@@ -161,6 +161,7 @@ def man(template, table, values):
             'LIMITS-KEYS': lambda: man_keys(table['limits']),
             'MOUNT-KEYS': lambda: man_keys(table['mount']),
             'CACHE-KEYS': lambda: man_keys(table['cache']),
+            'SWARM-KEYS': lambda: man_keys(table['swarm']),
             'BROADCAST-KEYS': lambda: man_keys(table['broadcast']),
             'TLS-KEYS': lambda: man_keys(table['tls']),
             'HTTP-KEYS': lambda: man_keys(table['http']),

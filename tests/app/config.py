@@ -104,7 +104,7 @@ mounts:
         f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
         'FILE:8:3: b: "b" is not a valid path; write it like /cam',
         'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, '
-        'rtp://, sdp://, file://, store://, https://, http://, publish or launch:',
+        'rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
         'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
@@ -235,7 +235,7 @@ def huge_files_are_refused_at_once():
         ('[' * 30000 + ']' * 30000, deep.format(33)),
         ('{a: ' * 100000, deep.format(129)),
         ('mounts: &a\n  /cam: *a\n', 'FILE:2:3: /cam: unknown key "/cam"; the nearest known one is '
-         '"user"'),
+         '"swarm"'),
         (MOUNT + '---\n' + MOUNT,
          'FILE:4:1: a second YAML document begins here; put everything into one'),
         (mount('pipeline: [pull, {transcode: {' + ', '.join(f'p{n}: x' for n in range(9000)) + '}}]'),
@@ -278,7 +278,7 @@ def wrong_addresses_are_named():
 @test
 def wrong_upstreams_are_named():
     kind = ('upstream: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, '
-            'sdp://, file://, store://, https://, http://, publish or launch:')
+            'sdp://, file://, store://, swarm://, https://, http://, publish or launch:')
     cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
         'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
         'rtsp://h:x/y', 'rtsp://h:0/y', 'rtsp://[::1/x', 'rtsp://u@h/x', '"rtsp://h/a b"',
@@ -331,7 +331,7 @@ def wrong_lists_of_upstreams_are_named():
              for text in (URI, '[]', '{a: b}')]
     cases += [
         (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: unsupported URI scheme; use '
-         'rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, sdp://, file://, store://, https://, http://, publish or launch:'),
+         'rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
         (list_of('[' + ', '.join([URI] * 9) + ']'),
          'FILE:3:177: upstreams: too many upstreams: at most 8 are allowed'),
@@ -409,6 +409,54 @@ def mounts_that_read_from_each_other_are_named():
         assert load(text, '--check-config')[2] == 0, text
     assert load(MOUNT, '--listen', '127.0.0.1:7', '--mount', '/x=rtsp://127.0.0.1:7/x')[1:] == (
         f'rtsp-proxy: --mount: /x: {itself}/x, /x\n', 2)
+
+
+def torrents(lines):
+    return f'mounts:\n  /t:\n    upstream: swarm:///tmp/\n    swarm: {{{lines}}}\n'
+
+
+@test
+def wrong_swarms_are_named():
+    """a swarm that could not work is refused, with the place of what is wrong"""
+    endpoints = 'expected addresses with ports such as 10.0.0.7:6881,[::1]:0'
+    networks = 'expected networks such as 10.0.0.0/8,192.168.1.0/24'
+    storage = 'expected a size of at least 1M, or 1% to 100% of a title'
+    upload = 'expected at least 64k bits a second, such as 6M'
+    origin = 'expected a URL such as http://10.0.0.1/films/'
+    refused([(torrents(f'{key}: "{value}"'), f'FILE:4:{15 + len(key)}: {key}: {wrong}')
+             for key, value, wrong in (
+                 ('origin', 'ftp://h/', origin), ('origin', 'films', origin),
+                 ('upload', '1k', upload), ('upload', '6Mb', upload), ('upload', '-1', upload),
+                 ('upload', '99999999999999999999G', upload),
+                 ('storage', '1K', storage), ('storage', '0%', storage),
+                 ('storage', '101%', storage), ('storage', '%', storage),
+                 ('storage', '50%%', storage), ('storage', '', 'expected a single value'),
+                 ('folder', '/nowhere', 'this folder does not exist or is not writable'),
+                 ('peers', 'h:1', endpoints), ('peers', '10.0.0.1', endpoints),
+                 ('peers', '10.0.0.1:65536', endpoints), ('peers', '::1:6', endpoints),
+                 ('peers', '10.0.0.1:1,', endpoints), ('listen', '[10.0.0.1]:1', endpoints),
+                 ('networks', '10.0.0.1/8', networks), ('networks', '10.0.0.0/8,', networks),
+                 ('networks', 'lan', networks))] + [
+        (torrents('picker: best'), 'FILE:4:21: picker: "best" is not one of rarest, in-order, beta, '
+         'hybrid, adaptive'),
+        (torrents('titles: 0'), 'FILE:4:21: titles: "0" is not a number from 1 to 1024'),
+        (torrents('sead: 1'), 'FILE:4:13: swarm: unknown key "sead"; the nearest known one is '
+         '"leave"'),
+        (torrents('upload: 6M').replace('{upload: 6M}', '6M'),
+         'FILE:4:12: swarm: expected {KEY: VALUE, ...}, such as {upload: 6M}'),
+        (mount('swarm: {upload: 6M}'), 'FILE:4:12: swarm: this mount has no folder of torrents; '
+         'set upstream: swarm:///DIR/'),
+        ('mounts:\n  /t: {upstream: "swarm:///tmp"}\n', 'FILE:2:18: upstream: not the URI of a '
+         'folder of torrents like swarm:///srv/torrents/'),
+        ('mounts:\n  /t: {upstream: "swarm:///nowhere/"}\n',
+         'FILE:2:18: upstream: no such folder: /nowhere/'),
+    ])
+    for good in ('', 'upload: 6M, storage: 50%, folder: /tmp, picker: adaptive, window: 9m',
+                 'peers: "10.0.0.7:6881,[fe80::1]:1", networks: "10.0.0.0/8,fe80::/10"',
+                 'leave: stream, titles: 4, choking: rate-blind, listen: "0.0.0.0:6881"',
+                 'origin: "https://h/films/", dht: yes, local-discovery: yes, trackers: no, '
+                 'exchange: no'):
+        assert load(torrents(good), '--check-config')[1:] == ('', 0), good
 
 
 def films(lines):

@@ -6,6 +6,9 @@
 #define OWN "it belongs to Weir: add the folder of Weir's plugins to GST_PLUGIN_PATH"
 #define OWN_SVC "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
 
+#define OWN_SWARM                                                                                  \
+  "it belongs to Weir, which builds it only with libtorrent (libtorrent-rasterbar-dev)"
+
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
 #define BAD "gstreamer1.0-plugins-bad"
@@ -24,6 +27,7 @@ static const struct {
   { "svclayerfilter", OWN },
   { "ratepacer", OWN },
   { "schedulesrc", OWN },
+  { "swarmsrc", OWN_SWARM },
   { "av1*", ALL (BAD) },
   { "av*_*", ALL (LIBAV) },
   { "x264enc", ALL (UGLY) },

@@ -10,6 +10,7 @@
 #include "config/auth_config.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_swarm.h"
 #include "config/mount_keys.h"
 #include "config/mounts_check.h"
 #include "config/user_read.h"
@@ -59,6 +60,7 @@ print_config_docs (void)
   gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
   gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
+  gchar *swarm = schema_to_markdown (mount_swarm_keys (), "swarm.", mount_effect_words);
   gchar *broadcast = schema_to_markdown (mount_broadcast_keys (), "broadcast.", mount_effect_words);
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
   gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
@@ -72,8 +74,8 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, broadcast, tls,
-      http, hls, user, permission, jwt, external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
+      broadcast, tls, http, hls, user, permission, jwt, external, kinds, limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
@@ -86,6 +88,7 @@ print_config_docs (void)
   g_free (top);
   g_free (mount);
   g_free (cache);
+  g_free (swarm);
   g_free (broadcast);
 }
 

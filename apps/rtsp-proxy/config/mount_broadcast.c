@@ -175,33 +175,18 @@ read_iface (
   return TRUE;
 }
 
-// Parses a number of bits a second with an optional k, M or G (powers of 1000).
-static gboolean
-parse_rate (const gchar *text, guint64 *rate)
-{
-  static const gchar units[] = "kMG";
-  gchar *unit = NULL;
-  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
-  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-
-  if (!unit || (*unit && (!found || unit[1])) || number > RATE_MAX)
-    return FALSE;
-  for (const gchar *u = units; found && u <= found; u++)
-    number *= 1000;
-  *rate = number;
-  return number >= RATE_MIN && number <= RATE_MAX;
-}
-
 static gboolean
 read_rate (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
   const gchar *text = yaml_text (reader, node);
+  guint64 rate;
 
-  if (text && parse_rate (text, &((MountConfig *) object)->broadcast.rate))
-    return TRUE;
-  return schema_fail (
-      reader, node, key, error, "expected bits a second from 64k to 100G, such as 100M");
+  if (!text || !schema_parse_rate (text, &rate) || rate < RATE_MIN || rate > RATE_MAX)
+    return schema_fail (
+        reader, node, key, error, "expected bits a second from 64k to 100G, such as 100M");
+  ((MountConfig *) object)->broadcast.rate = rate;
+  return TRUE;
 }
 
 static gboolean

@@ -101,6 +101,14 @@ mount_config_is_origin (const MountConfig *self)
   return pull && pull->is_origin;
 }
 
+gboolean
+mount_config_is_swarm (const MountConfig *self)
+{
+  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
+
+  return pull && pull->is_swarm;
+}
+
 MountEffect
 mount_config_get_effect (const MountConfig *from, const MountConfig *to)
 {

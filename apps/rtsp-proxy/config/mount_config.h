@@ -32,5 +32,8 @@ const gchar *mount_config_get_folder (const MountConfig *self);
 // Reports whether that folder is on one or two HTTP servers.
 gboolean mount_config_is_origin (const MountConfig *self);
 
+// Reports whether that folder has torrents.
+gboolean mount_config_is_swarm (const MountConfig *self);
+
 // Reports whether that folder is a block store.
 gboolean mount_config_is_block_store (const MountConfig *self);

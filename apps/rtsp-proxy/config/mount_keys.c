@@ -4,6 +4,7 @@
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
+#include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
 #include "text/config_error.h"
@@ -293,6 +294,9 @@ static const SchemaKey mount_keys[] = {
           "`bytes` of the blocks of titles that an HTTP server has; "
           "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
           "this folder" },
+  { "swarm", SCHEMA_OTHER, .form = "{upload: RATE, storage: SIZE, ...}",
+      .value = &mount_swarm_value, .effect = MOUNT_EFFECT_SERVING, .file_only = TRUE,
+      .help = "for a folder of torrents: what is asked of peers, and what they get" },
   { "broadcast", SCHEMA_OTHER, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
       .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE,
       .help =

@@ -77,6 +77,17 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
   return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
 }
 
+static gboolean
+check_swarm (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "swarm");
+
+  if (!value || yaml_is_null (value) || mount_config_is_swarm (mount))
+    return TRUE;
+  return yaml_fail (reader, value, "swarm", CONFIG_ERROR_VALUE, error,
+      "this mount has no folder of torrents; set upstream: swarm:///DIR/");
+}
+
 // Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
@@ -117,6 +128,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
   return ok && finish (mount, set, reader, place, error)
          && check_standby (mount, reader, place, mapping, error)
          && check_cache (mount, reader, mapping, error)
+         && check_swarm (mount, reader, mapping, error)
          && mount_broadcast_check (mount, reader, place, mapping, error);
 }
 
@@ -129,7 +141,9 @@ check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
 
     if (node)
       return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-          "this key is allowed in the configuration file only; use password");
+          g_str_has_prefix (key->name, "password")
+              ? "this key is allowed in the configuration file only; use password"
+              : "this key is allowed in the configuration file only");
   }
   return TRUE;
 }

@@ -66,6 +66,12 @@ typedef struct {
     guint64 bytes; // for each track
     gchar *spill;  // the folder of its file; NULL: in memory
   } cache;
+  struct {
+    gchar *origin, *upload, *storage, *folder, *peers, *networks, *listen; // as written, or NULL
+    const gchar *picker, *leave, *choking;
+    guint window_ms, titles;
+    gboolean trackers, exchange, dht, local_discovery;
+  } swarm;
   BroadcastConfig broadcast; // `groups` NULL: no broadcast
   // Values of fanoutsink's properties of the same names.
   const gchar *join;

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "control/swarm_figures.h"
 #include "net/clones.h"
 #include "outlets/http/http_counts.h"
 #include "outlets/rtsp/kernel_path.h"
@@ -436,6 +437,38 @@ broadcasts (Page *page, GPtrArray *mounts)
   g_array_unref (all);
 }
 
+// ---- swarms ----
+
+typedef struct {
+  const gchar *path;
+  StoreSwarmTitle sum;
+} MountSwarm;
+
+static void
+swarms (Page *page, GPtrArray *mounts)
+{
+  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountSwarm));
+
+  for (guint i = 0; i < mounts->len; i++) {
+    MountSwarm sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
+
+    if (swarm_figures_sum (g_ptr_array_index (mounts, i), &sample.sum))
+      g_array_append_val (all, sample);
+  }
+  for (const SwarmFigure *figure = swarm_figures; figure->name; figure++) {
+    if (!figure->metric)
+      continue;
+    head (page, figure->metric, figure->type, figure->help);
+    for (guint i = 0; i < all->len; i++) {
+      const MountSwarm *sample = &g_array_index (all, MountSwarm, i);
+
+      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
+          figure->metric, sample->path, swarm_figures_get (figure, &sample->sum));
+    }
+  }
+  g_array_unref (all);
+}
+
 static void
 http (Page *page)
 {
@@ -488,6 +521,7 @@ metrics_dup_text (Server *server)
   http (&page);
   disks (&page, mounts);
   broadcasts (&page, mounts);
+  swarms (&page, mounts);
   process (&page, server);
   g_free (samples);
   g_ptr_array_unref (mounts);

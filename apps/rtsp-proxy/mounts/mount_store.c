@@ -3,9 +3,11 @@
 
 #include "mounts/mount_store.h"
 
+#include "config/mount_swarm.h"
 #include "stores/block_store.h"
 #include "stores/folder.h"
 #include "stores/origin_store.h"
+#include "stores/swarm_store.h"
 
 #ifdef HAVE_BLOCK_STORE
 static Store *
@@ -24,6 +26,20 @@ make_origin_store (const MountConfig *config)
 }
 #endif
 
+static Store *
+make_swarm_store (const MountConfig *config)
+{
+  GStrv properties = mount_swarm_dup_properties (config);
+  const SwarmConfig swarm = { .folder = mount_config_get_folder (config),
+    .properties = (const gchar *const *) properties,
+    .max_titles = config->swarm.titles,
+    .seeds = mount_swarm_seeds (config) };
+  Store *store = swarm_store_new (&swarm);
+
+  g_strfreev (properties);
+  return store;
+}
+
 Store *
 mount_store_new (const MountConfig *config)
 {
@@ -33,5 +49,7 @@ mount_store_new (const MountConfig *config)
   if (mount_config_is_block_store (config))
     return block_store_new (mount_config_get_folder (config));
 #endif
+  if (mount_config_is_swarm (config))
+    return make_swarm_store (config);
   return folder_new (mount_config_get_folder (config));
 }

@@ -75,13 +75,14 @@ struct _PullConfig {
   PullClient client;
   gboolean is_folder; // the path is a folder of titles, or a block store; no pipeline runs
   gboolean is_store;  // it is a block store
+  gboolean is_swarm;  // it is a folder of torrents
   gboolean is_origin; // it is the URL of an HTTP server, which is in `path`, too
   gchar *user;
   gchar *password;
   PullTransport transport;
   PullEndpoint endpoint; // udp:, rtp:; sdp: only the interface
   GstCaps *rtp;          // rtp: application/x-rtp
-  gchar *path;           // file:, sdp:, store:, https:; publish: of the mount
+  gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
   gchar *launch;         // launch: the line
   TlsTrust trust;        // rtsps:
   guint connect_timeout_ms;
@@ -161,6 +162,9 @@ GstElement *file_pull_new (const PullContext *context, GError **error);
 
 // store:///DIR/: a block store of titles. No run is ever made of it.
 PULL_CHECK (store);
+
+// swarm:///DIR/: a folder of torrents. No run is ever made of it.
+PULL_CHECK (swarm);
 
 // https://HOST[:PORT]/PATH/, http://: titles on an HTTP server. No run is ever made of it.
 PULL_CHECK (origin);

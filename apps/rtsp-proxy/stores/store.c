@@ -66,6 +66,15 @@ store_get_disks (Store *self, StoreDisk *disks, guint n_max)
 }
 
 gboolean
+store_get_swarm (Store *self, StoreSwarmTitle *sum, StoreSwarmFunc found, gpointer data)
+{
+  if (!self->kind->get_swarm)
+    return FALSE;
+  self->kind->get_swarm (self, sum, found, data);
+  return TRUE;
+}
+
+gboolean
 store_list (Store *self, StoreFoundFunc found, gpointer data)
 {
   return self->kind->list (self, found, data);

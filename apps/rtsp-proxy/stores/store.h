@@ -30,6 +30,23 @@ typedef struct {
   guint64 failing;        // 1: it is avoided
 } StoreDisk;
 
+// What a title of a swarm does. The numbers are since the proxy joined it; a sum has those of
+// titles that have left, too.
+typedef struct {
+  guint64 readers, peers; // now
+  guint64 size, held_bytes;
+  guint64 saved_permille; // of the useful bytes, those that the origin did not send
+  guint64 peer_bytes, origin_bytes, sent_bytes;
+  guint64 duplicate_bytes; // that were there when peers sent them
+  guint64 wrong_bytes;     // that did not have the torrent's hash
+  guint64 origin_errors;
+  guint64 late_pieces;        // not there when a reader asked for them
+  guint64 stalls, stalled_us; // of readers
+  guint64 start_up_us;        // of the latest reader
+} StoreSwarmTitle;
+
+typedef void (*StoreSwarmFunc) (gpointer data, const gchar *name, const StoreSwarmTitle *title);
+
 // The functions of a kind of store, whose struct begins with a Store.
 typedef struct {
   int (*open) (Store *self, const gchar *name, guint64 *size, GError **error);
@@ -37,6 +54,8 @@ typedef struct {
   gboolean (*list) (Store *self, StoreFoundFunc found, gpointer data);
   guint (*get_disks) (Store *self, StoreDisk *disks, guint n_max); // NULL: 0
   void (*free) (Store *self);
+  void (*get_swarm) (Store *self, StoreSwarmTitle *sum, StoreSwarmFunc found,
+      gpointer data); // NULL: it is no swarm
 } StoreKind;
 
 struct _Store {
@@ -67,6 +86,10 @@ StoreBytes *store_open_bytes (Store *self, const gchar *name, GError **error);
 // Fills in up to `n_max` disks. Returns their number: 0 for a store that knows of no disks, or that
 // nobody has used yet.
 guint store_get_disks (Store *self, StoreDisk *disks, guint n_max);
+
+// Sets `sum` to the sums of the titles whose swarms the proxy has joined, and calls `found`, which
+// may be NULL, for each that it is in. Returns FALSE if the store has no swarms.
+gboolean store_get_swarm (Store *self, StoreSwarmTitle *sum, StoreSwarmFunc found, gpointer data);
 
 // Calls `found` for each title, in no order. Returns FALSE with errno if the store cannot be read.
 gboolean store_list (Store *self, StoreFoundFunc found, gpointer data);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#define RATE_MAX G_GUINT64_CONSTANT (1000000000000) // bits a second
 #define HOUR_MS (60 * 60 * 1000)
 #define DAY_MS (24 * HOUR_MS)
 #define HELP_COLUMN 36
@@ -77,6 +78,22 @@ schema_parse_bytes (const gchar *text, guint64 *bytes)
     return FALSE;
   *bytes = number << shift;
   return TRUE;
+}
+
+gboolean
+schema_parse_rate (const gchar *text, guint64 *rate)
+{
+  static const gchar units[] = "kMG";
+  gchar *unit = NULL;
+  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
+  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
+
+  if (!unit || (*unit && (!found || unit[1])) || number > RATE_MAX)
+    return FALSE;
+  for (const gchar *u = units; found && u <= found; u++)
+    number *= 1000;
+  *rate = number;
+  return number <= RATE_MAX;
 }
 
 static guint

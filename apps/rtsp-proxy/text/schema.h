@@ -101,6 +101,9 @@ gboolean schema_parse_time (const gchar *text, gdouble *ms);
 // Parses a whole number of bytes with an optional K, M, G or T (powers of 1024).
 gboolean schema_parse_bytes (const gchar *text, guint64 *bytes);
 
+// Parses a whole number of bits a second with an optional k, M or G (powers of 1000).
+gboolean schema_parse_rate (const gchar *text, guint64 *rate);
+
 // The value of a key that names a file (its name ends in "-file") or an environment variable
 // ("-env"): stores the content of the file or variable at the key's offset.
 extern const SchemaValue schema_secret_elsewhere;

@@ -4,6 +4,7 @@
 
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_swarm.h"
 #include "config/mount_keys.h"
 #include "config/mount_read.h"
 #include "config/proxy_config.h"
@@ -125,6 +126,7 @@ each_row_is_complete (void)
   check_rows (hls_config_keys (), proxy_effect_words);
   check_rows (mount_cache_keys (), mount_effect_words);
   check_rows (mount_broadcast_keys (), mount_effect_words);
+  check_rows (mount_swarm_keys (), mount_effect_words);
 }
 
 // The upstream is required, so null does not reset it.

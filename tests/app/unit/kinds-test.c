@@ -102,7 +102,7 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
     { "rtsp-schedule://h/cam?iface=", "iface is empty" },
     { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
-                      "rtp://, sdp://, file://, store://, https://, http://, publish or "
+                      "rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or "
                       "launch:" },
   };
 #undef BAD_RTSP

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_swarm.h"
+
+#include "text/config_error.h"
+
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STORAGE_MIN (G_GUINT64_CONSTANT (1) << 20)
+#define UPLOAD_MIN 64000
+
+static const gchar *const pickers[] = { "rarest", "in-order", "beta", "hybrid", "adaptive", NULL };
+static const gchar *const leaves[] = { "download", "stream", "seed", NULL };
+static const gchar *const chokings[] = { "tit-for-tat", "rate-blind", NULL };
+
+// ---- texts; each check returns what is wrong, or NULL ----
+
+static const gchar *
+check_origin (const gchar *text)
+{
+  g_autoptr (GUri) uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
+  const gchar *scheme = uri ? g_uri_get_scheme (uri) : "";
+
+  if ((g_str_equal (scheme, "http") || g_str_equal (scheme, "https")) && g_uri_get_host (uri)
+      && *g_uri_get_host (uri))
+    return NULL;
+  return "expected a URL such as http://10.0.0.1/films/";
+}
+
+static const gchar *
+check_upload (const gchar *text)
+{
+  guint64 rate;
+
+  return schema_parse_rate (text, &rate) && rate >= UPLOAD_MIN
+             ? NULL
+             : "expected at least 64k bits a second, such as 6M";
+}
+
+static const gchar *
+check_storage (const gchar *text)
+{
+  const gsize digits = strspn (text, "0123456789");
+  guint64 bytes, percent = g_ascii_strtoull (text, NULL, 10);
+
+  if (g_str_equal (text + digits, "%") ? percent >= 1 && percent <= 100
+                                       : schema_parse_bytes (text, &bytes) && bytes >= STORAGE_MIN)
+    return NULL;
+  return "expected a size of at least 1M, or 1% to 100% of a title";
+}
+
+static const gchar *
+check_folder (const gchar *text)
+{
+  if (g_file_test (text, G_FILE_TEST_IS_DIR) && g_access (text, W_OK | X_OK) == 0)
+    return NULL;
+  return "this folder does not exist or is not writable";
+}
+
+static gboolean
+is_network (const gchar *text)
+{
+  g_autoptr (GInetAddressMask) mask = g_inet_address_mask_new_from_string (text, NULL);
+
+  return mask != NULL;
+}
+
+// Tells whether the text is a numeric address and a port: 10.0.0.1:6881 or [::1]:6881.
+static gboolean
+is_endpoint (const gchar *text)
+{
+  const gchar *colon = strrchr (text, ':');
+  g_autofree gchar *host = colon ? g_strndup (text, (gsize) (colon - text)) : NULL;
+  g_autoptr (GInetAddress) address = NULL;
+  gsize length = host ? strlen (host) : 0;
+  gboolean bracketed = length > 2 && host[0] == '[' && host[length - 1] == ']';
+  guint64 port;
+
+  if (bracketed)
+    host[length - 1] = '\0';
+  address = host ? g_inet_address_new_from_string (host + bracketed) : NULL;
+  return address && bracketed == (g_inet_address_get_family (address) == G_SOCKET_FAMILY_IPV6)
+         && g_ascii_string_to_unsigned (colon + 1, 10, 0, 65535, &port, NULL);
+}
+
+static gboolean
+is_list (const gchar *text, gboolean (*is_item) (const gchar *item))
+{
+  g_auto (GStrv) items = g_strsplit (text, ",", -1);
+  gboolean good = items[0] != NULL;
+
+  for (guint i = 0; items[i]; i++)
+    good = good && is_item (items[i]);
+  return good;
+}
+
+static const gchar *
+check_networks (const gchar *text)
+{
+  return is_list (text, is_network) ? NULL : "expected networks such as 10.0.0.0/8,192.168.1.0/24";
+}
+
+static const gchar *
+check_endpoints (const gchar *text)
+{
+  return is_list (text, is_endpoint)
+             ? NULL
+             : "expected addresses with ports such as 10.0.0.7:6881,[::1]:0";
+}
+
+// ---- the keys ----
+
+#define AT(field) G_STRUCT_OFFSET (MountConfig, swarm.field)
+#define TEXT(field, text) SCHEMA_TEXT, AT (field), .form = text, .effect = MOUNT_EFFECT_SERVING
+#define WORD(field, text, names)                                                                   \
+  SCHEMA_WORD, AT (field), text, .words = names, .effect = MOUNT_EFFECT_SERVING
+#define FLAG(field, text) SCHEMA_FLAG, AT (field), text, .effect = MOUNT_EFFECT_SERVING
+
+static const SchemaKey swarm_keys[] = {
+  { "origin", TEXT (origin, "URL"),
+      .help = "where pieces come from that no peer has in time; one that ends with a slash has "
+              "each title below it. Without it: the web seed of each torrent, if its host is an "
+              "address within `networks`" },
+  { "upload", TEXT (upload, "RATE"),
+      .help =
+          "limit for what peers get of each title, at least `64k` bits a second (k, M and G are "
+          "powers of 1000); without it, there is no limit" },
+  { "storage", TEXT (storage, "SIZE or PERCENT"), .preset = "256M",
+      .help =
+          "how much of each title is kept; K, M and G are powers of 1024; `50%` is half of it" },
+  { "folder", TEXT (folder, "FOLDER"),
+      .help = "keeps the pieces in a file in this folder; without it they are kept in memory" },
+  { "picker", WORD (picker, "hybrid", pickers),
+      .help =
+          "which pieces are asked of peers; `hybrid`: in order within `window`, then at random; "
+          "`adaptive`: the same, with less order while peers bring too little" },
+  { "window", SCHEMA_DURATION, AT (window_ms), "15m", .min = 1000, .effect = MOUNT_EFFECT_SERVING,
+      .help = "of `hybrid`, and the longest of `adaptive`" },
+  { "leave", WORD (leave, "seed", leaves),
+      .help = "when a title leaves the swarm; `download`: when all its pieces have been there; "
+              "`stream`: a minute after its last reader; `seed`: when `titles` others came later" },
+  { "titles", SCHEMA_NUMBER, AT (titles), "16", 1, 1024, .effect = MOUNT_EFFECT_SERVING,
+      .help = "how many titles may be in the swarm when not all have readers" },
+  { "choking", WORD (choking, "tit-for-tat", chokings),
+      .help = "which peers get pieces; `tit-for-tat`: those who send; `rate-blind`: in turn" },
+  { "peers", TEXT (peers, "ADDRESS:PORT,..."), .help = "peers that are asked without a tracker" },
+  { "networks", TEXT (networks, "NETWORK,..."),
+      .help = "where peers, trackers and web seeds may be, such as `10.0.0.0/8`; without it: "
+              "loopback, private and link-local networks" },
+  { "listen", TEXT (listen, "ADDRESS:PORT,..."), .preset = "0.0.0.0:0,[::]:0",
+      .help = "where peers reach this proxy; port 0: any" },
+  { "trackers", FLAG (trackers, "yes"), .help = "whether the trackers of the torrents are asked" },
+  { "exchange", FLAG (exchange, "yes"),
+      .help = "whether peers tell of other peers (never of a private torrent)" },
+  { "dht", FLAG (dht, "no"),
+      .help = "whether peers are looked for in the distributed hash table (never for a private "
+              "torrent)" },
+  { "local-discovery", FLAG (local_discovery, "no"),
+      .help = "whether peers are looked for by multicast (never for a private torrent)" },
+  { NULL },
+};
+
+#undef AT
+
+const SchemaKey *
+mount_swarm_keys (void)
+{
+  return swarm_keys;
+}
+
+static const struct {
+  const gchar *name;
+  gsize offset;
+  const gchar *(*check) (const gchar *text);
+} texts[] = {
+  { "origin", G_STRUCT_OFFSET (MountConfig, swarm.origin), check_origin },
+  { "upload", G_STRUCT_OFFSET (MountConfig, swarm.upload), check_upload },
+  { "storage", G_STRUCT_OFFSET (MountConfig, swarm.storage), check_storage },
+  { "folder", G_STRUCT_OFFSET (MountConfig, swarm.folder), check_folder },
+  { "peers", G_STRUCT_OFFSET (MountConfig, swarm.peers), check_endpoints },
+  { "networks", G_STRUCT_OFFSET (MountConfig, swarm.networks), check_networks },
+  { "listen", G_STRUCT_OFFSET (MountConfig, swarm.listen), check_endpoints },
+};
+
+// ---- the key as a whole ----
+
+static void
+clear_swarm (gpointer object)
+{
+  schema_clear (swarm_keys, object);
+}
+
+static void
+reset_swarm (const SchemaKey *key, gpointer object)
+{
+  clear_swarm (object);
+  memset (&((MountConfig *) object)->swarm, 0, sizeof ((MountConfig *) object)->swarm);
+  schema_init (swarm_keys, object);
+}
+
+static gboolean
+read_swarm (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  gboolean ok;
+
+  reset_swarm (key, object);
+  if (!yaml_is_mapping (node))
+    return schema_fail (
+        reader, node, key, error, "expected {KEY: VALUE, ...}, such as {upload: 6M}");
+  ok = schema_read (swarm_keys, object, reader, node, key->name, SCHEMA_WHOLE, error);
+  for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
+    const gchar *text = *(gchar **) ((guint8 *) object + texts[i].offset);
+    const gchar *wrong = text ? texts[i].check (text) : NULL;
+
+    if (wrong)
+      ok = yaml_fail (reader, yaml_get (reader, node, texts[i].name), texts[i].name,
+          CONFIG_ERROR_VALUE, error, wrong);
+  }
+  return ok;
+}
+
+static gboolean
+equal_swarms (gconstpointer a, gconstpointer b)
+{
+  for (const SchemaKey *key = swarm_keys; key->name; key++) {
+    if (!schema_key_equal (key, a, b))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+write_swarm (gconstpointer object, JsonBuilder *builder)
+{
+  const MountConfig *mount = object;
+
+  if (mount->pulls->len == 0 || !((PullConfig *) g_ptr_array_index (mount->pulls, 0))->is_swarm)
+    return;
+  json_builder_set_member_name (builder, "swarm");
+  json_builder_begin_object (builder);
+  schema_write (swarm_keys, object, builder);
+  json_builder_end_object (builder);
+}
+
+static void
+copy_swarm (gpointer to, gconstpointer from)
+{
+  clear_swarm (to);
+  schema_copy (swarm_keys, to, from);
+}
+
+const SchemaValue mount_swarm_value = { read_swarm, reset_swarm, equal_swarms, write_swarm,
+  copy_swarm, clear_swarm, NULL };
+
+// ---- for the store ----
+
+static void
+add (GStrvBuilder *builder, const gchar *name, const gchar *value)
+{
+  if (!value)
+    return;
+  g_strv_builder_add (builder, name);
+  g_strv_builder_add (builder, value);
+}
+
+static void
+add_number (GStrvBuilder *builder, const gchar *name, guint64 number)
+{
+  gchar *text = g_strdup_printf ("%" G_GUINT64_FORMAT, number);
+
+  add (builder, name, text);
+  g_free (text);
+}
+
+GStrv
+mount_swarm_dup_properties (const MountConfig *mount)
+{
+  GStrvBuilder *builder = g_strv_builder_new ();
+  guint64 upload = 0;
+  GStrv properties;
+
+  if (mount->swarm.upload)
+    schema_parse_rate (mount->swarm.upload, &upload);
+  add (builder, "origin", mount->swarm.origin);
+  add_number (builder, "upload", upload);
+  add (builder, "storage", mount->swarm.storage);
+  add (builder, "folder", mount->swarm.folder);
+  add (builder, "picker", mount->swarm.picker);
+  add_number (builder, "window", mount->swarm.window_ms * G_GUINT64_CONSTANT (1000000));
+  // Otherwise the title leaves when the store drops it.
+  add (builder, "leave", g_str_equal (mount->swarm.leave, "download") ? "download" : "seed");
+  add (builder, "choking", mount->swarm.choking);
+  add (builder, "peers", mount->swarm.peers);
+  add (builder, "networks", mount->swarm.networks);
+  add (builder, "listen", mount->swarm.listen);
+  add (builder, "tracker", mount->swarm.trackers ? "true" : "false");
+  add (builder, "exchange", mount->swarm.exchange ? "true" : "false");
+  add (builder, "dht", mount->swarm.dht ? "true" : "false");
+  add (builder, "lsd", mount->swarm.local_discovery ? "true" : "false");
+  properties = g_strv_builder_end (builder);
+  g_strv_builder_unref (builder);
+  return properties;
+}
+
+gboolean
+mount_swarm_seeds (const MountConfig *mount)
+{
+  return !g_str_equal (mount->swarm.leave, "stream");
+}

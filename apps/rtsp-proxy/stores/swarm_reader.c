@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stores/swarm_reader.h"
+
+#include <gio/gio.h>
+#include <string.h>
+
+#include "base/element.h"
+#include "base/log.h"
+
+struct _SwarmReader {
+  GstElement *element;
+  GstBus *bus;
+  GstPad *pad; // in pull mode
+  gchar *label;
+  guint64 size;
+};
+
+// ---- messages ----
+
+// Logs warnings, such as that the origin fails. Returns the reason of the last error, or NULL.
+// (transfer full)
+static gchar *
+take_messages (SwarmReader *self)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
+  gchar *reason = NULL;
+  GstMessage *message;
+
+  while ((message = gst_bus_pop_filtered (self->bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING))) {
+    GError *error = NULL;
+
+    if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
+      gst_message_parse_error (message, &error, NULL);
+      g_free (reason);
+      reason = g_strdup (error->message);
+    } else {
+      gst_message_parse_warning (message, &error, NULL);
+      log_event_limited (&limit, "title %s: %s", self->label, error->message);
+    }
+    g_error_free (error);
+    gst_message_unref (message);
+  }
+  return reason;
+}
+
+static void
+set_error (SwarmReader *self, gint code, GError **error)
+{
+  gchar *reason = take_messages (self);
+
+  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->label,
+      reason ? reason : "the swarm gives no bytes of it");
+  g_free (reason);
+}
+
+// ---- reading ----
+
+gsize
+swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize length, GError **error)
+{
+  gsize got = 0;
+
+  length = (gsize) MIN (length, self->size - MIN (offset, self->size));
+  while (got < length) {
+    GstBuffer *buffer = NULL;
+    gsize n = 0;
+
+    if (gst_pad_get_range (self->pad, offset + got, (guint) (length - got), &buffer)
+        == GST_FLOW_OK) {
+      n = gst_buffer_extract (buffer, 0, bytes + got, length - got);
+      gst_buffer_unref (buffer);
+    }
+    if (n == 0) {
+      set_error (self, G_IO_ERROR_FAILED, error);
+      return 0;
+    }
+    got += n;
+  }
+  g_free (take_messages (self));
+  return got;
+}
+
+void
+swarm_reader_rest (SwarmReader *self)
+{
+  gst_pad_activate_mode (self->pad, GST_PAD_MODE_PULL, FALSE);
+}
+
+// ---- lifetime ----
+
+// Starts the element. Its pad is pulled here, so that nothing is linked to it.
+static gboolean
+start (SwarmReader *self, GError **error)
+{
+  gint64 size;
+
+  if (gst_element_set_state (self->element, GST_STATE_READY) != GST_STATE_CHANGE_FAILURE
+      && gst_pad_activate_mode (self->pad, GST_PAD_MODE_PULL, TRUE)
+      && gst_pad_query_duration (self->pad, GST_FORMAT_BYTES, &size) && size > 0) {
+    self->size = (guint64) size;
+    return TRUE;
+  }
+  set_error (self, G_IO_ERROR_INVALID_DATA, error);
+  return FALSE;
+}
+
+SwarmReader *
+swarm_reader_new (
+    int torrent, const gchar *const *properties, guint64 rate, const gchar *label, GError **error)
+{
+  gchar *path = g_strdup_printf ("/proc/self/fd/%d", torrent);
+  SwarmReader *self = g_new0 (SwarmReader, 1);
+  GError *missing = NULL;
+
+  self->label = g_strdup (label);
+  self->element = element_make ("swarmsrc", &missing);
+  if (!self->element) {
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, missing->message);
+    g_error_free (missing);
+    g_free (path);
+    swarm_reader_free (self);
+    return NULL;
+  }
+  gst_object_ref_sink (self->element);
+  self->bus = gst_bus_new ();
+  gst_element_set_bus (self->element, self->bus);
+  self->pad = gst_element_get_static_pad (self->element, "src");
+  for (; properties[0]; properties += 2)
+    gst_util_set_object_arg (G_OBJECT (self->element), properties[0], properties[1]);
+  g_object_set (self->element, "torrent", path, "bitrate", rate, NULL);
+  g_free (path);
+  if (start (self, error))
+    return self;
+  swarm_reader_free (self);
+  return NULL;
+}
+
+guint64
+swarm_reader_get_size (const SwarmReader *self)
+{
+  return self->size;
+}
+
+GstStructure *
+swarm_reader_dup_stats (SwarmReader *self)
+{
+  GstStructure *stats = NULL;
+
+  g_object_get (self->element, "stats", &stats, NULL);
+  return stats;
+}
+
+void
+swarm_reader_free (SwarmReader *self)
+{
+  if (self->pad)
+    swarm_reader_rest (self);
+  gst_clear_object (&self->pad);
+  if (self->element) {
+    gst_element_set_state (self->element, GST_STATE_NULL);
+    gst_element_set_bus (self->element, NULL);
+    gst_object_unref (self->element);
+  }
+  gst_clear_object (&self->bus);
+  g_free (self->label);
+  g_free (self);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "stores/swarm_title.h"
+
+#include <gio/gio.h>
+#include <unistd.h>
+
+#include "stores/duration.h"
+
+// What readers met that have left.
+typedef struct {
+  guint64 late, stalls, stalled_us, start_up_us;
+} Past;
+
+struct _SwarmTitle {
+  gatomicrefcount refs;
+  int torrent;
+  gchar *name, *id;
+  GStrv properties;
+  guint64 rate;        // bits a second; 0: unknown
+  SwarmReader *holder; // keeps the title in the swarm
+  GMutex lock;         // protects the fields below
+  GPtrArray *readers;  // of SwarmReader, without references
+  gint64 left_us;
+  Past past;
+};
+
+// ---- figures ----
+
+static guint64
+get_number (const GstStructure *stats, const gchar *name)
+{
+  guint64 number = 0;
+  guint small = 0;
+
+  if (gst_structure_get_uint64 (stats, name, &number))
+    return number;
+  gst_structure_get_uint (stats, name, &small);
+  return small;
+}
+
+static void
+add_reader (Past *past, SwarmReader *reader)
+{
+  GstStructure *stats = swarm_reader_dup_stats (reader);
+  guint64 start_up_us = get_number (stats, "start-up") / GST_USECOND;
+
+  past->late += get_number (stats, "pieces-late");
+  past->stalls += get_number (stats, "stalls");
+  past->stalled_us += get_number (stats, "stalled") / GST_USECOND;
+  if (start_up_us > 0)
+    past->start_up_us = start_up_us;
+  gst_structure_free (stats);
+}
+
+void
+swarm_title_get_figures (SwarmTitle *self, StoreSwarmTitle *figures)
+{
+  GstStructure *stats = swarm_reader_dup_stats (self->holder);
+  gdouble saved = 0;
+  Past past;
+
+  g_mutex_lock (&self->lock);
+  past = self->past;
+  for (guint i = 0; i < self->readers->len; i++)
+    add_reader (&past, g_ptr_array_index (self->readers, i));
+  figures->readers = self->readers->len;
+  g_mutex_unlock (&self->lock);
+  gst_structure_get_double (stats, "share-saved", &saved);
+  figures->size = get_number (stats, "size");
+  figures->held_bytes = get_number (stats, "held-bytes");
+  figures->peers = get_number (stats, "peers");
+  figures->saved_permille = (guint64) (saved * 1000 + 0.5);
+  figures->peer_bytes = get_number (stats, "peer-bytes");
+  figures->origin_bytes = get_number (stats, "origin-bytes");
+  figures->sent_bytes = get_number (stats, "sent-bytes");
+  figures->duplicate_bytes = get_number (stats, "duplicate-bytes");
+  figures->wrong_bytes = get_number (stats, "wrong-bytes");
+  figures->origin_errors = get_number (stats, "origin-errors");
+  figures->late_pieces = past.late;
+  figures->stalls = past.stalls;
+  figures->stalled_us = past.stalled_us;
+  figures->start_up_us = past.start_up_us;
+  gst_structure_free (stats);
+}
+
+// ---- readers ----
+
+SwarmReader *
+swarm_title_add_reader (SwarmTitle *self, GError **error)
+{
+  SwarmReader *reader = swarm_reader_new (
+      self->torrent, (const gchar *const *) self->properties, self->rate, self->name, error);
+
+  if (!reader)
+    return NULL;
+  g_mutex_lock (&self->lock);
+  g_ptr_array_add (self->readers, reader);
+  g_mutex_unlock (&self->lock);
+  return reader;
+}
+
+void
+swarm_title_remove_reader (SwarmTitle *self, SwarmReader *reader)
+{
+  g_mutex_lock (&self->lock);
+  g_ptr_array_remove_fast (self->readers, reader);
+  add_reader (&self->past, reader);
+  self->left_us = g_get_monotonic_time ();
+  g_mutex_unlock (&self->lock);
+  swarm_reader_free (reader);
+}
+
+guint
+swarm_title_count_readers (SwarmTitle *self, gint64 *left_us)
+{
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = self->readers->len;
+  *left_us = self->left_us;
+  g_mutex_unlock (&self->lock);
+  return n;
+}
+
+// ---- lifetime ----
+
+static gsize
+read_for_duration (gpointer reader, guint64 offset, guint8 *bytes, gsize length)
+{
+  return swarm_reader_read (reader, offset, bytes, length, NULL);
+}
+
+SwarmTitle *
+swarm_title_new (
+    int torrent, const gchar *name, const gchar *id, const gchar *const *properties, GError **error)
+{
+  SwarmReader *holder = swarm_reader_new (torrent, properties, 0, name, error);
+  SwarmTitle *self;
+  gint64 duration;
+  guint64 size;
+
+  if (!holder) {
+    close (torrent);
+    return NULL;
+  }
+  self = g_new0 (SwarmTitle, 1);
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->torrent = torrent;
+  self->name = g_strdup (name);
+  self->id = g_strdup (id);
+  self->properties = g_strdupv ((gchar **) properties);
+  self->holder = holder;
+  self->readers = g_ptr_array_new ();
+  self->left_us = g_get_monotonic_time ();
+  size = swarm_reader_get_size (holder);
+  duration = duration_find (read_for_duration, holder, size);
+  if (duration > 0)
+    self->rate = (guint64) MIN ((gdouble) size * 8e9 / (gdouble) duration + 1, 1e12);
+  swarm_reader_rest (holder);
+  return self;
+}
+
+SwarmTitle *
+swarm_title_ref (SwarmTitle *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+swarm_title_unref (SwarmTitle *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  swarm_reader_free (self->holder);
+  close (self->torrent);
+  g_ptr_array_unref (self->readers);
+  g_strfreev (self->properties);
+  g_mutex_clear (&self->lock);
+  g_free (self->name);
+  g_free (self->id);
+  g_free (self);
+}
+
+const gchar *
+swarm_title_get_name (const SwarmTitle *self)
+{
+  return self->name;
+}
+
+guint64
+swarm_title_get_rate (const SwarmTitle *self)
+{
+  return self->rate;
+}
+
+const gchar *
+swarm_title_get_id (const SwarmTitle *self)
+{
+  return self->id;
+}
