@@ -15,7 +15,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from proc import Proc, Rtsp
+from nginx import Nginx
+from proc import Proc, Rtsp, free_port
 from proxy import CLIP, program
 from secured import make_certificate
 from tap import Skip, run, test
@@ -25,58 +26,12 @@ NOISE = random.Random(18).randbytes(5_300_000)  # six blocks of 1 MiB, of no kno
 BLOCKS = 6
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 def make_files(folder):
     os.makedirs(os.path.join(folder, 'sub'))
     with open(os.path.join(folder, 'noise.bin'), 'wb') as file:
         file.write(NOISE)
     shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
     shutil.copy(CLIP, os.path.join(folder, 'sub', 'b c+ü.mp4'))
-
-
-class Nginx(Proc):
-    """nginx with the files of a folder of its own."""
-
-    def __init__(self):
-        path = shutil.which('nginx', path=os.environ.get('PATH', '') + ':/usr/sbin')
-        if not path:
-            raise Skip('nginx is not installed')
-        self.folder = tempfile.TemporaryDirectory()
-        self.files = os.path.join(self.folder.name, 'files')
-        self.log = os.path.join(self.folder.name, 'access.log')
-        os.chmod(self.folder.name, 0o755)
-        make_files(self.files)
-        self.port = free_port()
-        temporary = '\n'.join(f'{name}_temp_path {self.folder.name}/{name};'
-                              for name in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
-        config = os.path.join(self.folder.name, 'nginx.conf')
-        with open(config, 'w', encoding='utf-8') as file:
-            file.write(f'''daemon off; master_process off; pid {self.folder.name}/pid;
-                error_log stderr; events {{ }}
-                http {{ access_log {self.log}; {temporary}
-                server {{ listen 127.0.0.1:{self.port}; root {self.files};
-                location /slow/ {{ alias {self.files}/; limit_rate 700k; }}
-                location /moved/ {{ return 302 http://127.0.0.1:{self.port}/a.mp4; }} }} }}''')
-        super().__init__(path, '-e', 'stderr', '-c', config)
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(('127.0.0.1', self.port)) == 0:
-                    break
-            time.sleep(0.05)
-
-    @property
-    def url(self):
-        return f'http://127.0.0.1:{self.port}/'
-
-    def asked(self):
-        """Returns the number of answers with more than the first byte of a file."""
-        with open(self.log, encoding='utf-8') as file:
-            return len(re.findall(r'" 206 (?!1 )\d+ ', file.read()))
 
 
 class Origin:
@@ -191,7 +146,7 @@ def check_http(proxy):
 
 @test
 def bytes_of_nginx_come_unchanged_over_http():
-    with Nginx() as nginx, Front(nginx.url) as proxy:
+    with Nginx(make_files) as nginx, Front(nginx.url) as proxy:
         check_http(proxy)
         assert proxy.fetch('/films/sub/b%20c%2B%C3%BC.mp4') == (200, clip())
         for path in '/films/none.mp4', '/films/..%2fnginx.conf', '/films/sub', '/films':
@@ -200,7 +155,7 @@ def bytes_of_nginx_come_unchanged_over_http():
 
 @test
 def a_second_reader_is_served_from_memory():
-    with Nginx() as nginx, Front(nginx.url) as proxy:
+    with Nginx(make_files) as nginx, Front(nginx.url) as proxy:
         proxy.fetch('/films/noise.bin')
         assert nginx.asked() == BLOCKS, nginx.asked()
         proxy.fetch('/films/noise.bin')
@@ -209,13 +164,13 @@ def a_second_reader_is_served_from_memory():
 
 @test
 def pictures_of_nginx_come_unchanged_over_rtsp():
-    with Nginx() as nginx, Front(nginx.url) as proxy:
+    with Nginx(make_files) as nginx, Front(nginx.url) as proxy:
         check_rtsp(proxy)
 
 
 @test
 def a_folder_keeps_blocks_over_a_restart_within_its_bound():
-    with tempfile.TemporaryDirectory() as folder, Nginx() as nginx:
+    with tempfile.TemporaryDirectory() as folder, Nginx(make_files) as nginx:
         cache = {'bytes': '4M', 'spill': folder}
         with Front(nginx.url, cache=cache) as proxy:
             proxy.fetch('/films/noise.bin')
@@ -259,7 +214,7 @@ def an_origin_that_does_not_answer_is_avoided():
 
 @test
 def an_origin_that_is_down_is_answered_with_502_and_its_reason_logged():
-    with Nginx() as nginx, Front(nginx.url) as proxy:
+    with Nginx(make_files) as nginx, Front(nginx.url) as proxy:
         assert proxy.fetch('/films/noise.bin', {'Range': 'bytes=0-9'})[0] == 206
         nginx.stop()
         for path in '/films/noise.bin', '/films/a.mp4', '/films/none.mp4':
@@ -292,7 +247,7 @@ def an_origin_that_does_not_answer_is_answered_with_504_and_delays_no_other_moun
 
 @test
 def readers_of_a_slow_origin_get_all_their_bytes_and_delay_nobody():
-    with Nginx() as nginx:
+    with Nginx(make_files) as nginx:
         others = {'/other': {'upstream': f'file://{nginx.files}/'}}
         with Front(nginx.url + 'slow/', others=others) as proxy:
             answers = []
@@ -345,7 +300,7 @@ def an_origin_without_ranges_is_refused():
 
 @test
 def a_redirect_is_not_followed():
-    with Nginx() as nginx, Front(nginx.url + 'moved/') as proxy:
+    with Nginx(make_files) as nginx, Front(nginx.url + 'moved/') as proxy:
         assert proxy.fetch('/films/a.mp4')[0] == 502
         proxy.wait_for_line(r'it redirects \(302\); write the URL of the server itself')
 

@@ -2,10 +2,16 @@
 """libtorrent, by its Python module, as a reader of .torrent files and as a peer."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
+from proc import Proc, free_port
 from tap import Skip
+
+PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'torrent_peer.py')
 
 
 # Prints what libtorrent reads in a file.
@@ -35,3 +41,32 @@ def describe(path):
     done = subprocess.run([python(), '-c', DESCRIBE, path], capture_output=True, text=True,
                           check=True, timeout=30)
     return json.loads(done.stdout)
+
+
+class Peer(Proc):
+    """A peer that has the files of a folder, or gets them. `peers` are addresses with ports."""
+
+    def __init__(self, torrent, folder, *peers):
+        super().__init__(python(), PEER, torrent, folder, *peers)
+        self.port = int(self.wait_for_line(r'^port (\d+)$', timeout=20)[1])
+
+    def sent(self):
+        """Returns the bytes of pieces that it has sent."""
+        return max((int(line.split()[1]) for line in self.lines if line.startswith('up ')), default=0)
+
+
+class Tracker(Proc):
+    """opentracker, for the torrents with these info hashes."""
+
+    def __init__(self, *hashes):
+        path = shutil.which('opentracker')
+        if not path:
+            raise Skip('opentracker is not installed')
+        self.port = free_port()
+        self.folder = tempfile.TemporaryDirectory()
+        os.chmod(self.folder.name, 0o755)
+        with open(os.path.join(self.folder.name, 'hashes'), 'w', encoding='utf-8') as file:
+            file.writelines(each + '\n' for each in hashes)
+        super().__init__(path, '-i', '127.0.0.1', '-p', self.port, '-P', self.port,
+                         '-d', self.folder.name, '-w', 'hashes')
+        self.url = f'http://127.0.0.1:{self.port}/announce'

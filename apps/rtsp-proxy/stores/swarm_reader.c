@@ -17,7 +17,7 @@ struct _SwarmReader {
 
 // ---- messages ----
 
-// Logs warnings, such as that the origin fails. Returns the reason of the last error, or NULL.
+// Logs warnings, such as that the origin fails. Returns the reason of the first error, or NULL.
 // (transfer full)
 static gchar *
 take_messages (SwarmReader *self)
@@ -31,8 +31,8 @@ take_messages (SwarmReader *self)
 
     if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
       gst_message_parse_error (message, &error, NULL);
-      g_free (reason);
-      reason = g_strdup (error->message);
+      if (!reason)
+        reason = g_strdup (error->message);
     } else {
       gst_message_parse_warning (message, &error, NULL);
       log_event_limited (&limit, "title %s: %s", self->label, error->message);
@@ -71,7 +71,7 @@ swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize lengt
       gst_buffer_unref (buffer);
     }
     if (n == 0) {
-      set_error (self, G_IO_ERROR_FAILED, error);
+      set_error (self, G_IO_ERROR_PROXY_FAILED, error);
       return 0;
     }
     got += n;
@@ -105,8 +105,8 @@ start (SwarmReader *self, GError **error)
 }
 
 SwarmReader *
-swarm_reader_new (
-    int torrent, const gchar *const *properties, guint64 rate, const gchar *label, GError **error)
+swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate, const gchar *label,
+    guint timeout_s, GError **error)
 {
   gchar *path = g_strdup_printf ("/proc/self/fd/%d", torrent);
   SwarmReader *self = g_new0 (SwarmReader, 1);
@@ -127,7 +127,7 @@ swarm_reader_new (
   self->pad = gst_element_get_static_pad (self->element, "src");
   for (; properties[0]; properties += 2)
     gst_util_set_object_arg (G_OBJECT (self->element), properties[0], properties[1]);
-  g_object_set (self->element, "torrent", path, "bitrate", rate, NULL);
+  g_object_set (self->element, "torrent", path, "bitrate", rate, "timeout", timeout_s, NULL);
   g_free (path);
   if (start (self, error))
     return self;

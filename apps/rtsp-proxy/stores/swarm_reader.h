@@ -10,10 +10,10 @@ typedef struct _SwarmReader SwarmReader;
 
 // Joins the swarm of the torrent that `torrent` is open on. `properties` has the names and values
 // of swarmsrc's properties in turn; `rate` is the title's in bits a second, 0: unknown. `label` is
-// the title's name in the log. Waits until the size is known. Returns NULL and sets an error of
-// the domain G_IO_ERROR on failure.
-SwarmReader *swarm_reader_new (
-    int torrent, const gchar *const *properties, guint64 rate, const gchar *label, GError **error);
+// the title's name in the log. A read for which nothing comes for `timeout_s` fails. Waits until
+// the size is known. Returns NULL and sets an error of the domain G_IO_ERROR on failure.
+SwarmReader *swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate,
+    const gchar *label, guint timeout_s, GError **error);
 
 guint64 swarm_reader_get_size (const SwarmReader *self);
 

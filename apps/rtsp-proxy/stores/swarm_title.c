@@ -6,6 +6,9 @@
 
 #include "stores/duration.h"
 
+#define OPEN_S 5 // for which nothing of a title that is opened may come
+#define READ_S 15
+
 // What readers met that have left.
 typedef struct {
   guint64 late, stalls, stalled_us, start_up_us;
@@ -88,8 +91,8 @@ swarm_title_get_figures (SwarmTitle *self, StoreSwarmTitle *figures)
 SwarmReader *
 swarm_title_add_reader (SwarmTitle *self, GError **error)
 {
-  SwarmReader *reader = swarm_reader_new (
-      self->torrent, (const gchar *const *) self->properties, self->rate, self->name, error);
+  SwarmReader *reader = swarm_reader_new (self->torrent, (const gchar *const *) self->properties,
+      self->rate, self->name, READ_S, error);
 
   if (!reader)
     return NULL;
@@ -124,25 +127,49 @@ swarm_title_count_readers (SwarmTitle *self, gint64 *left_us)
 
 // ---- lifetime ----
 
+typedef struct {
+  SwarmReader *reader;
+  GError *error;
+} Search;
+
 static gsize
-read_for_duration (gpointer reader, guint64 offset, guint8 *bytes, gsize length)
+read_for_duration (gpointer data, guint64 offset, guint8 *bytes, gsize length)
 {
-  return swarm_reader_read (reader, offset, bytes, length, NULL);
+  Search *self = data;
+
+  return self->error ? 0 : swarm_reader_read (self->reader, offset, bytes, length, &self->error);
+}
+
+// Finds the rate of the title, 0 if its format is not known. Returns FALSE with an error if it
+// cannot be read.
+static gboolean
+find_rate (SwarmReader *reader, guint64 *rate, GError **error)
+{
+  const guint64 size = swarm_reader_get_size (reader);
+  Search search = { .reader = reader };
+  const gint64 duration = duration_find (read_for_duration, &search, size);
+
+  *rate = duration > 0 ? (guint64) MIN ((gdouble) size * 8e9 / (gdouble) duration + 1, 1e12) : 0;
+  if (!search.error)
+    return TRUE;
+  g_propagate_error (error, search.error);
+  return FALSE;
 }
 
 SwarmTitle *
 swarm_title_new (
     int torrent, const gchar *name, const gchar *id, const gchar *const *properties, GError **error)
 {
-  SwarmReader *holder = swarm_reader_new (torrent, properties, 0, name, error);
+  SwarmReader *holder = swarm_reader_new (torrent, properties, 0, name, OPEN_S, error);
   SwarmTitle *self;
-  gint64 duration;
-  guint64 size;
+  guint64 rate;
 
-  if (!holder) {
+  if (!holder || !find_rate (holder, &rate, error)) {
+    g_clear_pointer (&holder, swarm_reader_free);
     close (torrent);
     return NULL;
   }
+  swarm_reader_rest (holder);
   self = g_new0 (SwarmTitle, 1);
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
@@ -150,14 +177,10 @@ swarm_title_new (
   self->name = g_strdup (name);
   self->id = g_strdup (id);
   self->properties = g_strdupv ((gchar **) properties);
+  self->rate = rate;
   self->holder = holder;
   self->readers = g_ptr_array_new ();
   self->left_us = g_get_monotonic_time ();
-  size = swarm_reader_get_size (holder);
-  duration = duration_find (read_for_duration, holder, size);
-  if (duration > 0)
-    self->rate = (guint64) MIN ((gdouble) size * 8e9 / (gdouble) duration + 1, 1e12);
-  swarm_reader_rest (holder);
   return self;
 }
 

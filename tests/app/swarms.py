@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Titles of torrents over RTSP and HTTP: from nginx, from other peers, which a tracker tells of, and
+to them."""
+
+import os
+import random
+import shutil
+import tempfile
+import time
+
+from blockstores import call
+from films import path_of
+from nginx import Nginx
+from openapi import Contract
+from proc import Rtsp, free_port
+from proxy import CLIP
+from stockpeers import Peer, Tracker, describe
+from tap import run, test
+from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
+
+CONTRACT = Contract()
+
+
+def fill(folder):
+    os.makedirs(os.path.join(folder, 'sub'))
+    shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
+    shutil.copy(CLIP, os.path.join(folder, 'sub', 'b c.mp4'))
+    shutil.copy(path_of('film.ts'), folder)
+
+
+class Swarm(TitleProxy):
+    """A proxy of a folder of torrents, whose files `files` has."""
+
+    def __init__(self, torrents, **swarm):
+        self.peer_port = free_port()
+        super().__init__({'upstream': f'swarm://{torrents}/', 'swarm': {
+            'listen': f'127.0.0.1:{self.peer_port}', **swarm}})
+
+    def describe(self, path):
+        with Rtsp(self.port) as rtsp:
+            return rtsp.request('DESCRIBE', self.url(path))[0]
+
+    def figures(self, title='a.mp4'):
+        """Returns the figures of a title, whose answer agrees with the contract."""
+        answer = self.http('GET', '/v1/mounts/films')
+        CONTRACT.check('GET', '/v1/mounts/films', answer)
+        return {each['title']: each for each in answer[2]['swarm']}.get(title)
+
+    def metric(self, name):
+        line, = [line for line in self.get('/metrics').decode().splitlines()
+                 if line.startswith(f'weir_swarm_{name}{{')]
+        return int(line.split()[1])
+
+
+class Folder(tempfile.TemporaryDirectory):
+    """A folder with torrents of files."""
+
+    def add(self, name, path, *words):
+        """Returns the path of the torrent of a title."""
+        torrent = os.path.join(self.name, name + '.torrent')
+        os.makedirs(os.path.dirname(torrent), exist_ok=True)
+        call('torrent', path, '-o', torrent, *words)
+        return torrent
+
+    def __enter__(self):
+        return self
+
+
+def tracked(folder, *words):
+    """Returns a tracker, and the torrent of the clip in a folder, which names the tracker."""
+    torrent = folder.add('a.mp4', CLIP)
+    tracker = Tracker(describe(torrent)['info-hash'])
+    return tracker, folder.add('a.mp4', CLIP, '--tracker', tracker.url, '--name',
+                               os.path.basename(CLIP), *words)
+
+
+def wait_until(ready, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < deadline, 'it has not come in time'
+        time.sleep(0.05)
+
+
+@test
+def pictures_come_unchanged_over_tcp():
+    """from peers and the origin, also from a position"""
+    with Folder() as folder, Nginx(fill) as nginx:
+        tracker, torrent = tracked(folder, '--origin', nginx.url + 'a.mp4')
+        with tracker, Peer(torrent, os.path.dirname(CLIP)), Swarm(folder.name) as proxy:
+            check_rtsp(proxy)
+
+
+@test
+def the_api_shows_where_the_bytes_came_from():
+    """pictures over UDP and bytes over HTTP come unchanged from two peers and the origin"""
+    with Folder() as folder, Nginx(fill) as nginx:
+        tracker, torrent = tracked(folder, '--origin', nginx.url + 'a.mp4')
+        with tracker, Peer(torrent, os.path.dirname(CLIP)) as one, \
+                Peer(torrent, os.path.dirname(CLIP)) as two, Swarm(folder.name) as proxy:
+            udp = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'udp')
+            assert udp == pictures(CLIP)[:len(udp)] and len(udp) > PICTURES - 10, len(udp)
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+            assert proxy.fetch('/films/a.mp4', {'Range': 'bytes=900000-900099'}) == (
+                206, clip()[900000:900100])
+            wait_until(lambda: proxy.figures()['readers'] == 0)
+            got = proxy.figures()
+            assert got['size'] == len(clip()) and got['wrong-bytes'] == 0, got
+            assert got['peer-bytes'] > 0 and got['saved-permille'] > 0, got
+            assert got['peer-bytes'] + got['origin-bytes'] - got['duplicate-bytes'] >= len(clip()), got
+            assert got['peer-bytes'] <= one.sent() + two.sent(), (got, one.sent(), two.sent())
+            assert got['start-up-microseconds'] > 0, got
+            assert proxy.metric('peer_bytes_total') == got['peer-bytes'], got
+            assert proxy.metric('origin_bytes_total') == got['origin-bytes'], got
+
+
+@test
+def an_origin_that_is_down_is_not_noticed_if_peers_have_the_title():
+    """pictures and bytes are whole while the origin is down from the second reader on"""
+    with Folder() as folder, Nginx(fill) as nginx:
+        tracker, torrent = tracked(folder, '--origin', nginx.url + 'a.mp4')
+        with tracker, Peer(torrent, os.path.dirname(CLIP)), \
+                Swarm(folder.name) as proxy:
+            assert proxy.describe('/films/a.mp4') == 200
+            wait_until(lambda: proxy.figures()['peer-bytes'] > 0)
+            nginx.stop()
+            got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
+            assert got == pictures(CLIP)[:len(got)] and len(got) > PICTURES - 10, len(got)
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+
+
+@test
+def the_proxy_gives_peers_what_it_has():
+    """a peer that knows the proxy only gets the title, when nobody reads it"""
+    with Folder() as folder, Nginx(fill) as nginx, tempfile.TemporaryDirectory() as empty:
+        torrent = folder.add('sub/b c.mp4', CLIP, '--origin', nginx.url + 'sub/b%20c.mp4')
+        with Swarm(folder.name) as proxy:
+            assert proxy.fetch('/films/sub/b%20c.mp4') == (200, clip())
+            with Peer(torrent, empty, f'127.0.0.1:{proxy.peer_port}') as peer:
+                peer.wait_for_line(f' down {len(clip())} of', timeout=20)
+            with open(os.path.join(empty, os.path.basename(CLIP)), 'rb') as file:
+                assert file.read() == clip()
+            assert proxy.figures('sub/b c.mp4')['sent-bytes'] >= len(clip())
+
+
+@test
+def readers_share_the_pieces_of_a_title():
+    """the origin sends each byte once for two readers in turn"""
+    with Folder() as folder, Nginx(fill) as nginx:
+        folder.add('a.mp4', CLIP, '--origin', nginx.url + 'a.mp4')
+        with Swarm(folder.name) as proxy:
+            for _ in range(2):
+                assert proxy.fetch('/films/a.mp4') == (200, clip())
+            assert len(clip()) <= proxy.figures()['origin-bytes'] < 1.1 * len(clip()), proxy.figures()
+
+
+@test
+def the_configuration_names_the_origin():
+    """a folder as the origin in place of that of the torrent, and a mount of an unchanged swarm keeps
+    its pieces over a reload"""
+    with Folder() as folder, Nginx(fill) as nginx:
+        folder.add('a.mp4', CLIP, '--name', 'a.mp4', '--origin', 'http://192.0.2.1/x')
+        with Swarm(folder.name, origin=nginx.url) as proxy:
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+            before = proxy.figures()['origin-bytes']
+            with open(proxy.file, encoding='utf-8') as file:
+                text = file.read()
+            assert 'reloaded: ' in proxy.hang_up(text.replace('"swarm":', '"max-readers": 9, "swarm":'))
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+            assert proxy.figures()['origin-bytes'] == before, proxy.figures()
+
+
+@test
+def what_cannot_be_served_is_named_and_hinders_no_other():
+    """titles without a torrent, broken torrents, those of several files, and origins that fail"""
+    with Folder() as folder, Nginx(fill) as nginx, tempfile.TemporaryDirectory() as outside:
+        good = folder.add('a.mp4', CLIP, '--origin', nginx.url + 'a.mp4')
+        with open(good, 'rb') as file:
+            whole = file.read()
+        dice = random.Random(21)
+        broken = {'empty': b'', 'noise': dice.randbytes(5000), 'cut': whole[:len(whole) // 2],
+                  'list': b'le', 'huge': b'd' + b'0' * (17 << 20),
+                  'length': whole.replace(b'6:lengthi', b'6:lengthi-'),
+                  'files': b'd4:infod5:filesld6:lengthi1e4:pathl1:aeed6:lengthi1e4:pathl1:beee4:name1:x'
+                           b'12:piece lengthi16384e6:pieces20:' + b'x' * 20 + b'ee'}
+        for name, data in broken.items():
+            with open(os.path.join(folder.name, name + '.torrent'), 'wb') as file:
+                file.write(data)
+        shutil.copy(good, os.path.join(outside, 'x.torrent'))
+        os.symlink(os.path.join(outside, 'x.torrent'), os.path.join(folder.name, 'link.torrent'))
+        folder.add('gone', CLIP, '--origin', nginx.url + 'none.mp4')
+        with Swarm(folder.name) as proxy:
+            for name in 'none', 'link', 'sub', '..%2fa.mp4', 'a.mp4.torrent':
+                assert proxy.fetch('/films/' + name)[0] == 404, name
+                assert proxy.describe('/films/' + name) == 404, name
+            for name in broken:
+                seen = len(proxy.lines)
+                assert proxy.fetch('/films/' + name)[0] == 500, name
+                proxy.wait_for_line(f'a title of the swarm cannot be opened: {name}', start=seen)
+            seen = len(proxy.lines)
+            assert proxy.fetch('/films/gone')[0] == 502
+            proxy.wait_for_line('title gone: .*it has no such file', start=seen)
+            proxy.wait_for_line('cannot be opened: gone: ', start=seen)
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+
+
+@test
+def the_api_cannot_name_swarms():
+    """an API client can neither mount a folder of torrents nor change what its titles connect to"""
+    with Folder() as folder:
+        with Swarm(folder.name) as proxy:
+            for path, body in (('/v1/mounts/new', {'upstream': f'swarm://{folder.name}/'}),
+                               ('/v1/mounts/films', {'swarm': {'networks': '0.0.0.0/0'}})):
+                method = 'PUT' if path.endswith('new') else 'PATCH'
+                status, _, answer = proxy.http(method, path, body)
+                assert status == 400 and 'configuration file only' in answer['error']['message'], answer
+
+
+run()

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Viewers of a title in real sessions of swarmsrc, over loopback, for ./dev bench swarm_sessions.
+//
+// swarm_viewers NAME=VALUE...
+//   torrent, file, origin   the title: its torrent, its bytes, and the URL of its origin
+//   port                    of the first viewer; the others have those above it
+//   viewers, rate (bits a second), gap (s between arrivals), arrivals (uniform, poisson, together)
+//   upload (in rates of the title), picker, window (s), leave, storage, choking, unchoke (s), seed
+// Each viewer reads the title at its rate, and compares it with the file. At the end it prints one
+// line of sums over the viewers, and their start-up times and stalls, as JSON.
+
+#include <gst/gst.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK 16384
+#define PEERS 50         // that a viewer is told of
+#define LATE_US 250000   // what a player has in its buffer
+
+typedef struct {
+  guint number;
+  gint64 arrival_us; // since the start
+  GThread *thread;
+  guint64 peer, origin, duplicate, late, wrong, sent, read;
+  gint64 start_up_us, stalled_us;
+  guint stalls;
+  gboolean failed;
+} Viewer;
+
+static GHashTable *values;
+static Viewer *viewers;
+static guint n_viewers;
+static GMappedFile *file;
+static gint64 began_us;
+static gint n_reading; // atomic
+
+static const gchar *
+get (const gchar *name)
+{
+  const gchar *value = g_hash_table_lookup (values, name);
+
+  if (!value)
+    g_error ("swarm_viewers: %s is missing", name);
+  return value;
+}
+
+static gdouble
+number (const gchar *name)
+{
+  return g_ascii_strtod (get (name), NULL);
+}
+
+static void
+sleep_until (gint64 us)
+{
+  const gint64 left = us - g_get_monotonic_time ();
+
+  if (left > 0)
+    g_usleep ((gulong) left);
+}
+
+// ---- a viewer ----
+
+// Returns the addresses of viewers who came before, at random; of all, if they come together.
+static gchar *
+dup_peers (const Viewer *self)
+{
+  const gboolean together = g_str_equal (get ("arrivals"), "together");
+  const guint n = together ? n_viewers : self->number;
+  GRand *dice = g_rand_new_with_seed ((guint32) number ("seed") * 1000 + self->number);
+  GString *peers = g_string_new (NULL);
+
+  for (guint i = 0; i < MIN (n, PEERS); i++) {
+    guint other = n > PEERS ? (guint) g_rand_int_range (dice, 0, (gint) n) : i;
+
+    if (other != self->number)
+      g_string_append_printf (peers, "%s127.0.0.1:%u", peers->len ? "," : "",
+          (guint) number ("port") + other);
+  }
+  g_rand_free (dice);
+  return g_string_free (peers, FALSE);
+}
+
+static GstElement *
+make_element (const Viewer *self)
+{
+  static const gchar *const same[] = { "torrent", "origin", "picker", "leave", "storage",
+    "choking" };
+  GstElement *element = gst_element_factory_make ("swarmsrc", NULL);
+  gchar *peers = dup_peers (self);
+  gchar *listen = g_strdup_printf ("127.0.0.1:%u", (guint) number ("port") + self->number);
+
+  if (!element)
+    g_error ("swarm_viewers: there is no swarmsrc");
+  gst_object_ref_sink (element);
+  for (guint i = 0; i < G_N_ELEMENTS (same); i++)
+    gst_util_set_object_arg (G_OBJECT (element), same[i], get (same[i]));
+  g_object_set (element, "own-session", TRUE, "tracker", FALSE, "listen", listen, "peers",
+      *peers ? peers : NULL, "bitrate", (guint64) number ("rate"), "upload",
+      (guint64) (number ("upload") * number ("rate")), "window",
+      (guint64) (number ("window") * 1e9), "unchoke-interval", (guint) number ("unchoke"), NULL);
+  g_free (listen);
+  g_free (peers);
+  return element;
+}
+
+// Reads the title at its rate.
+static void
+view (Viewer *self, GstPad *pad)
+{
+  const gsize size = g_mapped_file_get_length (file);
+  const gdouble us = CHUNK * 8e6 / number ("rate");
+  gint64 from_us = g_get_monotonic_time (), playing_us = 0;
+
+  for (gsize at = 0; at < size && !self->failed; at += CHUNK) {
+    const gint64 due_us = playing_us + (gint64) ((gdouble) (at / CHUNK) * us);
+    GstBuffer *buffer = NULL;
+    gint64 late_us;
+
+    if (at > 0)
+      sleep_until (due_us);
+    self->failed =
+        gst_pad_get_range (pad, at, (guint) MIN (CHUNK, size - at), &buffer) != GST_FLOW_OK
+        || gst_buffer_get_size (buffer) != MIN (CHUNK, size - at)
+        || gst_buffer_memcmp (buffer, 0, g_mapped_file_get_contents (file) + at,
+               MIN (CHUNK, size - at))
+               != 0;
+    if (buffer)
+      self->read += gst_buffer_get_size (buffer);
+    gst_clear_buffer (&buffer);
+    if (at == 0) {
+      playing_us = g_get_monotonic_time ();
+      self->start_up_us = playing_us - from_us;
+      continue;
+    }
+    late_us = g_get_monotonic_time () - due_us;
+    if (late_us > LATE_US) {
+      self->stalls++;
+      self->stalled_us += late_us;
+      playing_us += late_us;
+    }
+  }
+}
+
+static void
+take_stats (Viewer *self, GstElement *element)
+{
+  GstStructure *stats = NULL;
+
+  g_object_get (element, "stats", &stats, NULL);
+  gst_structure_get (stats, "peer-bytes", G_TYPE_UINT64, &self->peer, "origin-bytes",
+      G_TYPE_UINT64, &self->origin, "duplicate-bytes", G_TYPE_UINT64, &self->duplicate,
+      "late-bytes", G_TYPE_UINT64, &self->late, "wrong-bytes", G_TYPE_UINT64, &self->wrong,
+      "sent-bytes", G_TYPE_UINT64, &self->sent, NULL);
+  gst_structure_free (stats);
+}
+
+static gpointer
+run (gpointer data)
+{
+  Viewer *self = data;
+  GstElement *element;
+  GstPad *pad;
+
+  sleep_until (began_us + self->arrival_us);
+  element = make_element (self);
+  pad = gst_element_get_static_pad (element, "src");
+  gst_element_set_state (element, GST_STATE_READY);
+  self->failed = !gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, TRUE);
+  if (!self->failed)
+    view (self, pad);
+  g_atomic_int_add (&n_reading, -1);
+  if (g_str_equal (get ("leave"), "seed")) {
+    gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, FALSE);
+    while (g_atomic_int_get (&n_reading) > 0)
+      g_usleep (100000);
+  }
+  take_stats (self, element);
+  gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, FALSE);
+  gst_element_set_state (element, GST_STATE_NULL);
+  gst_object_unref (pad);
+  gst_object_unref (element);
+  return NULL;
+}
+
+// ---- all ----
+
+static void
+set_arrivals (void)
+{
+  const gchar *arrivals = get ("arrivals");
+  const gdouble gap_us = number ("gap") * 1e6;
+  GRand *dice = g_rand_new_with_seed ((guint32) number ("seed"));
+  gdouble at_us = 0;
+
+  for (guint i = 0; i < n_viewers; i++) {
+    viewers[i] = (Viewer) { .number = i, .arrival_us = (gint64) at_us };
+    if (g_str_equal (arrivals, "uniform"))
+      at_us += gap_us;
+    else if (g_str_equal (arrivals, "poisson"))
+      at_us -= log (1 - g_rand_double (dice)) * gap_us;
+    else
+      at_us += 10000; // "at approximately the same time"
+  }
+  g_rand_free (dice);
+}
+
+static gint
+compare_start_ups (gconstpointer a, gconstpointer b)
+{
+  const gint64 x = ((const Viewer *) a)->start_up_us, y = ((const Viewer *) b)->start_up_us;
+
+  return x < y ? -1 : x > y;
+}
+
+static void
+print_sums (void)
+{
+  Viewer sum = { 0 };
+  guint failed = 0;
+
+  for (guint i = 0; i < n_viewers; i++) {
+    const Viewer *viewer = &viewers[i];
+
+    sum.peer += viewer->peer;
+    sum.origin += viewer->origin;
+    sum.duplicate += viewer->duplicate;
+    sum.late += viewer->late;
+    sum.wrong += viewer->wrong;
+    sum.sent += viewer->sent;
+    sum.read += viewer->read;
+    sum.stalls += viewer->stalls;
+    sum.stalled_us += viewer->stalled_us;
+    failed += (guint) viewer->failed;
+  }
+  qsort (viewers, n_viewers, sizeof *viewers, compare_start_ups);
+#define N G_GUINT64_FORMAT
+  printf ("{\"size\": %" G_GSIZE_FORMAT ", \"failed\": %u, \"read\": %" N ", \"peer\": %" N
+          ", \"origin\": %" N ", \"duplicate\": %" N ", \"late\": %" N ", \"wrong\": %" N
+          ", \"sent\": %" N ", \"stalls\": %u, \"stalled_s\": %.3f, \"start_up_s\": %.3f, "
+          "\"start_up_most_s\": %.3f}\n",
+      g_mapped_file_get_length (file), failed, sum.read, sum.peer, sum.origin, sum.duplicate,
+      sum.late, sum.wrong, sum.sent, sum.stalls, (gdouble) sum.stalled_us / 1e6,
+      (gdouble) viewers[n_viewers / 2].start_up_us / 1e6,
+      (gdouble) viewers[n_viewers - 1].start_up_us / 1e6);
+#undef N
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (NULL, NULL);
+  values = g_hash_table_new (g_str_hash, g_str_equal);
+  for (gint i = 1; i < argc; i++) {
+    gchar **pair = g_strsplit (argv[i], "=", 2);
+
+    g_hash_table_insert (values, pair[0], pair[1]);
+  }
+  file = g_mapped_file_new (get ("file"), FALSE, NULL);
+  if (!file)
+    g_error ("swarm_viewers: cannot read %s", get ("file"));
+  n_viewers = (guint) number ("viewers");
+  n_reading = (gint) n_viewers;
+  viewers = g_new0 (Viewer, n_viewers);
+  set_arrivals ();
+  began_us = g_get_monotonic_time ();
+  for (guint i = 0; i < n_viewers; i++)
+    viewers[i].thread = g_thread_new ("viewer", run, &viewers[i]);
+  for (guint i = 0; i < n_viewers; i++)
+    g_thread_join (viewers[i].thread);
+  print_sums ();
+  return 0;
+}
