@@ -16,8 +16,8 @@
 #include <string.h>
 
 #define CHUNK 16384
-#define PEERS 50         // that a viewer is told of
-#define LATE_US 250000   // what a player has in its buffer
+#define PEERS 50       // that a viewer is told of
+#define LATE_US 250000 // what a player has in its buffer
 
 typedef struct {
   guint number;
@@ -76,8 +76,8 @@ dup_peers (const Viewer *self)
     guint other = n > PEERS ? (guint) g_rand_int_range (dice, 0, (gint) n) : i;
 
     if (other != self->number)
-      g_string_append_printf (peers, "%s127.0.0.1:%u", peers->len ? "," : "",
-          (guint) number ("port") + other);
+      g_string_append_printf (
+          peers, "%s127.0.0.1:%u", peers->len ? "," : "", (guint) number ("port") + other);
   }
   g_rand_free (dice);
   return g_string_free (peers, FALSE);
@@ -124,8 +124,8 @@ view (Viewer *self, GstPad *pad)
     self->failed =
         gst_pad_get_range (pad, at, (guint) MIN (CHUNK, size - at), &buffer) != GST_FLOW_OK
         || gst_buffer_get_size (buffer) != MIN (CHUNK, size - at)
-        || gst_buffer_memcmp (buffer, 0, g_mapped_file_get_contents (file) + at,
-               MIN (CHUNK, size - at))
+        || gst_buffer_memcmp (
+               buffer, 0, g_mapped_file_get_contents (file) + at, MIN (CHUNK, size - at))
                != 0;
     if (buffer)
       self->read += gst_buffer_get_size (buffer);
@@ -150,10 +150,10 @@ take_stats (Viewer *self, GstElement *element)
   GstStructure *stats = NULL;
 
   g_object_get (element, "stats", &stats, NULL);
-  gst_structure_get (stats, "peer-bytes", G_TYPE_UINT64, &self->peer, "origin-bytes",
-      G_TYPE_UINT64, &self->origin, "duplicate-bytes", G_TYPE_UINT64, &self->duplicate,
-      "late-bytes", G_TYPE_UINT64, &self->late, "wrong-bytes", G_TYPE_UINT64, &self->wrong,
-      "sent-bytes", G_TYPE_UINT64, &self->sent, NULL);
+  gst_structure_get (stats, "peer-bytes", G_TYPE_UINT64, &self->peer, "origin-bytes", G_TYPE_UINT64,
+      &self->origin, "duplicate-bytes", G_TYPE_UINT64, &self->duplicate, "late-bytes",
+      G_TYPE_UINT64, &self->late, "wrong-bytes", G_TYPE_UINT64, &self->wrong, "sent-bytes",
+      G_TYPE_UINT64, &self->sent, NULL);
   gst_structure_free (stats);
 }
 
