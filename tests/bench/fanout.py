@@ -5,9 +5,10 @@ import time
 from typing import NamedTuple
 
 from load import Delay, Load
+from many import has_kernel_path
 from report import Column
 from rig import PROBES
-from servers import ORIGIN_RTP, PORT, Origin, servers
+from servers import ORIGIN_RTP, PORT, Origin, WeirKernel, servers
 
 NAME = 'fanout'
 TITLE = "CPU time of the server per packet delivered to a reader"
@@ -105,7 +106,8 @@ def one(rig, server_type, case, rate, window):
 
 def run(rig, quick):
     repeats, window = 3, (4 if quick else 5)
+    kernel = rig.real and has_kernel_path(rig)
     for case in cases(quick):
         for _ in range(repeats):
-            for server_type in servers():
+            for server_type in servers() + ([WeirKernel] if kernel and case.transport == 'udp' else []):
                 yield str(case), server_type.name, one(rig, server_type, case, 250, window)

@@ -2,10 +2,11 @@
 // Measures fanoutsink with a scalable stream in real time and many readers, which all want the
 // same layers, or one of nine layer sets each.
 //
-//     many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS
+//     many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS [SPREAD]
 //
 // KERNEL is a value of the property `kernel`. LAYERS is "all", "S.T" (the highest spatial and
-// temporal layer) or "9". The readers are the ports from PORT on. Prints one line "name value" for
+// temporal layer) or "9". The readers are the ports from PORT on. SPREAD is the
+// property `spread` in ms. Prints one line "name value" for
 // each figure.
 
 #include <stdlib.h>
@@ -124,13 +125,15 @@ main (int argc, char **argv)
   Avc avc;
 
   gst_init (&argc, &argv);
-  if (argc != 7 || !avc_load (&avc, "svc_3s3t.264"))
-    g_error ("usage: many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS");
+  if (argc < 7 || argc > 8 || !avc_load (&avc, "svc_3s3t.264"))
+    g_error ("usage: many_layers_bench KERNEL LAYERS ADDRESS PORT READERS SECONDS [SPREAD]");
   rtp = avc_packetize (&avc, true, 0);
   seconds = atoi (argv[6]);
   sink = gst_element_factory_make ("fanoutsink", NULL);
   g_object_set (sink, "sync", FALSE, "async", FALSE, NULL);
   gst_util_set_object_arg (G_OBJECT (sink), "kernel", argv[1]);
+  if (argc == 8)
+    g_object_set (sink, "spread", (guint64) atoi (argv[7]) * GST_MSECOND, NULL);
   src = gst_pad_new ("src", GST_PAD_SRC);
   in = gst_element_get_static_pad (sink, "sink");
   gst_pad_set_active (src, TRUE);
@@ -159,6 +162,9 @@ main (int argc, char **argv)
       (double) (get (after, "triggers") - get (before, "triggers")),
       (double) (get (after, "clones") - get (before, "clones")),
       (double) (get (after, "sends") - get (before, "sends")));
+  g_print ("bits %.0f\n", 8.0 * (double) (get (after, "bytes-sent") - get (before, "bytes-sent"))
+                               / seconds);
+  g_print ("bytes %.0f\n", (double) get (after, "bytes-sent")); // since the start
   g_print ("dropped %" G_GUINT64_FORMAT "\n", get (after, "dropped") - get (after, "left-out"));
 
   gst_structure_free (before);

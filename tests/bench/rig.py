@@ -88,11 +88,11 @@ class Rig:
                  'burst', '64kb', 'latency', '100ms')
 
     @contextlib.contextmanager
-    def narrow(self, rate, queue):
+    def narrow(self, rate, queue, burst='3kb'):
         """Limits the server's side of the link to `rate` (as tc writes it), with a queue of `queue`
-        bytes, while the context lasts."""
+        bytes after `burst`, while the context lasts."""
         device = ('dev', 'veth', 'root')
-        self._namespaces[0].run('tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', '3kb',
+        self._namespaces[0].run('tc', 'qdisc', 'replace', *device, 'tbf', 'rate', rate, 'burst', burst,
              'limit', str(queue))
         try:
             yield
@@ -122,6 +122,11 @@ class Rig:
         """Drops and counts nothing from now on."""
         for side in self._namespaces:
             side.run('nft', 'flush', 'ruleset')
+
+    def count_all(self):
+        """Counts UDP packets for the readers' ports as `arrived`, and drops them."""
+        self._rules(self._namespaces[1], ('arrived',), 'netdev', 'ingress device "veth"',
+                    [f'udp dport {FIRST_PORT}-65535 counter name arrived drop'])
 
     def lose(self, every):
         """Drops one of `every` UDP packets for the readers' even ports."""

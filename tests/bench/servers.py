@@ -206,6 +206,13 @@ def start_proxy(folder, keys):
                 env={**os.environ, **Weir.environment})
 
 
+class WeirKernel(Weir):
+    """Serves readers over UDP by clones; needs the kernel path, and root."""
+
+    name = 'rtsp-proxy, kernel path'
+    whole = {'kernel': 'on'}
+
+
 class WeirRtspsrc(Weir):
     name = 'rtsp-proxy with rtspsrc'
     keys = {'client': 'rtspsrc'}

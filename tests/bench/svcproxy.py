@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The experiments of a proxy for scalable video: 160 readers of H.264 SVC with 3 x 3 layers."""
+
+import time
+
+from many import has_kernel_path, measure
+from report import Column
+from rig import FIRST_PORT
+from tap import Skip
+
+NAME = 'svcproxy'
+READERS = 160
+FULL = 2.1e6  # bits per second of all layers, on the line
+LINE, BUFFER = 2, 256 << 10  # of the burst experiment: times the rate of all readers, and bytes
+
+
+def serve(rig, kernel, layers, seconds, spread=0):
+    result = measure(rig, 'many_layers_bench', kernel, layers, rig.readers_address, str(FIRST_PORT),
+                     str(READERS), str(seconds), str(spread))
+    return {**result, 'rate': result['bits'] / READERS / 1e3}
+
+
+class Layers:
+    NAME = 'svcproxy-layers'
+    TITLE = f'{READERS} readers of H.264 SVC, which all choose the same layers'
+    CASE, WHO, YARDSTICK, LOG = 'spatial.temporal layers', 'way', None, False
+    COLUMNS = (Column('rate', 'kb/s a reader'), Column('cpu', 'CPU %', '{:.1f}'),
+               Column('ns', 'ns/packet'))
+    PICTURES = 'cpu',
+
+    @staticmethod
+    def run(rig, quick):
+        rig.drop_all_but(0)
+        ways = ('off', 'on') if rig.real and has_kernel_path(rig) else ('off',)
+        for spatial in range(3):
+            for temporal in range(0, 3, 2 if quick else 1):
+                for way in ways:
+                    layers = f'{spatial}.{temporal}'
+                    yield layers, f'kernel={way}', serve(rig, way, layers, 3 if quick else 10)
+
+
+class Bursts:
+    """What the thesis left for later: loss by bursts, and how spreading them helps."""
+
+    NAME = 'svcproxy-bursts'
+    TITLE = f'{READERS} readers of all layers on a line of {LINE} times their rate, with a ' \
+        f'buffer of {BUFFER >> 10} KiB'
+    CASE, WHO, YARDSTICK, LOG = 'spread', 'way', None, False
+    COLUMNS = (Column('lost', '% of bytes lost', '{:.1f}'), Column('rate', 'kb/s a reader'), Column('cpu', 'CPU %', '{:.1f}'))
+
+    @staticmethod
+    def run(rig, quick):
+        if not rig.real:
+            raise Skip('svcproxy-bursts needs the rig')
+        for spread in (0, 30) if quick else (0, 5, 10, 20, 30):
+            for layers, name in ('all', 'all layers'), ('9', 'nine sets'):
+                rig.count_all()
+                with rig.narrow(f'{int(LINE * FULL * READERS / 1e6)}mbit', BUFFER, '64kb'):
+                    result = serve(rig, 'off', layers, 4 if quick else 10, spread)
+                    time.sleep(1)  # until the queue is empty
+                arrived = rig.rtp('arrived')
+                yield f'{spread} ms', name, {
+                    **result, 'lost': 100 * (1 - arrived / result['bytes'])}
+
+
+PARTS = Layers, Bursts
