@@ -162,8 +162,8 @@ main (int argc, char **argv)
       (double) (get (after, "triggers") - get (before, "triggers")),
       (double) (get (after, "clones") - get (before, "clones")),
       (double) (get (after, "sends") - get (before, "sends")));
-  g_print ("bits %.0f\n", 8.0 * (double) (get (after, "bytes-sent") - get (before, "bytes-sent"))
-                               / seconds);
+  g_print ("bits %.0f\n",
+      8.0 * (double) (get (after, "bytes-sent") - get (before, "bytes-sent")) / seconds);
   g_print ("bytes %.0f\n", (double) get (after, "bytes-sent")); // since the start
   g_print ("dropped %" G_GUINT64_FORMAT "\n", get (after, "dropped") - get (after, "left-out"));
 

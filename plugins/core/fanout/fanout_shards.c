@@ -67,9 +67,9 @@ list_to_change (Shard *shard)
 
 // ---- adding and removing readers ----
 
-// Returns a shard of this priority with room. Readers of the same layers come together, as they
-// share sends; each of LAYER_STREAMS sets can have a shard that is not full. Under the lock. NULL:
-// no memory.
+// Returns a shard of this priority with room. If one shard does not hold all readers, those of the
+// same layers come together, as they share sends; each of LAYER_STREAMS sets can have a shard that
+// is not full. Under the lock. NULL: no memory.
 static Shard *
 shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
 {
@@ -91,7 +91,8 @@ shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
   }
   if (found)
     found->layers = layers;
-  else if (n_shards >= LAYER_STREAMS + fanout->n_readers / SHARD_READERS)
+  else if (fanout->n_readers < SHARD_READERS
+           || n_shards >= LAYER_STREAMS + fanout->n_readers / SHARD_READERS)
     found = other;
   if (found)
     return found;
