@@ -104,7 +104,7 @@ mounts:
         f'FILE:7:13: linger: "10" {NO_TIME.format(0)}',
         'FILE:8:3: b: "b" is not a valid path; write it like /cam',
         'FILE:10:17: upstreams: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, '
-        'rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or launch:',
+        'rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, publish or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
         'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
@@ -278,7 +278,7 @@ def wrong_addresses_are_named():
 @test
 def wrong_upstreams_are_named():
     kind = ('upstream: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, '
-            'sdp://, file://, store://, swarm://, https://, http://, publish or launch:')
+            'sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, publish or launch:')
     cases = [(upstream(uri), f'FILE:3:15: {NO_URI}') for uri in (
         'rtsp://', 'rtsp://:554/x', 'rtsp://u:p@ss@h/x', 'rtsp://u:p/w@h/x', 'rtsp://h:99999/x',
         'rtsp://h:x/y', 'rtsp://h:0/y', 'rtsp://[::1/x', 'rtsp://u@h/x', '"rtsp://h/a b"',
@@ -331,7 +331,7 @@ def wrong_lists_of_upstreams_are_named():
              for text in (URI, '[]', '{a: b}')]
     cases += [
         (list_of(f'[{URI}, h]'), 'FILE:3:37: upstreams: unsupported URI scheme; use '
-         'rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or launch:'),
+         'rtsp://, rtsps://, rtsp-schedule://, udp://, rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, publish or launch:'),
         (list_of(f'[{URI}, [a]]'), f'FILE:3:37: upstreams: {NO_TEXT}'),
         (list_of('[' + ', '.join([URI] * 9) + ']'),
          'FILE:3:177: upstreams: too many upstreams: at most 8 are allowed'),

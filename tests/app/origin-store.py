@@ -391,7 +391,7 @@ def bad_settings_are_named():
         with open(keys, 'w', encoding='utf-8') as file:
             file.write('[default]\naws_access_key_id = A\naws_secret_access_key = B\n')
         for text, reason in [
-                ('upstream: http://host/x', 'must end with a slash'),
+                ('upstream: http://u:p@host/x', 'must not contain a user'),
                 ('upstream: https://u:p@host/', 'must not contain a user'),
                 ('upstream: https://host/?a=b', 'must not contain a query'),
                 ('upstream: https:///x/', 'not a URL like'),

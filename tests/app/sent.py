@@ -10,12 +10,15 @@ from functools import lru_cache
 from clips import clip, ffmpeg
 from proc import Proc
 
+ROUND = 5.12 # s: 128 pictures at 25 a second, 240 AAC frames at 48 kHz
+
 
 @lru_cache
 def media():
-    """Returns the clip with a keyframe every second, and a film of twelve rounds of that clip."""
+    """Returns a clip with a keyframe every second, and a film of twelve rounds of that clip. Its
+    video and its audio are equally long, so that they are in sync in each round."""
     directory = tempfile.TemporaryDirectory()
-    short, film = clip(1, size='640x360'), os.path.join(directory.name, 'film.mp4')
+    short, film = clip(1, ROUND, size='640x360'), os.path.join(directory.name, 'film.mp4')
     subprocess.run([ffmpeg(), '-nostdin', '-loglevel', 'error', '-stream_loop', '11', '-i', short,
                     '-c', 'copy', film], check=True, timeout=30)
     return directory, short, film
@@ -89,20 +92,10 @@ def clip_frames():
 def sync(times):
     """Returns how much later the audio of frames() is to the video than in the clip, in ms."""
     lags = {}
-    round_s = Fraction(media_duration()) / 12
     for kind, each in times.items():
         known = {frame: time for time, frame in clip_frames()[kind]}
         # The last ones: by then the player has had a sender report.
         time, frame = next((t, f) for t, f in reversed(each) if f in known)
         lags[kind] = time - known[frame]
-    lag = (lags['audio'] - lags['video'] + round_s / 2) % round_s - round_s / 2
+    lag = (lags['audio'] - lags['video'] + ROUND / 2) % ROUND - ROUND / 2
     return float(lag * 1000)
-
-
-@lru_cache
-def media_duration():
-    """Returns the duration of the film in s."""
-    done = subprocess.run(['ffprobe', '-v', 'error', '-show_entries', 'format=duration', '-of',
-                           'csv=p=0', media()[2]], capture_output=True, text=True, timeout=20,
-                          check=True)
-    return done.stdout.strip()

@@ -68,6 +68,9 @@ static const struct {
   { "opusparse", ALL (BAD) },
   { "srt*", ALL (BAD) },
   { "ts*", ALL (BAD) },
+  { "rtmp2*", ALL (BAD) },
+  { "hlsdemux*", ALL (BAD) },
+  { "souphttpsrc", ALL (GOOD) },
   { "voaac*", ALL (BAD) },
   { "x265enc", ALL (BAD) },
 };

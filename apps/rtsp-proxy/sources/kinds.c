@@ -52,11 +52,18 @@ static const Kind kinds[] = {
                            "from the beginning" } } },
   { "https://", origin_pull_check, NULL, NULL, PULL_PASSES,
       { { "https://HOST[:PORT]/PATH/",
-          "an HTTP server with ranges, or a bucket of an S3-compatible one: "
-          "`rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each reader from the "
-          "beginning" } } },
+            "an HTTP server with ranges, or a bucket of an S3-compatible one: "
+            "`rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each reader from the "
+            "beginning" },
+          { "https://HOST[:PORT]/STREAM", "a stream over HTTP: MPEG-TS, MP4, Matroska and others, "
+                                          "or a playlist of HLS" } } },
   { "http://", origin_pull_check, NULL, NULL, PULL_PASSES,
-      { { "http://HOST[:PORT]/PATH/", "the same without TLS" } } },
+      { { "http://HOST[:PORT]/...", "both without TLS" } } },
+  { "srt://", srt_pull_check, stream_pull_new, NULL, PULL_PARSES_ONLINE,
+      { { "srt://HOST:PORT[?streamid=TEXT][&latency=MS]",
+          "MPEG-TS from an SRT listener; `password` is the passphrase" } } },
+  { "rtmp://", rtmp_pull_check, stream_pull_new, NULL, PULL_PARSES_ONLINE,
+      { { "rtmp://HOST[:PORT]/APP/STREAM", "an RTMP server; H.264, AAC and MP3 only" } } },
   { "publish", publish_pull_check, NULL, &publish_pull_light, PULL_PASSES,
       { { "publish", "what a client publishes to the mount, by ANNOUNCE and RECORD" } } },
   { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,

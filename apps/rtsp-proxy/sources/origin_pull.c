@@ -3,9 +3,18 @@
 
 #include "sources/pull.h"
 
-// Checks https://HOST[:PORT]/PATH/, or the same with http.
-gchar *
-origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+#include <string.h>
+
+static gboolean
+names_folder (const gchar *uri)
+{
+  gsize len = strcspn (uri, "?#");
+
+  return len > 0 && uri[len - 1] == '/';
+}
+
+static gchar *
+check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
 #ifdef HAVE_BLOCK_STORE
   GUri *parsed = g_uri_parse (uri, G_URI_FLAGS_ENCODED | G_URI_FLAGS_PARSE_RELAXED, NULL);
@@ -19,8 +28,6 @@ origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     wrong = "the URL must not contain a user or a password; set user and password, or keys-file";
   else if (g_uri_get_query (parsed) || g_uri_get_fragment (parsed))
     wrong = "the URL must not contain a query (?...) or a fragment (#...)";
-  else if (!g_str_has_suffix (g_uri_get_path (parsed), "/"))
-    wrong = "the URL must end with a slash: titles lie below it";
   g_clear_pointer (&parsed, g_uri_unref);
   if (wrong)
     return g_strdup (wrong);
@@ -31,4 +38,12 @@ origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 #else
   return g_strdup ("this program was built without the block store (libxxhash)");
 #endif
+}
+
+// Checks https://HOST[:PORT]/PATH/, or the same with http. Without the last slash, it is a stream.
+gchar *
+origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  return names_folder (uri) ? check_folder (uri, flags, config)
+                            : http_pull_check (uri, flags, config);
 }

@@ -169,6 +169,14 @@ PULL_CHECK (swarm);
 // https://HOST[:PORT]/PATH/, http://: titles on an HTTP server. No run is ever made of it.
 PULL_CHECK (origin);
 
+// http://HOST[:PORT]/FILE, https://: a stream; a playlist of HLS
+PULL_CHECK (http);
+// srt://HOST:PORT[?streamid=TEXT][&latency=MS]: MPEG-TS; the passphrase is the password
+PULL_CHECK (srt);
+// rtmp://HOST[:PORT]/APP/STREAM
+PULL_CHECK (rtmp);
+GstElement *stream_pull_new (const PullContext *context, GError **error);
+
 // publish: what a client sends to the mount; see publication.h.
 PULL_CHECK (publish);
 extern const PullLight publish_pull_light;

@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/element.h"
 #include "base/key_event.h"
+#include "base/log.h"
+
+static LogLimit left_out = { .burst = 8, .interval_ms = 10000 };
 
 static void
 track_free (gpointer data)
@@ -150,6 +153,9 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   GstElement *branch;
   gchar *text;
 
+  if (!kind && !gst_caps_is_any (caps) && !gst_caps_is_empty (caps))
+    log_event_limited (&left_out, "a track is left out: RTP here has no form for %s",
+        gst_structure_get_name (gst_caps_get_structure (caps, 0)));
   gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
   if (self->tracks->len == RELAY_MAX_TRACKS)

@@ -101,8 +101,20 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "rtsps:host/x", BAD_RTSP },
     { "file:x", "not a file URI like file:///dir/clip.mp4" },
     { "rtsp-schedule://h/cam?iface=", "iface is empty" },
+    { "srt://host", "the port is missing; write it like srt://host:port" },
+    { "srt://host:1?passphrase=x", "the URI must not contain the passphrase; set password" },
+    { "srt://host:1?latency=x", "latency=x must be a number of milliseconds, at most 60000" },
+    { "srt://host:1?mode=listener",
+        "unknown parameter \"mode\"; known parameter: streamid, latency" },
+    { "rtmp://host/app", "the path must have an application and a stream: rtmp://host/app/stream" },
+    { "rtmp://host", "the path must have an application and a stream: rtmp://host/app/stream" },
+    { "rtmp:///a/b", "not a URL like rtmp://host/app/stream" },
+    { "http://u:p@host/x.ts",
+        "the URL must not contain a user or a password; set user and password" },
+    { "http:///x.ts", "not a URL like http://host/stream.ts" },
     { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
-                      "rtp://, sdp://, file://, store://, swarm://, https://, http://, publish or "
+                      "rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, "
+                      "publish or "
                       "launch:" },
   };
 #undef BAD_RTSP

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Reads a container or an elementary stream from a server, over HTTP (also HLS), SRT or RTMP, and
+// payloads its streams: those of a live protocol as they arrive, others at their own rate.
+
+#include "base/element.h"
+#include "sources/pull_uri.h"
+#include "sources/tracks.h"
+#include "sources/ts_guard.h"
+
+#include <gst/base/gstbasesrc.h>
+#include <string.h>
+
+#define PASSPHRASE_MIN 10 // bytes, as libsrt allows
+#define PASSPHRASE_MAX 79
+#define LATENCY_MAX_MS 60000
+
+typedef struct {
+  const PullContext *context;
+  GstElement *pipeline; // not owned
+  Tracks *tracks;
+  gboolean is_live;
+  guint n_pads; // of parsebin; atomic
+  guint n_told; // streams that the demuxer has named; 0: not known; atomic
+} StreamPull;
+
+static void
+pull_free (gpointer data)
+{
+  StreamPull *self = data;
+
+  tracks_free (self->tracks);
+  g_free (self);
+}
+
+static gboolean
+has_scheme (const PullConfig *config, const gchar *scheme)
+{
+  return g_str_has_prefix (config->uri, scheme);
+}
+
+// ---- parsing ----
+
+static void
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
+{
+  GstElementFactory *factory = gst_element_get_factory (element);
+
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
+    ts_guard_add (element);
+}
+
+// The values of GstAutoplugSelectResult, which has no header.
+enum { SELECT_TRY = 0, SELECT_SKIP = 2 };
+
+// hlsdemux2 and its like wait for a program that chooses streams.
+static gint
+on_autoplug_select (
+    GstElement *parsebin, GstPad *pad, GstCaps *caps, GstElementFactory *factory, gpointer unused)
+{
+  return g_str_has_suffix (GST_OBJECT_NAME (factory), "demux2") ? SELECT_SKIP : SELECT_TRY;
+}
+
+// Returns the number of streams that the demuxer says it has, or 0.
+static guint
+count_streams (GstPad *pad)
+{
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_STREAM_COLLECTION, 0);
+  GstStreamCollection *collection;
+  guint n;
+
+  if (!event)
+    return 0;
+  gst_event_parse_stream_collection (event, &collection);
+  n = gst_stream_collection_get_size (collection);
+  gst_object_unref (collection);
+  gst_event_unref (event);
+  return n;
+}
+
+// parsebin does not say when it has its last pad.
+static gboolean
+has_all_pads (StreamPull *self)
+{
+  guint n_pads = (guint) g_atomic_int_get (&self->n_pads);
+
+  return n_pads > 0 && n_pads >= (guint) g_atomic_int_get (&self->n_told);
+}
+
+static void
+on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
+{
+  StreamPull *self = data;
+
+  g_atomic_int_set (&self->n_told, count_streams (pad));
+  tracks_add_stream (self->tracks, pad);
+  g_atomic_int_inc (&self->n_pads);
+  if (self->is_live && g_atomic_int_get (&self->n_told) > 0 && has_all_pads (self))
+    tracks_complete (self->tracks);
+}
+
+static void
+on_pad_removed (GstElement *parsebin, GstPad *pad, gpointer data)
+{
+  StreamPull *self = data;
+
+  g_atomic_int_add (&self->n_pads, -1);
+  tracks_remove_stream (self->tracks, pad);
+}
+
+// Called when a pipeline that is not live has prerolled: the caps of every track are known.
+static void
+begin (StreamPull *self)
+{
+  const PullContext *context = self->context;
+
+  if (tracks_begin (self->tracks))
+    gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
+  else
+    context->callbacks->ended (context->owner, "the stream has no track that can be relayed");
+}
+
+static void
+on_message (GstBus *bus, GstMessage *message, gpointer data)
+{
+  StreamPull *self = data;
+  GError *error;
+
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ASYNC_DONE && !self->is_live
+      && has_all_pads (self)) {
+    begin (self);
+  } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING
+             && has_scheme (self->context->config, "srt:")) {
+    // srtsrc would try again for ever, also with a wrong passphrase.
+    gst_message_parse_warning (message, &error, NULL);
+    self->context->callbacks->ended (self->context->owner, error->message);
+    g_error_free (error);
+  }
+}
+
+// ---- the source ----
+
+static gboolean
+set_srt (GstElement *source, const PullConfig *config, GError **error)
+{
+  gsize len = config->password ? strlen (config->password) : 0; // a worker gets "" for none
+
+  if (len > 0 && (len < PASSPHRASE_MIN || len > PASSPHRASE_MAX)) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "an SRT passphrase (password) has %u to %u bytes", PASSPHRASE_MIN, PASSPHRASE_MAX);
+    return FALSE;
+  }
+  g_object_set (source, "uri", config->uri, NULL);
+  // Without times of arrival, tsdemux gives the streams their own times. SRT has the sender's pace.
+  gst_base_src_set_format (GST_BASE_SRC (source), GST_FORMAT_BYTES);
+  if (len > 0)
+    g_object_set (source, "passphrase", config->password, NULL);
+  return TRUE;
+}
+
+static void
+set_http (GstElement *source, const PullConfig *config)
+{
+  g_object_set (source, "location", config->uri, "retries", 0, "compress", FALSE, "timeout",
+      MAX (config->read_timeout_ms / 1000, 1), NULL);
+  if (config->user && *config->user)
+    g_object_set (
+        source, "user-id", config->user, "user-pw", config->password ? config->password : "", NULL);
+}
+
+static GstElement *
+make_source (const PullConfig *config, GError **error)
+{
+  const gchar *name = has_scheme (config, "srt:")    ? "srtsrc"
+                      : has_scheme (config, "rtmp:") ? "rtmp2src"
+                                                     : "souphttpsrc";
+  GstElement *source = element_make (name, error);
+
+  if (!source)
+    return NULL;
+  if (has_scheme (config, "srt:")) {
+    if (!set_srt (source, config, error))
+      g_clear_pointer (&source, gst_object_unref);
+  } else if (has_scheme (config, "rtmp:")) {
+    g_object_set (source, "location", config->uri, NULL);
+  } else {
+    set_http (source, config);
+  }
+  return source;
+}
+
+GstElement *
+stream_pull_new (const PullContext *context, GError **error)
+{
+  GstElement *source = make_source (context->config, error);
+  GstElement *parse = source ? element_make ("parsebin", error) : NULL;
+  GstElement *pipeline;
+  StreamPull *self;
+  GstBus *bus;
+
+  if (!parse) {
+    gst_clear_object (&source);
+    return NULL;
+  }
+  self = g_new0 (StreamPull, 1);
+  self->context = context;
+  self->is_live = has_scheme (context->config, "srt:");
+  self->pipeline = pipeline = gst_pipeline_new (NULL);
+  self->tracks = tracks_new (context, pipeline, self->is_live ? TRACKS_ARRIVAL : TRACKS_PACED);
+  g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
+  gst_element_link (source, parse);
+  g_signal_connect (parse, "autoplug-select", G_CALLBACK (on_autoplug_select), NULL);
+  g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);
+  g_signal_connect (parse, "pad-removed", G_CALLBACK (on_pad_removed), self);
+
+  // The owner adds the bus watch.
+  bus = gst_element_get_bus (pipeline);
+  g_signal_connect (bus, "message", G_CALLBACK (on_message), self);
+  gst_object_unref (bus);
+  return pipeline;
+}
+
+// ---- the URIs ----
+
+// Checks the parts that all have in common. Returns NULL, or an error message (transfer full).
+static gchar *
+check_url (const gchar *uri, const gchar *form, GUri **parsed)
+{
+  const gchar *wrong = NULL;
+
+  *parsed = g_uri_parse (uri, G_URI_FLAGS_ENCODED | G_URI_FLAGS_PARSE_RELAXED, NULL);
+  if (!*parsed || !g_uri_get_host (*parsed) || !*g_uri_get_host (*parsed))
+    return g_strdup_printf ("not a URL like %s", form);
+  if (g_uri_get_userinfo (*parsed))
+    wrong = "the URL must not contain a user or a password; set user and password";
+  else if (g_uri_get_fragment (*parsed))
+    wrong = "the URL must not contain a fragment (#...)";
+  return g_strdup (wrong);
+}
+
+gchar *
+http_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GUri *parsed;
+  gchar *wrong = check_url (uri, "http://host/stream.ts", &parsed);
+
+  if (!wrong && (flags & PULL_URI_FROM_API))
+    wrong = g_strdup ("http and https upstreams are allowed in the configuration file only");
+  g_clear_pointer (&parsed, g_uri_unref);
+  config->make = stream_pull_new;
+  config->parser = PULL_PARSES_ONLINE;
+  config->uri = g_strdup (uri);
+  return wrong;
+}
+
+static gchar *
+check_srt_parameters (const gchar *uri)
+{
+  GHashTable *query = pull_uri_query (uri);
+  gchar *latency, *wrong = NULL;
+  guint64 ms;
+
+  if (!query)
+    return g_strdup ("cannot parse the parameters after the '?'");
+  latency = pull_uri_take (query, "latency");
+  g_hash_table_remove (query, "streamid");
+  if (g_hash_table_contains (query, "passphrase"))
+    wrong = g_strdup ("the URI must not contain the passphrase; set password");
+  else if (latency && !g_ascii_string_to_unsigned (latency, 10, 0, LATENCY_MAX_MS, &ms, NULL))
+    wrong = g_strdup_printf (
+        "latency=%s must be a number of milliseconds, at most %u", latency, LATENCY_MAX_MS);
+  else
+    wrong = pull_uri_finish (query, "streamid, latency");
+  g_free (latency);
+  g_hash_table_unref (query);
+  return wrong;
+}
+
+gchar *
+srt_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GUri *parsed;
+  gchar *wrong = check_url (uri, "srt://host:port", &parsed);
+
+  if (!wrong && g_uri_get_port (parsed) < 1)
+    wrong = g_strdup ("the port is missing; write it like srt://host:port");
+  if (!wrong)
+    wrong = check_srt_parameters (uri);
+  g_clear_pointer (&parsed, g_uri_unref);
+  config->uri = g_strdup (uri);
+  return wrong;
+}
+
+gchar *
+rtmp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
+{
+  GUri *parsed;
+  gchar *wrong = check_url (uri, "rtmp://host/app/stream", &parsed);
+  const gchar *path = wrong ? "" : g_uri_get_path (parsed);
+  const gchar *slash = *path ? strchr (path + 1, '/') : NULL;
+
+  if (!wrong && (!slash || slash[1] == '\0' || slash == path + 1))
+    wrong = g_strdup ("the path must have an application and a stream: rtmp://host/app/stream");
+  g_clear_pointer (&parsed, g_uri_unref);
+  config->uri = g_strdup (uri);
+  return wrong;
+}

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upstreams that are byte streams of a server: over HTTP, HLS, SRT and RTMP.
+
+The servers are nginx and FFmpeg's."""
+
+import os
+import subprocess
+import tempfile
+from contextlib import contextmanager
+
+from clips import ffmpeg
+from proc import Proc, free_port
+from proxy import Proxy, listens, wait_until
+from scripted import udp_port
+from sent import Sender, check_frames, media, sync
+from tap import Skip, run, test
+
+MODULE = '/usr/lib/nginx/modules/ngx_rtmp_module.so'
+ALWAYS = {'on-demand': 'no', 'read-timeout': '3s'}
+
+
+class Nginx(Proc):
+    """Serves `folder` over HTTP, and RTMP if its module is there."""
+
+    def __init__(self, folder):
+        self.port, self.rtmp_port = free_port(), free_port()
+        self.has_rtmp = os.path.exists(MODULE)
+        load = f'load_module {MODULE};' if self.has_rtmp else ''
+        rtmp = (f'rtmp {{ server {{ listen 127.0.0.1:{self.rtmp_port}; '
+                'application live { live on; } } }' if self.has_rtmp else '')
+        path = os.path.join(folder, 'nginx.conf')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(f'{load} daemon off; master_process off; pid {folder}/pid; '
+                       f'error_log stderr; events {{ }} {rtmp} http {{ access_log off; '
+                       f'client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; '
+                       f'fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; '
+                       f'scgi_temp_path {folder}/e; types {{ '
+                       'application/vnd.apple.mpegurl m3u8; video/mp2t ts; } '
+                       f'server {{ listen 127.0.0.1:{self.port}; root {folder}; }} }}')
+        super().__init__('nginx', '-c', path, '-p', folder)
+        wait_until(lambda: listens_tcp(self.port), 10, 'nginx listens')
+
+
+def listens_tcp(port):
+    out = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
+                         check=False)
+    return bool(out.stdout.strip())
+
+
+@contextmanager
+def site():
+    media()
+    with tempfile.TemporaryDirectory() as folder, Nginx(folder) as nginx:
+        os.chmod(folder, 0o755)
+        yield folder, nginx
+
+
+def convert(path, *words):
+    subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-i', media()[2], '-c', 'copy', *words,
+                    path], check=True, timeout=60)
+
+
+def wait_up(proxy, path, tracks=2):
+    proxy.wait_for_line(rf' mount {path} up: .*, {tracks} tracks$', 20)
+
+
+@test
+def files_over_http_arrive_unchanged():
+    """MPEG-TS, MP4 and Matroska from a web server arrive unchanged and in sync, in real time"""
+    forms = 'ts', 'mp4', 'mkv'
+    with site() as (folder, nginx):
+        for form in forms:
+            convert(os.path.join(folder, f'film.{form}'))
+        mounts = {f'/{form}': {'upstream': f'http://127.0.0.1:{nginx.port}/film.{form}'}
+                  for form in forms}
+        with Proxy(mounts) as proxy:
+            for form in forms:
+                times = check_frames(proxy, ('video', 'audio'), path=f'/{form}')
+                assert abs(sync(times)) < 5, (form, sync(times))
+
+
+@test
+def an_endless_stream_over_http_arrives_unchanged():
+    """a live MPEG-TS that FFmpeg serves over HTTP arrives, and again after FFmpeg died"""
+    port = free_port()
+    url = f'http://127.0.0.1:{port}/live.ts'
+    words = ('-c', 'copy', '-f', 'mpegts', '-listen', '1', url)
+    sender = Sender(*words)
+    wait_until(lambda: listens_tcp(port), 10, 'FFmpeg listens')
+    with Proxy({'/cam': {'upstream': url, **ALWAYS}}) as proxy:
+        wait_up(proxy, '/cam')
+        check_frames(proxy, ('video', 'audio'))
+        sender.kill()
+        proxy.wait_for_line(r' mount /cam down: ', 10)
+        seen = len(proxy.lines)
+        with Sender(*words):
+            proxy.wait_for_line(r' mount /cam up: .*, 2 tracks$', 20, start=seen)
+
+
+@test
+def hls_arrives_unchanged():
+    """a live HLS playlist behind nginx arrives unchanged and in sync, and again after a restart"""
+    with site() as (folder, nginx):
+        words = ('-c', 'copy', '-f', 'hls', '-hls_time', '1', '-hls_flags', 'delete_segments',
+                 os.path.join(folder, 'live.m3u8'))
+        with Sender(*words):
+            wait_until(lambda: os.path.exists(os.path.join(folder, 'live2.ts')), 10, 'segments')
+            mount = {'upstream': f'http://127.0.0.1:{nginx.port}/live.m3u8', **ALWAYS}
+            with Proxy({'/cam': mount}) as proxy:
+                wait_up(proxy, '/cam')
+                times = check_frames(proxy, ('video', 'audio'))
+                assert abs(sync(times)) < 5, sync(times)
+
+
+@test
+def srt_arrives_unchanged():
+    """MPEG-TS that FFmpeg serves over SRT arrives unchanged, and again after FFmpeg died"""
+    port = udp_port()
+    url = f'srt://127.0.0.1:{port}'
+    words = ('-c', 'copy', '-f', 'mpegts', f'{url}?mode=listener&passphrase=a-long-secret')
+    media()
+    sender = Sender(*words)
+    wait_until(lambda: listens(port), 10, 'FFmpeg listens')
+    with Proxy({'/cam': {'upstream': url, 'password': 'a-long-secret', **ALWAYS}}) as proxy:
+        wait_up(proxy, '/cam')
+        times = check_frames(proxy, ('video', 'audio'))
+        assert abs(sync(times)) < 5, sync(times)
+        sender.kill()
+        proxy.wait_for_line(r' mount /cam down: ', 10)
+        seen = len(proxy.lines)
+        with Sender(*words):
+            proxy.wait_for_line(r' mount /cam up: .*, 2 tracks$', 20, start=seen)
+
+
+@test
+def a_wrong_passphrase_fails_with_a_reason():
+    """a wrong passphrase ends the attempt, with a reason"""
+    port = udp_port()
+    media()
+    with Sender('-c', 'copy', '-f', 'mpegts',
+                f'srt://127.0.0.1:{port}?mode=listener&passphrase=a-long-secret'):
+        wait_until(lambda: listens(port), 10, 'FFmpeg listens')
+        mount = {'upstream': f'srt://127.0.0.1:{port}', **ALWAYS, 'connect-timeout': '3s'}
+        with Proxy({'/wrong': {**mount, 'password': 'another-secret'},
+                    '/short': {**mount, 'password': 'short'}}) as proxy:
+            proxy.wait_for_line(r' mount /short down: .*has 10 to 79 bytes', 10)
+            proxy.wait_for_line(r' mount /wrong down: ', 20)
+
+
+@test
+def rtmp_arrives_unchanged():
+    """H.264 and AAC from nginx over RTMP arrive unchanged and in sync"""
+    with site() as (_, nginx):
+        if not nginx.has_rtmp:
+            raise Skip('nginx has no RTMP module')
+        url = f'rtmp://127.0.0.1:{nginx.rtmp_port}/live/film'
+        with Sender('-c', 'copy', '-f', 'flv', url), \
+                Proxy({'/cam': {'upstream': url, **ALWAYS}}) as proxy:
+            wait_up(proxy, '/cam')
+            times = check_frames(proxy, ('video', 'audio'))
+            assert abs(sync(times)) < 5, sync(times)
+
+
+@test
+def a_stream_that_is_not_there_fails_with_a_reason():
+    """a stream that is not there, or is not media, fails with a reason"""
+    with site() as (folder, nginx):
+        with open(os.path.join(folder, 'text.ts'), 'w', encoding='ascii') as file:
+            file.write('no media\n' * 1000)
+        base = f'http://127.0.0.1:{nginx.port}'
+        with Proxy({'/none': {'upstream': f'{base}/none.ts', **ALWAYS},
+                    '/text': {'upstream': f'{base}/text.ts', **ALWAYS},
+                    '/rtmp': {'upstream': f'rtmp://127.0.0.1:{free_port()}/a/b', **ALWAYS}}) as proxy:
+            proxy.wait_for_line(r' mount /none down: .*(Not Found|not found|404)', 20)
+            proxy.wait_for_line(r' mount /text down: ', 20)
+            proxy.wait_for_line(r' mount /rtmp down: ', 20)
+
+
+if __name__ == '__main__':
+    run()
