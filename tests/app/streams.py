@@ -144,7 +144,7 @@ def a_wrong_passphrase_fails_with_a_reason():
         with Proxy({'/wrong': {**mount, 'password': 'another-secret'},
                     '/short': {**mount, 'password': 'short'}}) as proxy:
             proxy.wait_for_line(r' mount /short down: .*has 10 to 79 bytes', 10)
-            proxy.wait_for_line(r' mount /wrong down: ', 20)
+            proxy.wait_for_line(r' mount /wrong down: .*passphrase', 20)
 
 
 @test
