@@ -112,10 +112,11 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "http://u:p@host/x.ts",
         "the URL must not contain a user or a password; set user and password" },
     { "http:///x.ts", "not a URL like http://host/stream.ts" },
-    { "ftp://host/x", "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
-                      "rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, "
-                      "publish or "
-                      "launch:" },
+    { "ftp://host/x",
+        "unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, "
+        "rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, "
+        "publish or "
+        "launch:" },
   };
 #undef BAD_RTSP
 
