@@ -37,7 +37,7 @@
  * |[
  * gst-launch-1.0 schedulesrc location=rtsp-schedule://127.0.0.1:8554/films/a.mp4 ! decodebin ! autovideosink
  * gst-launch-1.0 uridecodebin uri=rtsp-schedule://127.0.0.1:8554/films/a.mp4 ! autovideosink
- * gst-launch-1.0 schedulesrc location=rtsp-schedule://127.0.0.1:8554/cam multicast-iface=eth0 ! decodebin ! autovideosink
+ * gst-launch-1.0 schedulesrc location=rtsp-schedule://127.0.0.1:8554/films/a.mp4 multicast-iface=lo ! decodebin ! autovideosink
  * ]|
  *
  * Since: 0.1
