@@ -309,7 +309,7 @@ def slow_clients_are_closed():
         # After an answer, the next request has the idle time, too.
         with proxy.raw(b'GET /films/notes.txt HTTP/1.1\r\nHost: localhost\r\n\r\n') as connection:
             assert tail(connection).endswith(b'abc')
-        assert proxy.metric('http_connections') == 0
+        wait_until(lambda: proxy.metric('http_connections') == 0, 10, 'all connections are gone')
 
 
 @test
