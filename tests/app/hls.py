@@ -316,6 +316,11 @@ def a_reader_needs_the_permission():
         assert check_live(proxy.playlist(folder))
         other = folder.replace(folder.split('~')[1][:8], '00000000')
         assert proxy.fetch(f'{other}/live.m3u8')[0] == 404
+        done = subprocess.run(
+            ['curl', '-s', '-m', '10', '-o', '/dev/null', '-w', '%{http_code}', '--digest', '-u',
+             f'ann:{PASSWORD}', f'{proxy.web}/hls/cam/index.m3u8'],
+            capture_output=True, text=True, check=False)
+        assert done.stdout == '200', done
 
 
 @test(timeout=60)

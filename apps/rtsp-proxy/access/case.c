@@ -7,6 +7,7 @@ copy_request (AccessRequest *to, const AccessRequest *from)
   *to = (AccessRequest) { .action = from->action,
     .path = g_strdup (from->path),
     .mount = g_strdup (from->mount),
+    .prefix = from->prefix,
     .query = g_strdup (from->query),
     .user_agent = g_strdup (from->user_agent),
     .method = g_strdup (from->method),

@@ -25,9 +25,10 @@ void access_peer_unref (AccessPeer *self);
 // What a client wants, and its credentials. Texts may be NULL unless the comment says otherwise.
 typedef struct {
   AccessAction action;
-  const gchar *path;  // never NULL: "/cam", "/films/a.mp4"; for HTTP the path of the URL
-  const gchar *mount; // the path of the mount that serves it; NULL if none does, and for HTTP
-  const gchar *query; // without the token
+  const gchar *path;   // never NULL: "/cam", "/films/a.mp4"; for HTTP the path of the URL
+  const gchar *mount;  // the path of the mount that serves it; NULL if none does, and for HTTP
+  const gchar *prefix; // static: of the URL, with which `path` follows, such as "/hls/"; or NULL
+  const gchar *query;  // without the token
   const gchar *user_agent;
   const gchar *method;        // of the request, such as "DESCRIBE"
   const gchar *authorization; // the header

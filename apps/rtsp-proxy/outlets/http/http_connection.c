@@ -235,6 +235,7 @@ ask (HttpConnection *self)
   if (!mounts_resolve (self->context->mounts, self->demand, &self->resolved, NULL))
     self->resolved = (Resolved) { 0 };
   request.action = self->route ? self->route->action : ACCESS_PLAYBACK;
+  request.prefix = self->route ? self->route->prefix : NULL;
   request.path = self->demand->path;
   request.query = self->demand->query;
   request.token = self->demand->token;
