@@ -15,6 +15,7 @@
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
+#include "outlets/ts/ts_outlet.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
 #include "title/title_open.h"
@@ -93,7 +94,7 @@ typedef struct {
   HttpOutlet *http;
   HlsOutlet *hls;
   PageOutlet page;
-  HttpRoute routes[4]; // the last one is empty
+  HttpRoute routes[5]; // the last one is empty
 } Web;
 
 static gboolean
@@ -108,8 +109,9 @@ start_http (Web *self, const ProxyConfig *config, Server *server, GError **error
   self->hls = hls_outlet_new (&hls, server_get_mounts (server));
   self->page = (PageOutlet) { server_get_mounts (server), server_get_access (server) };
   self->routes[0] = hls_outlet_get_route (self->hls);
-  self->routes[1] = page_outlet_get_watch_route (&self->page);
-  self->routes[2] = page_outlet_get_list_route (&self->page);
+  self->routes[1] = ts_outlet_get_route (server_get_mounts (server));
+  self->routes[2] = page_outlet_get_watch_route (&self->page);
+  self->routes[3] = page_outlet_get_list_route (&self->page);
   self->http = http_outlet_new (&config->http, server_get_mounts (server),
       server_get_access (server), self->routes, server_get_tls (server), error);
   if (!self->http)

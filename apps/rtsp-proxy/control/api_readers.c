@@ -50,6 +50,7 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_text (builder, "mount", reader_get_mount (reader));
   api_add_text (builder, "peer", reader_get_peer (reader));
   api_add_text (builder, "transport", reader_get_transport (reader));
+  api_add_text (builder, "left-out", reader_get_left_out (reader));
   api_add_text (builder, "since", when);
   api_add_text (builder, "state", reader_state_names[sample.state]);
   api_add_number (builder, "priority", sample.priority);

@@ -17,6 +17,8 @@
 #include "readers/readers.h"
 #include "readers/totals.h"
 
+#define TRANSPORTS_MAX 16 // of reader_transports
+
 // The values of one mount.
 typedef struct {
   const gchar *path, *state;
@@ -26,7 +28,7 @@ typedef struct {
   gboolean wants_standby, has_standby;
   MountSessions sessions;
   Totals totals;
-  guint states[READER_STATES], priorities[READER_PRIORITIES], udp, tcp, http, hls,
+  guint states[READER_STATES], priorities[READER_PRIORITIES], transports[TRANSPORTS_MAX],
       kernel[WEIR_N_CLONES];
 } Sample;
 
@@ -52,10 +54,8 @@ sample_readers (GHashTable *samples)
     sample->priorities[MIN (from.priority, READER_PRIORITIES - 1)]++;
     for (guint k = 0; k < WEIR_N_CLONES; k++)
       sample->kernel[k] += g_strcmp0 (from.kernel, weir_clones_name (k)) == 0;
-    sample->udp += g_str_equal (reader_get_transport (reader), "UDP");
-    sample->tcp += g_str_equal (reader_get_transport (reader), "TCP");
-    sample->http += g_str_equal (reader_get_transport (reader), "HTTP");
-    sample->hls += g_str_equal (reader_get_transport (reader), "HLS");
+    for (guint t = 0; reader_transports[t]; t++)
+      sample->transports[t] += g_str_equal (reader_get_transport (reader), reader_transports[t]);
   }
   g_ptr_array_unref (readers);
 }
@@ -247,10 +247,12 @@ gauges (Page *page)
   }
   head (page, "readers", "gauge", "Playing readers, by transport.");
   for (guint i = 0; i < page->n; i++) {
-    line (page, "readers", &page->samples[i], "transport", "udp", page->samples[i].udp);
-    line (page, "readers", &page->samples[i], "transport", "tcp", page->samples[i].tcp);
-    line (page, "readers", &page->samples[i], "transport", "http", page->samples[i].http);
-    line (page, "readers", &page->samples[i], "transport", "hls", page->samples[i].hls);
+    for (guint t = 0; reader_transports[t]; t++) {
+      gchar *name = g_ascii_strdown (reader_transports[t], -1);
+
+      line (page, "readers", &page->samples[i], "transport", name, page->samples[i].transports[t]);
+      g_free (name);
+    }
   }
   head (page, "readers_in_state", "gauge", "Playing readers, by state.");
   for (guint i = 0; i < page->n; i++) {

@@ -6,6 +6,7 @@ struct _Reader {
   guint64 id;
   gchar *mount, *peer; // the mount's path; ADDR:PORT
   const gchar *transport;
+  gchar *left_out;
   gint64 since;
   const ReaderOps *ops;
   gpointer served;
@@ -18,6 +19,9 @@ struct _Reader {
 
 const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-layers", "references",
   "keyframes", "closed", NULL };
+
+const gchar *const reader_transports[] = { "UDP", "TCP", "HTTP", "HLS", "HTTP-TS", "UDP-TS", "SRT",
+  "RTMP", NULL };
 
 static guint64 last_id; // atomic
 
@@ -60,6 +64,7 @@ reader_unref (Reader *self)
   g_mutex_clear (&self->lock);
   g_free (self->mount);
   g_free (self->peer);
+  g_free (self->left_out);
   g_free (self);
 }
 
@@ -91,6 +96,18 @@ gint64
 reader_get_since (const Reader *self)
 {
   return self->since;
+}
+
+const gchar *
+reader_get_left_out (const Reader *self)
+{
+  return self->left_out;
+}
+
+void
+reader_set_left_out (Reader *self, const gchar *left_out)
+{
+  self->left_out = g_strdup (left_out);
 }
 
 // A paused reader is not in its sinks. After the pause, the sinks count it from zero.

@@ -13,6 +13,7 @@ typedef struct _Reader Reader;
 #define READER_STATES 5
 extern const gchar *const reader_state_names[READER_STATES + 1]; // best to worst, then NULL
 #define READER_PRIORITIES 8
+extern const gchar *const reader_transports[]; // as in the API, then NULL
 
 Reader *reader_ref (Reader *self);
 void reader_unref (Reader *self);
@@ -22,6 +23,9 @@ const gchar *reader_get_mount (const Reader *self);
 const gchar *reader_get_peer (const Reader *self);
 const gchar *reader_get_transport (const Reader *self);
 gint64 reader_get_since (const Reader *self); // us since the epoch
+
+// Returns the tracks that the reader's container cannot carry, as text, or NULL.
+const gchar *reader_get_left_out (const Reader *self);
 
 // The layers of the reader's video track.
 typedef struct {
@@ -109,10 +113,13 @@ typedef struct {
   void (*free) (gpointer served);
 } ReaderOps;
 
-// Makes a reader that starts to play. Takes ownership of `served`. `transport` must be a constant
-// string.
+// Makes a reader that starts to play. Takes ownership of `served`. `transport` is one of
+// reader_transports.
 Reader *reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
     const gchar *transport);
+
+// Sets what reader_get_left_out() returns. Call before readers_add().
+void reader_set_left_out (Reader *self, const gchar *left_out);
 
 // ---- all playing readers, of every outlet ----
 

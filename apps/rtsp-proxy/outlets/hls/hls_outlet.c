@@ -196,7 +196,9 @@ free_reply (HttpReply *reply)
   g_free (self);
 }
 
-static const HttpReplyOps reply_ops = { begin, next, sent, free_reply };
+static const HttpReplyOps reply_ops = {
+  .begin = begin, .next = next, .sent = sent, .free = free_reply
+};
 
 // ---- requests ----
 

@@ -184,7 +184,7 @@ free_list (HttpReply *reply)
   unref (self);
 }
 
-static const HttpReplyOps list_ops = { begin, next, NULL, free_list };
+static const HttpReplyOps list_ops = { .begin = begin, .next = next, .free = free_list };
 
 HttpReply *
 page_list_new (Mounts *mounts, Access *access, const HttpAsked *asked)

@@ -50,7 +50,7 @@ free_page (HttpReply *reply)
   g_free (reply);
 }
 
-static const HttpReplyOps page_ops = { begin, next, NULL, free_page };
+static const HttpReplyOps page_ops = { .begin = begin, .next = next, .free = free_page };
 
 static GBytes *
 find_file (const gchar *name)

@@ -362,6 +362,7 @@ static gboolean (*const steps[]) (HttpConnection *self, gint64 now) = {
   [STATE_SENDING] = http_connection_step_sending,
   [STATE_REPLYING] = http_connection_step_replying,
   [STATE_PASSING] = http_connection_step_passing,
+  [STATE_TAKEN] = http_connection_step_taken,
   [STATE_LINGERING] = step_lingering,
 };
 

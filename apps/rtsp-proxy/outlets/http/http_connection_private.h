@@ -22,6 +22,7 @@ typedef enum {
   STATE_SENDING,  // the title
   STATE_REPLYING, // waiting for the reply of a route
   STATE_PASSING,  // the reply
+  STATE_TAKEN,    // the reply itself writes to the socket
   STATE_LINGERING,
   STATE_ENDED,
 } State;
@@ -64,6 +65,7 @@ struct _HttpConnection {
   HttpAsked question;
   HttpReply *reply;
   HttpPasser passer;
+  gboolean takes_over; // the reply takes the socket over after the head
 };
 
 // Wakes the task. Call from any thread.
@@ -101,4 +103,5 @@ gboolean http_connection_find_route (HttpConnection *self);
 gboolean http_connection_ask_route (HttpConnection *self);
 gboolean http_connection_step_replying (HttpConnection *self, gint64 now);
 gboolean http_connection_step_passing (HttpConnection *self, gint64 now);
+gboolean http_connection_step_taken (HttpConnection *self, gint64 now);
 void http_connection_clear_reply (HttpConnection *self);

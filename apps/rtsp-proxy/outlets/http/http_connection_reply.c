@@ -71,13 +71,28 @@ http_connection_step_replying (HttpConnection *self, gint64 now)
     gboolean has_body = head.type && !self->request.head && head.length != 0;
 
     write_head (self, &head);
-    http_passer_init (&self->passer, self->out, has_body ? self->reply : NULL);
+    self->takes_over = has_body && self->reply->ops->take_over;
+    http_passer_init (&self->passer, self->out, has_body && !self->takes_over ? self->reply : NULL);
     self->state = STATE_PASSING;
   }
   g_string_free (head.headers, TRUE);
   if (g_atomic_int_get (&self->gone))
     return http_connection_end (self);
   return known || http_connection_wait_until (self, wake_ns);
+}
+
+// The head is sent.
+static gboolean
+hand_over (HttpConnection *self)
+{
+  self->state = STATE_TAKEN;
+  return self->reply->ops->take_over (self->reply, self->socket) || http_connection_end (self);
+}
+
+gboolean
+http_connection_step_taken (HttpConnection *self, gint64 now)
+{
+  return g_atomic_int_get (&self->gone) ? http_connection_end (self) : FALSE;
 }
 
 gboolean
@@ -91,7 +106,7 @@ http_connection_step_passing (HttpConnection *self, gint64 now)
     self->deadline_ns = now + (gint64) self->limits.write_ms * NS_PER_MS;
   switch (state) {
     case HTTP_PASSER_DONE:
-      return http_connection_end_answer (self, now);
+      return self->takes_over ? hand_over (self) : http_connection_end_answer (self, now);
     case HTTP_PASSER_AGAIN:
       return FALSE;
     case HTTP_PASSER_TURN:
@@ -116,5 +131,6 @@ http_connection_clear_reply (HttpConnection *self)
   if (self->reply)
     self->reply->ops->free (self->reply);
   self->reply = NULL;
+  self->takes_over = FALSE;
   self->route = NULL;
 }

@@ -38,10 +38,14 @@ typedef struct {
   // `wake`, or at `*wake_ns` of weir_now_ns(), which is WEIR_NEVER before the call.
   gboolean (*begin) (HttpReply *self, HttpHead *head, gint64 now_ns, gint64 *wake_ns);
   // Returns the next bytes of the body (transfer full). NULL: there are none now, or with
-  // `*ended` set, none will come.
+  // `*ended` set, none will come. NULL if `take_over` is not.
   GBytes *(*next) (HttpReply *self, gboolean *ended);
   // Says that so many bytes of the body have been sent. May be NULL.
   void (*sent) (HttpReply *self, gsize n);
+  // Takes the client's socket after the head of an answer of unknown length; only the reply writes
+  // to it from then on. The connection ends when the client closes it, or the reply shuts it down.
+  // Returns FALSE if the socket has broken. NULL: `next` gives the body.
+  gboolean (*take_over) (HttpReply *self, GSocket *socket);
   // Frees it; from then on it calls no `wake`.
   void (*free) (HttpReply *self);
 } HttpReplyOps;

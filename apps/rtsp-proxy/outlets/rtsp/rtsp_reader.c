@@ -2,6 +2,7 @@
 #include "outlets/rtsp/rtsp_reader.h"
 
 #include "outlets/rtsp/sink_address.h"
+#include "readers/sink_sample.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
 
@@ -61,25 +62,6 @@ ask_sink (Track *track)
   return stats;
 }
 
-static guint64
-get_uint64 (const GstStructure *from, const gchar *field)
-{
-  guint64 value = 0;
-
-  gst_structure_get_uint64 (from, field, &value);
-  return value;
-}
-
-static guint
-find_state (const gchar *name)
-{
-  for (guint i = 0; name && i < READER_STATES; i++) {
-    if (g_str_equal (name, reader_state_names[i]))
-      return i;
-  }
-  return READER_STATES - 1;
-}
-
 static gint8
 get_layer (const GstStructure *from, const gchar *field)
 {
@@ -114,21 +96,9 @@ static void
 sample_sink (Track *track, ReaderSample *sample)
 {
   GstStructure *stats = ask_sink (track);
-  gboolean catching_up = FALSE;
 
-  if (!stats || !gst_structure_has_field (stats, "state")) {
-    sample->state = READER_STATES - 1;
-  } else {
-    sample->state = MAX (sample->state, find_state (gst_structure_get_string (stats, "state")));
-    sample->lag_ns = MAX (sample->lag_ns, get_uint64 (stats, "lag"));
-    sample->delay_ns = MAX (sample->delay_ns, get_uint64 (stats, "delay"));
-    sample->packets += get_uint64 (stats, "packets-sent");
-    sample->bytes += get_uint64 (stats, "bytes-sent");
-    sample->due += get_uint64 (stats, "packets-due");
-    sample->dropped += get_uint64 (stats, "dropped");
-    gst_structure_get_uint (stats, "priority", &sample->priority);
-    gst_structure_get_boolean (stats, "catching-up", &catching_up);
-    sample->catching_up |= catching_up;
+  sink_sample_add (stats, sample);
+  if (sample->state < READER_STATES - 1) {
     sample_kernel (stats, &sample->kernel);
     if (track->video && !sample->layers.has_layers)
       sample_layers (stats, &sample->layers);
@@ -156,7 +126,7 @@ sample_reports (Track *track, ReaderSample *sample)
   if (report) {
     gst_structure_get_int (report, "packets-lost", &lost);
     gst_structure_get_double (report, "fraction-lost", &fraction);
-    sample->reports += get_uint64 (report, "reports");
+    sample->reports += sink_sample_get (report, "reports");
     sample->lost += (guint64) MAX (lost, 0);
     sample->fraction_lost = MAX (sample->fraction_lost, fraction);
   }
@@ -253,7 +223,7 @@ count_reports (gpointer served)
 {
   Track *track = find_video (served);
   GstStructure *report = track ? ask_report (track) : NULL;
-  guint64 n = report ? get_uint64 (report, "reports") : 0;
+  guint64 n = report ? sink_sample_get (report, "reports") : 0;
 
   g_clear_pointer (&report, gst_structure_free);
   return n;
@@ -266,7 +236,7 @@ sample_report (Track *track, ReaderVideo *sample)
 
   if (!report)
     return;
-  sample->reports = get_uint64 (report, "reports");
+  sample->reports = sink_sample_get (report, "reports");
   gst_structure_get_int (report, "packets-lost", &sample->lost);
   gst_structure_get_uint (report, "highest-seq", &sample->highest);
   gst_structure_free (report);
@@ -282,10 +252,10 @@ sample_video (gpointer served, ReaderVideo *sample)
   *sample = (ReaderVideo) { 0 };
   if (there) {
     gst_structure_get_boolean (stats, "catching-up", &sample->catching_up);
-    sample->thinned = find_state (gst_structure_get_string (stats, "state")) > 0;
-    sample->lag_ns = get_uint64 (stats, "lag");
-    sample->packets = get_uint64 (stats, "packets-sent");
-    sample->bytes = get_uint64 (stats, "bytes-sent");
+    sample->thinned = sink_sample_find_state (gst_structure_get_string (stats, "state")) > 0;
+    sample->lag_ns = sink_sample_get (stats, "lag");
+    sample->packets = sink_sample_get (stats, "packets-sent");
+    sample->bytes = sink_sample_get (stats, "bytes-sent");
     sample_report (track, sample);
   }
   g_clear_pointer (&stats, gst_structure_free);
@@ -300,7 +270,7 @@ add_rate (WeirRates *rates, const GstStructure *layer)
   rate->spatial = (guint8) get_layer (layer, "spatial");
   rate->quality = (guint8) get_layer (layer, "quality");
   rate->temporal = (guint8) get_layer (layer, "temporal");
-  rate->bitrate = (gdouble) get_uint64 (layer, "bitrate");
+  rate->bitrate = (gdouble) sink_sample_get (layer, "bitrate");
 }
 
 static void

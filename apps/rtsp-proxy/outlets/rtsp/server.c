@@ -11,6 +11,7 @@
 #include "outlets/rtsp/title_outlet.h"
 #include "outlets/rtsp/tls_outlet.h"
 #include "outlets/rtsp/unread.h"
+#include "outlets/ts/ts_stream.h"
 #include "readers/adaptation.h"
 #include "readers/relief.h"
 #include "readers/totals.h"
@@ -144,6 +145,7 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
       gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
 
   g_list_free_full (none, g_object_unref);
+  ts_stream_close_readers (presentation);
 }
 
 static void

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/ts/carriage.h"
+
+#define H264                                                                                       \
+  "rtph264depay wait-for-keyframe=true ! video/x-h264,stream-format=byte-stream,alignment=au ! "   \
+  "h264parse config-interval=-1 ! "
+#define H265                                                                                       \
+  "rtph265depay wait-for-keyframe=true ! video/x-h265,stream-format=byte-stream,alignment=au ! "   \
+  "h265parse config-interval=-1 ! "
+
+static const CarriageRow ts_rows[] = {
+  { "H264", H264 "video/x-h264,stream-format=byte-stream,alignment=au" },
+  { "H265", H265 "video/x-h265,stream-format=byte-stream,alignment=au" },
+  { "MPV", "rtpmpvdepay ! mpegvideoparse" },
+  { "MPEG4-GENERIC", "rtpmp4gdepay ! aacparse" },
+  { "MP4A-LATM", "rtpmp4adepay ! aacparse" },
+  { "OPUS", "rtpopusdepay ! opusparse" },
+  { "MPA", "rtpmpadepay ! mpegaudioparse" },
+  { "AC3", "rtpac3depay ! ac3parse" },
+  { NULL },
+};
+
+static const CarriageRow flv_rows[] = {
+  { "H264", H264 "video/x-h264,stream-format=avc,alignment=au" },
+  { "MPEG4-GENERIC", "rtpmp4gdepay ! aacparse ! audio/mpeg,stream-format=raw" },
+  { "MP4A-LATM", "rtpmp4adepay ! aacparse ! audio/mpeg,stream-format=raw" },
+  { "MPA", "rtpmpadepay ! mpegaudioparse ! audio/mpeg,layer=3" },
+  { NULL },
+};
+
+const Carriage carriage_ts = { "MPEG-TS", "mpegtsmux name=mux alignment=0 pcr-interval=900",
+  ts_rows, 8, 8 };
+const Carriage carriage_flv = { "FLV", "flvmux name=mux streamable=true", flv_rows, 1, 1 };
+
+static const CarriageRow *
+find (const Carriage *self, const GstCaps *caps)
+{
+  const gchar *name = gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name");
+
+  for (const CarriageRow *row = self->rows; row->encoding; row++) {
+    if (name && !g_ascii_strcasecmp (name, row->encoding))
+      return row;
+  }
+  return NULL;
+}
+
+static const gchar *
+get_text (const GstCaps *caps, const gchar *field)
+{
+  const gchar *text = gst_structure_get_string (gst_caps_get_structure (caps, 0), field);
+
+  return text ? text : "unknown";
+}
+
+guint32
+carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out)
+{
+  GString *others = g_string_new (NULL);
+  guint n_video = 0, n_audio = 0;
+  guint32 tracks = 0;
+
+  for (guint i = 0; i < caps->len; i++) {
+    const GstCaps *track = g_ptr_array_index (caps, i);
+    gboolean video = g_str_equal (get_text (track, "media"), "video");
+    guint *n = video ? &n_video : &n_audio;
+
+    if (find (self, track) && *n < (video ? self->max_video : self->max_audio)) {
+      tracks |= 1u << i;
+      ++*n;
+    } else {
+      g_string_append_printf (others, "%s%s %s", others->len ? ", " : "", get_text (track, "media"),
+          get_text (track, "encoding-name"));
+    }
+  }
+  *left_out = g_string_free (others, others->len == 0);
+  return tracks;
+}
+
+gchar *
+carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks, const gchar *tail)
+{
+  GString *text = g_string_new (NULL);
+
+  g_string_append_printf (text, "%s ! %s ", self->mux,
+      tail ? tail : "appsink name=out sync=false async=false buffer-list=true");
+  for (guint i = 0; i < caps->len; i++) {
+    if (tracks & 1u << i)
+      g_string_append_printf (text,
+          "appsrc name=in%u format=time max-bytes=8388608 leaky-type=downstream ! %s ! queue "
+          "name=frames%u max-size-buffers=0 max-size-bytes=0 max-size-time=0 ! mux. ",
+          i, find (self, g_ptr_array_index (caps, i))->launch, i);
+  }
+  return g_string_free (text, FALSE);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Which tracks a container can carry, and the elements that make its frames of RTP packets.
+
+#include <gst/gst.h>
+
+typedef struct {
+  const gchar *encoding; // the encoding name in SDP, in capitals; NULL ends a table
+  const gchar *launch;   // the elements from RTP packets to frames
+} CarriageRow;
+
+// A multiplexer.
+typedef struct {
+  const gchar *name;       // for messages
+  const gchar *mux;        // launch text; the element's name is "mux"
+  const CarriageRow *rows; // the codecs that it carries
+  guint max_video, max_audio;
+} Carriage;
+
+extern const Carriage carriage_ts;  // MPEG-TS, ISO/IEC 13818-1
+extern const Carriage carriage_flv; // FLV, as RTMP carries it
+
+// Returns the tracks that are carried, a bit for each, of the application/x-rtp caps in `caps`.
+// Sets `left_out` to the others as text such as "audio L16, audio PCMU" (transfer full), or NULL.
+guint32 carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out);
+
+// Returns launch text with an appsrc "inN" and a queue of frames "framesN" for each track of
+// `tracks`, and an appsink "out" behind the multiplexer; `tail` follows the multiplexer in place of
+// the appsink unless it is NULL. (transfer full)
+gchar *carriage_dup_launch (
+    const Carriage *self, const GPtrArray *caps, guint32 tracks, const gchar *tail);

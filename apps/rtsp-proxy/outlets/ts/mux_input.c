@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/ts/mux_input.h"
+
+#include <gst/app/gstappsrc.h>
+
+#include "base/clock.h"
+#include "base/key_event.h"
+#include "base/log.h"
+#include "outlets/ts/decode_times.h"
+
+#define WAIT_FOR_TRACKS GST_SECOND
+#define HELD_BYTES_MAX (8 * 1024 * 1024)
+#define SILENCE (300 * GST_MSECOND)      // a track that is so far behind gets gaps
+#define PICTURE (40 * GST_MSECOND)       // if the stream does not say its rate
+#define START (10 * GST_SECOND)          // of the multiplexer's time: no DTS is before 0
+#define GAP_INTERVAL (100 * GST_MSECOND) // between two gaps of a track
+
+typedef struct {
+  MuxInput *input;
+  guint number;
+  GstElement *source; // NULL: left out
+  DecodeTimes times;  // of video; the parser's thread
+  gboolean has_time;
+  gint64 time; // of its newest packet or gap, in the relay's time
+} Track;
+
+typedef struct {
+  guint track;
+  GstBuffer *buffer;
+} Held;
+
+struct _MuxInput {
+  gatomicrefcount refs; // the owner's, the relay's, and those of functions that run later
+  const Carriage *carriage;
+  const MuxInputCallbacks *callbacks;
+  gchar *label, *tail;
+  Relay *relay;
+
+  // The main thread's.
+  gpointer owner; // NULL: freed
+  GstElement *pipeline;
+  guint watch;
+  gchar *told; // the tracks whose absence was logged last
+
+  GMutex lock;     // protects the fields below
+  GPtrArray *caps; // NULL until the tracks are known
+  guint32 tracks;
+  gboolean starting, running, over;
+  gint64 first_time, newest;
+  Track each[RELAY_MAX_TRACKS];
+  GArray *held; // of Held: packets from before the pipeline runs
+  gsize held_bytes;
+};
+
+static MuxInput *
+ref (MuxInput *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+static void
+clear_held (gpointer data)
+{
+  gst_buffer_unref (((Held *) data)->buffer);
+}
+
+static void
+unref (gpointer data)
+{
+  MuxInput *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    gst_clear_object (&self->each[i].source);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_array_unref (self->held);
+  relay_unref (self->relay);
+  g_mutex_clear (&self->lock);
+  g_free (self->label);
+  g_free (self->tail);
+  g_free (self->told);
+  g_free (self);
+}
+
+static void
+run_later (MuxInput *self, GSourceFunc function)
+{
+  g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, function, ref (self), unref);
+}
+
+// ---- the end of a pipeline; main thread ----
+
+static void
+stop_pipeline (MuxInput *self)
+{
+  g_clear_handle_id (&self->watch, g_source_remove);
+  if (self->pipeline)
+    gst_element_set_state (self->pipeline, GST_STATE_NULL);
+  gst_clear_object (&self->pipeline);
+}
+
+static void
+end (MuxInput *self, const gchar *reason)
+{
+  g_mutex_lock (&self->lock);
+  self->running = FALSE;
+  self->over = TRUE;
+  g_mutex_unlock (&self->lock);
+  stop_pipeline (self);
+  if (self->owner)
+    self->callbacks->ended (self->owner, reason);
+}
+
+static gboolean
+on_message (GstBus *bus, GstMessage *message, gpointer data)
+{
+  MuxInput *self = data;
+  GError *error = NULL;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
+    return G_SOURCE_CONTINUE;
+  gst_message_parse_error (message, &error, NULL);
+  self->watch = 0;
+  end (self, error->message);
+  g_error_free (error);
+  return G_SOURCE_REMOVE;
+}
+
+// ---- the start of a pipeline; main thread ----
+
+static gboolean
+is_video (const GstCaps *caps)
+{
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+
+  return !g_strcmp0 (gst_structure_get_string (s, "media"), "video");
+}
+
+static GstPadProbeReturn
+on_upstream_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+
+  if (key_event_is (GST_PAD_PROBE_INFO_EVENT (info)))
+    relay_ask_key (track->input->relay, track->number, clock_now ());
+  return GST_PAD_PROBE_OK;
+}
+
+// RTP timestamps are times of presentation.
+static GstPadProbeReturn
+on_picture (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  Track *track = data;
+  GstBuffer *buffer = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  GstClockTime duration =
+      GST_BUFFER_DURATION_IS_VALID (buffer) ? GST_BUFFER_DURATION (buffer) : PICTURE;
+
+  if (GST_BUFFER_PTS_IS_VALID (buffer))
+    GST_BUFFER_DTS (buffer) = (GstClockTime) decode_times_next (
+        &track->times, (gint64) GST_BUFFER_PTS (buffer), (gint64) duration);
+  GST_PAD_PROBE_INFO_DATA (info) = buffer;
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+find_decode_times (MuxInput *self, Track *track)
+{
+  gchar *name = g_strdup_printf ("frames%u", track->number);
+  GstElement *queue = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
+  GstPad *pad = gst_element_get_static_pad (queue, "sink");
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_picture, track, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (queue);
+  g_free (name);
+}
+
+static void
+connect_track (MuxInput *self, guint number, GstCaps *caps)
+{
+  Track *track = &self->each[number];
+  gchar *name = g_strdup_printf ("in%u", number);
+  GstPad *pad;
+
+  track->source = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
+  gst_app_src_set_caps (GST_APP_SRC (track->source), caps);
+  pad = gst_element_get_static_pad (track->source, "src");
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_upstream_event, track, NULL);
+  gst_object_unref (pad);
+  g_free (name);
+  if (is_video (caps))
+    find_decode_times (self, track);
+}
+
+static void
+tell_left_out (MuxInput *self, const gchar *left_out)
+{
+  if (!left_out || !g_strcmp0 (left_out, self->told))
+    return;
+  log_event (
+      "%s: %s cannot carry %s, which is left out", self->label, self->carriage->name, left_out);
+  g_free (self->told);
+  self->told = g_strdup (left_out);
+}
+
+// Returns the tracks that have had packets, of those that are carried.
+static guint32
+find_live (MuxInput *self)
+{
+  guint32 live = 0;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    live |= self->tracks & 1u << i && self->each[i].has_time ? 1u << i : 0;
+  return live;
+}
+
+static gboolean
+make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
+{
+  gchar *text = carriage_dup_launch (self->carriage, caps, tracks, self->tail);
+  GError *error = NULL;
+  GstBus *bus;
+
+  self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &error);
+  g_free (text);
+  if (!self->pipeline) {
+    end (self, error->message);
+    g_error_free (error);
+    return FALSE;
+  }
+  gst_object_ref_sink (self->pipeline);
+  for (guint i = 0; i < caps->len; i++) {
+    if (tracks & 1u << i)
+      connect_track (self, i, g_ptr_array_index (caps, i));
+  }
+  bus = gst_element_get_bus (self->pipeline);
+  self->watch = gst_bus_add_watch (bus, on_message, self);
+  gst_object_unref (bus);
+  return TRUE;
+}
+
+static void
+push (MuxInput *self, guint number, GstBuffer *buffer)
+{
+  GstElement *source = self->each[number].source;
+
+  if (source)
+    gst_app_src_push_buffer (GST_APP_SRC (source), buffer);
+  else
+    gst_buffer_unref (buffer);
+}
+
+// Passes on the packets that have waited. Under the lock, so that later ones follow them.
+static void
+run_held (MuxInput *self)
+{
+  GArray *held;
+
+  g_mutex_lock (&self->lock);
+  held = self->held;
+  self->held = g_array_new (FALSE, FALSE, sizeof (Held));
+  for (guint i = 0; i < held->len; i++)
+    push (self, g_array_index (held, Held, i).track, g_array_index (held, Held, i).buffer);
+  self->running = TRUE;
+  g_mutex_unlock (&self->lock);
+  g_array_set_clear_func (held, NULL);
+  g_array_unref (held);
+}
+
+static gboolean
+start (gpointer data)
+{
+  MuxInput *self = data;
+  gboolean has_video = FALSE;
+  gchar *left_out = NULL;
+  GPtrArray *caps;
+  guint32 live;
+
+  if (!self->owner)
+    return G_SOURCE_REMOVE;
+  g_mutex_lock (&self->lock);
+  caps = g_ptr_array_ref (self->caps);
+  live = find_live (self);
+  g_mutex_unlock (&self->lock);
+  carriage_choose (self->carriage, caps, &left_out);
+  tell_left_out (self, left_out);
+  g_free (left_out);
+  for (guint i = 0; i < caps->len; i++)
+    has_video |= live & 1u << i && is_video (g_ptr_array_index (caps, i));
+  if (make_pipeline (self, caps, live)) {
+    if (self->callbacks->made (self->owner, self->pipeline, has_video)
+        && gst_element_set_state (self->pipeline, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE) {
+      run_held (self);
+    } else {
+      end (self, "its pipeline cannot start");
+    }
+  }
+  g_ptr_array_unref (caps);
+  return G_SOURCE_REMOVE;
+}
+
+// ---- the relay's side ----
+
+static gboolean
+same_caps (const GPtrArray *a, const GPtrArray *b)
+{
+  gboolean same = a->len == b->len;
+
+  for (guint i = 0; i < a->len && same; i++)
+    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
+  return same;
+}
+
+static gboolean
+end_changed (gpointer data)
+{
+  MuxInput *self = data;
+
+  if (self->owner)
+    end (self, "the tracks have changed");
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 from)
+{
+  MuxInput *self = data;
+  gchar *left_out = NULL;
+  gboolean changed;
+
+  g_mutex_lock (&self->lock);
+  changed = self->caps && !same_caps (self->caps, caps);
+  if (!self->caps) {
+    self->caps = g_ptr_array_ref (caps);
+    self->tracks = carriage_choose (self->carriage, caps, &left_out);
+  }
+  g_mutex_unlock (&self->lock);
+  g_free (left_out);
+  if (changed)
+    run_later (self, end_changed);
+  for (guint i = 0; i < caps->len && !changed; i++) {
+    if (is_video (g_ptr_array_index (caps, i)))
+      relay_ask_key (relay, i, clock_now ());
+  }
+}
+
+static void
+hold (MuxInput *self, guint number, GstBuffer *buffer)
+{
+  const Held held = { number, buffer };
+
+  if (self->held_bytes + gst_buffer_get_size (buffer) > HELD_BYTES_MAX) {
+    gst_buffer_unref (buffer);
+    return;
+  }
+  self->held_bytes += gst_buffer_get_size (buffer);
+  g_array_append_val (self->held, held);
+}
+
+// Reports whether it is time to start: once.
+static gboolean
+is_complete (MuxInput *self)
+{
+  if (self->starting
+      || (find_live (self) != self->tracks
+          && self->newest - self->first_time < (gint64) WAIT_FOR_TRACKS))
+    return FALSE;
+  self->starting = TRUE;
+  return TRUE;
+}
+
+// Lets the multiplexer go on without the tracks that are silent.
+static void
+fill_gaps (MuxInput *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    Track *track = &self->each[i];
+
+    if (!track->source || self->newest - track->time < (gint64) (SILENCE + GAP_INTERVAL))
+      continue;
+    track->time = self->newest - (gint64) SILENCE;
+    gst_element_send_event (
+        track->source, gst_event_new_gap ((GstClockTime) MAX (track->time + (gint64) START, 0), 0));
+  }
+}
+
+static void
+on_push (gpointer data, const RelayPacket *packet)
+{
+  MuxInput *self = data;
+  Track *track = &self->each[packet->track];
+  GstBuffer *buffer = packet->buffer;
+  gboolean starts = FALSE;
+
+  if (packet->track >= RELAY_MAX_TRACKS) {
+    gst_buffer_unref (buffer);
+    return;
+  }
+  buffer = gst_buffer_make_writable (buffer);
+  GST_BUFFER_PTS (buffer) = (GstClockTime) MAX (packet->time + (gint64) START, 0);
+  GST_BUFFER_DTS (buffer) = GST_CLOCK_TIME_NONE;
+  g_mutex_lock (&self->lock);
+  if (self->over || !(self->tracks & 1u << packet->track)) {
+    gst_buffer_unref (buffer);
+  } else {
+    if (find_live (self) == 0)
+      self->first_time = self->newest = packet->time;
+    track->has_time = TRUE;
+    track->time = packet->time;
+    self->newest = MAX (self->newest, packet->time);
+    if (self->running) {
+      fill_gaps (self);
+      push (self, packet->track, buffer);
+    } else {
+      hold (self, packet->track, buffer);
+      starts = is_complete (self);
+    }
+  }
+  g_mutex_unlock (&self->lock);
+  if (starts)
+    run_later (self, start);
+}
+
+static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = unref };
+
+MuxInput *
+mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const gchar *tail,
+    const MuxInputCallbacks *callbacks, gpointer owner)
+{
+  MuxInput *self = g_new0 (MuxInput, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->carriage = carriage;
+  self->callbacks = callbacks;
+  self->owner = owner;
+  self->label = g_strdup (label);
+  self->tail = g_strdup (tail);
+  self->relay = relay_ref (relay);
+  self->held = g_array_new (FALSE, FALSE, sizeof (Held));
+  g_array_set_clear_func (self->held, clear_held);
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    self->each[i].input = self;
+    self->each[i].number = i;
+  }
+  relay_add_sink (relay, &functions, ref (self), G_MAXUINT32, 0);
+  return self;
+}
+
+void
+mux_input_free (MuxInput *self)
+{
+  relay_remove_sink (self->relay, self);
+  g_mutex_lock (&self->lock);
+  self->running = FALSE;
+  self->over = TRUE;
+  g_mutex_unlock (&self->lock);
+  self->owner = NULL;
+  stop_pipeline (self);
+  unref (self);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/ts/ts_outlet.h"
+
+#include <libsoup/soup.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "content/live_content.h"
+#include "outlets/http/http_answer.h"
+#include "outlets/http/http_refusal.h"
+#include "outlets/ts/ts_reader.h"
+#include "outlets/ts/ts_stream.h"
+#include "readers/places.h"
+
+#define TS_PREFIX "/ts/"
+
+// The wait for the content's start, which may end after the reply has been freed.
+typedef struct {
+  gatomicrefcount refs; // the reply's, and the content's
+  GMutex lock;          // protects the fields below
+  gboolean over;
+  const HttpAsked *asked; // NULL: the reply has been freed
+} Wait;
+
+typedef struct {
+  HttpReply reply;
+  const HttpAsked *asked;
+  Content *content;
+  TsStream *stream; // from the start, so that it has the presentation's first packets
+  Wait *wait;       // NULL: the content is not in use
+  guint status;
+  gchar *reason;
+  const gchar *place; // the mount on which the reader has a place
+  GSocket *socket;
+  gchar *name; // in the stream's sink
+  TsReader *reader;
+} Reply;
+
+// ---- the wait ----
+
+static void
+wait_unref (Wait *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+static void
+on_waited (gpointer data)
+{
+  Wait *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->over = TRUE;
+  if (self->asked)
+    self->asked->wake (self->asked->wake_data);
+  g_mutex_unlock (&self->lock);
+  wait_unref (self);
+}
+
+static Wait *
+wait_for (Content *content, const HttpAsked *asked)
+{
+  Wait *self = g_new0 (Wait, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_atomic_ref_count_inc (&self->refs);
+  g_mutex_init (&self->lock);
+  self->asked = asked;
+  content_wait (content, on_waited, self);
+  return self;
+}
+
+static gboolean
+wait_is_over (Wait *self)
+{
+  gboolean over;
+
+  g_mutex_lock (&self->lock);
+  over = self->over;
+  g_mutex_unlock (&self->lock);
+  return over;
+}
+
+static void
+wait_forget (Wait *self)
+{
+  g_mutex_lock (&self->lock);
+  self->asked = NULL;
+  g_mutex_unlock (&self->lock);
+  wait_unref (self);
+}
+
+// ---- the answer ----
+
+// Takes ownership of the reason.
+static void
+fail (Reply *self, guint status, gchar *reason)
+{
+  self->status = status;
+  self->reason = reason;
+}
+
+// Takes ownership of the error, which may be NULL.
+static void
+fail_with (Reply *self, GError *error)
+{
+  fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, g_strdup (error ? error->message : NULL));
+  g_clear_error (&error);
+}
+
+static void
+take_place (Reply *self)
+{
+  Mount *mount = self->asked->resolved->mount;
+  const HttpRefusal *problem = http_refusal_of_reader (mount);
+
+  if (!problem) {
+    self->place = mount_get_path (mount);
+    return;
+  }
+  refusals_note (problem->reason, self->asked->peer, "%s", problem->text);
+  fail (self, problem->status, g_strdup (problem->text));
+}
+
+static void
+decide (Reply *self)
+{
+  GError *error = NULL;
+  gchar *problem;
+
+  switch (content_ask (self->content, &error)) {
+    case CONTENT_READY:
+      break;
+    case CONTENT_FAILED:
+      fail_with (self, error);
+      return;
+    default:
+      fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE,
+          g_strdup ("the upstream takes too long to start (start-timeout)"));
+      return;
+  }
+  problem = ts_stream_dup_problem (self->stream);
+  self->status = SOUP_STATUS_OK;
+  if (problem)
+    fail (self, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, problem);
+  else if (!self->asked->request->head)
+    take_place (self);
+}
+
+static gboolean
+begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
+{
+  Reply *self = (Reply *) reply;
+
+  if (self->status == 0 && !wait_is_over (self->wait))
+    return FALSE;
+  if (self->status == 0)
+    decide (self);
+  *head = (HttpHead) { self->status, NULL, self->reason, head->headers, -1 };
+  if (self->status == SOUP_STATUS_OK)
+    head->type = "video/mp2t";
+  if (self->status == SOUP_STATUS_SERVICE_UNAVAILABLE)
+    http_answer_add (head->headers, "Retry-After", "10");
+  http_answer_add (head->headers, "Cache-Control", "no-store");
+  return TRUE;
+}
+
+// ---- the stream ----
+
+static void
+close_reader (gpointer owner, const gchar *reason)
+{
+  Reply *self = owner;
+
+  log_event ("reader %s out: %s", self->asked->peer, reason);
+  g_socket_shutdown (self->socket, TRUE, TRUE, NULL);
+}
+
+static gboolean
+take_over (HttpReply *reply, GSocket *socket)
+{
+  Reply *self = (Reply *) reply;
+  gchar *left_out;
+
+  self->name = ts_stream_add_socket (self->stream, socket);
+  if (!self->name)
+    return FALSE;
+  self->socket = g_object_ref (socket);
+  left_out = ts_stream_dup_left_out (self->stream);
+  self->reader = ts_reader_new (ts_stream_get_sink (self->stream), self->name, 0, self->place,
+      self->asked->peer, "HTTP-TS", left_out, close_reader, self);
+  g_free (left_out);
+  return TRUE;
+}
+
+static void
+free_reply (HttpReply *reply)
+{
+  Reply *self = (Reply *) reply;
+
+  g_clear_pointer (&self->wait, wait_forget);
+  g_clear_pointer (&self->reader, ts_reader_end);
+  if (self->name)
+    ts_stream_remove_socket (self->stream, self->name);
+  if (self->place)
+    places_leave (self->place);
+  g_clear_object (&self->socket);
+  g_clear_pointer (&self->stream, ts_stream_unref);
+  g_clear_pointer (&self->content, content_unref);
+  g_free (self->name);
+  g_free (self->reason);
+  g_free (self);
+}
+
+static const HttpReplyOps reply_ops = {
+  .begin = begin, .take_over = take_over, .free = free_reply
+};
+
+// ---- requests ----
+
+static HttpReply *
+answer (gpointer outlet, const HttpAsked *asked)
+{
+  const Resolved *resolved = asked->resolved;
+  Reply *self = g_new0 (Reply, 1);
+  GError *error = NULL;
+
+  self->reply.ops = &reply_ops;
+  self->asked = asked;
+  if (!resolved->mount || resolved->title) {
+    fail (self, SOUP_STATUS_NOT_FOUND, NULL);
+    return &self->reply;
+  }
+  self->content = mounts_use (outlet, resolved, &error);
+  if (self->content)
+    self->stream = ts_stream_get (live_content_get (self->content), &error);
+  if (self->stream)
+    self->wait = wait_for (self->content, asked);
+  else
+    fail_with (self, error);
+  return &self->reply;
+}
+
+static gchar *
+dup_target (gpointer outlet, const gchar *target)
+{
+  return g_strdup (target + strlen (TS_PREFIX) - 1);
+}
+
+HttpRoute
+ts_outlet_get_route (Mounts *mounts)
+{
+  return (HttpRoute) { TS_PREFIX, ACCESS_READ, dup_target, answer, mounts };
+}

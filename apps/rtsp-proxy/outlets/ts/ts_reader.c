@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/ts/ts_reader.h"
+
+#include "readers/sink_sample.h"
+
+struct _TsReader {
+  Reader *reader; // has a reference to `self`
+  GstElement *sink;
+  gchar *host;
+  gint port;
+  GMutex lock;    // protects `owner`
+  gpointer owner; // NULL: it has ended
+  TsReaderClose close;
+};
+
+static void
+sample (gpointer served, ReaderSample *sample)
+{
+  TsReader *self = served;
+  GstStructure *stats = NULL;
+
+  g_signal_emit_by_name (self->sink, "get-stats", self->host, self->port, &stats);
+  sink_sample_add (stats, sample);
+  g_clear_pointer (&stats, gst_structure_free);
+}
+
+static gboolean
+set_priority (gpointer served, guint priority)
+{
+  TsReader *self = served;
+  gboolean set = FALSE;
+
+  g_signal_emit_by_name (self->sink, "set-priority", self->host, self->port, priority, &set);
+  return set;
+}
+
+static void
+close_reader (gpointer served, const gchar *reason)
+{
+  TsReader *self = served;
+
+  g_mutex_lock (&self->lock);
+  if (self->owner)
+    self->close (self->owner, reason);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+free_served (gpointer served)
+{
+  TsReader *self = served;
+
+  gst_object_unref (self->sink);
+  g_mutex_clear (&self->lock);
+  g_free (self->host);
+  g_free (self);
+}
+
+TsReader *
+ts_reader_new (GstElement *sink, const gchar *host, gint port, const gchar *mount,
+    const gchar *peer, const gchar *transport, const gchar *left_out, TsReaderClose close,
+    gpointer owner)
+{
+  static const ReaderOps ops = {
+    .sample = sample, .set_priority = set_priority, .close = close_reader, .free = free_served
+  };
+  TsReader *self = g_new0 (TsReader, 1);
+
+  g_mutex_init (&self->lock);
+  self->sink = gst_object_ref (sink);
+  self->host = g_strdup (host);
+  self->port = port;
+  self->owner = owner;
+  self->close = close;
+  self->reader = reader_new (&ops, self, mount, peer, transport);
+  reader_set_left_out (self->reader, left_out);
+  readers_add (self->reader);
+  return self;
+}
+
+void
+ts_reader_end (TsReader *self)
+{
+  g_mutex_lock (&self->lock);
+  self->owner = NULL;
+  g_mutex_unlock (&self->lock);
+  readers_remove (self->reader);
+  reader_unref (self->reader);
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/ts/ts_stream.h"
+
+#include <gst/app/gstappsink.h>
+
+#include "base/clock.h"
+#include "base/element.h"
+#include "base/key_event.h"
+#include "base/log.h"
+#include "outlets/ts/mux_input.h"
+#include "outlets/ts/ts_cutter.h"
+#include "readers/totals.h"
+
+#define AUDIO_JOINS (500 * GST_MSECOND) // between two join points without video
+#define RETRY_MS 2000                   // before a multiplexer that has failed is made again
+
+// A chain of elements that ends with a fanoutsink. Reference counted (g_atomic_rc_box).
+typedef struct {
+  GstElement *bin, *sink;
+  GstPad *src;   // pushes into it
+  gboolean told; // the first events were pushed
+} Way;
+
+struct _TsStream {
+  gatomicrefcount refs;
+  Presentation *presentation;
+  gchar *label;
+  guint retry; // timer; main thread only
+  MuxInput *input;
+
+  Way *readers;
+
+  // The multiplexer's thread.
+  TsCutter cutter;
+  gboolean has_video;
+  GstClockTime join_time; // of the last join point, without video; NONE: none
+  GstBufferList *list;    // datagrams of the frame in hand
+  GByteArray *packets;
+
+  GMutex lock;        // protects the field below
+  GPtrArray *targets; // of Way
+};
+
+static GMutex all_lock;
+static GHashTable *all; // Presentation: TsStream; use with `all_lock` held
+
+// ---- ways ----
+
+static void
+way_clear (gpointer way)
+{
+  Way *self = way;
+
+  if (self->src)
+    gst_pad_set_active (self->src, FALSE);
+  if (self->bin)
+    gst_element_set_state (self->bin, GST_STATE_NULL);
+  gst_clear_object (&self->src);
+  gst_clear_object (&self->bin);
+  gst_clear_object (&self->sink);
+}
+
+static void
+way_unref (gpointer way)
+{
+  g_atomic_rc_box_release_full (way, way_clear);
+}
+
+// The sink asks for a keyframe while its window has none.
+static gboolean
+on_event (GstPad *pad, GstObject *parent, GstEvent *event)
+{
+  Relay *relay = gst_pad_get_element_private (pad);
+  gboolean key = key_event_is (event);
+
+  gst_event_unref (event);
+  for (guint i = 0; key && i < relay_n_tracks (relay); i++)
+    relay_ask_key (relay, i, clock_now ());
+  return key;
+}
+
+static GstBusSyncReply
+on_message (GstBus *bus, GstMessage *message, gpointer data)
+{
+  static LogLimit limit = { .burst = 3, .interval_ms = 10000 };
+  GError *error = NULL;
+  gchar *details = NULL;
+
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING)
+    gst_message_parse_warning (message, &error, &details);
+  else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR)
+    gst_message_parse_error (message, &error, &details);
+  if (error)
+    log_event_limited (&limit, "%s: %s", (const gchar *) data, details ? details : error->message);
+  g_clear_error (&error);
+  g_free (details);
+  gst_message_unref (message);
+  return GST_BUS_DROP;
+}
+
+// Makes the elements of `launch`, of which the last is a fanoutsink "sink".
+static gboolean
+way_init (Way *self, TsStream *stream, const gchar *launch, GError **error)
+{
+  Relay *relay = presentation_get_relay (stream->presentation);
+  GstBus *bus = gst_bus_new ();
+  GstPad *pad;
+
+  self->bin = gst_parse_bin_from_description (launch, TRUE, error);
+  if (!self->bin) {
+    gst_object_unref (bus);
+    return FALSE;
+  }
+  gst_object_ref_sink (self->bin);
+  gst_bus_set_sync_handler (bus, on_message, g_strdup (stream->label), g_free);
+  gst_element_set_bus (self->bin, bus);
+  gst_object_unref (bus);
+  self->sink = gst_bin_get_by_name (GST_BIN (self->bin), "sink");
+  self->src = gst_object_ref_sink (gst_pad_new ("src", GST_PAD_SRC));
+  gst_pad_set_element_private (self->src, relay);
+  gst_pad_set_event_function (self->src, on_event);
+  pad = gst_element_get_static_pad (self->bin, "sink");
+  gst_pad_link (self->src, pad);
+  gst_object_unref (pad);
+  return TRUE;
+}
+
+static gboolean
+way_start (Way *self, GError **error)
+{
+  GstClock *clock = gst_system_clock_obtain ();
+
+  gst_element_set_clock (self->bin, clock);
+  gst_object_unref (clock);
+  if (gst_element_set_state (self->bin, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "its sockets cannot be opened");
+    return FALSE;
+  }
+  gst_pad_set_active (self->src, TRUE);
+  return TRUE;
+}
+
+static void
+way_push (Way *self, GstBufferList *list, const gchar *label)
+{
+  GstSegment segment;
+  GstCaps *caps;
+
+  if (!self->told) {
+    caps = gst_caps_new_simple ("video/mpegts", "systemstream", G_TYPE_BOOLEAN, TRUE, "packetsize",
+        G_TYPE_INT, TS_PACKET, NULL);
+    gst_segment_init (&segment, GST_FORMAT_TIME);
+    gst_pad_push_event (self->src, gst_event_new_stream_start (label));
+    gst_pad_push_event (self->src, gst_event_new_caps (caps));
+    gst_pad_push_event (self->src, gst_event_new_segment (&segment));
+    gst_caps_unref (caps);
+    self->told = TRUE;
+  }
+  gst_pad_push_list (self->src, list);
+}
+
+// ---- the multiplexer's thread ----
+
+static void
+on_datagram (gpointer data, const guint8 bytes[TS_DATAGRAM], gboolean join, guint64 time)
+{
+  TsStream *self = data;
+  GstBuffer *buffer = gst_buffer_new_memdup (bytes, TS_DATAGRAM);
+
+  GST_BUFFER_PTS (buffer) = GST_BUFFER_DTS (buffer) = time;
+  if (!join)
+    GST_BUFFER_FLAG_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+  gst_buffer_list_add (self->list, buffer);
+}
+
+static void
+add_bytes (TsStream *self, GstBuffer *buffer, gboolean *join)
+{
+  gsize size = gst_buffer_get_size (buffer);
+  guint at = self->packets->len;
+
+  g_byte_array_set_size (self->packets, at + (guint) size);
+  gst_buffer_extract (buffer, 0, self->packets->data + at, size);
+  *join |= !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT);
+}
+
+// Sends the datagrams to all ways.
+static void
+send (TsStream *self)
+{
+  GPtrArray *targets;
+
+  g_mutex_lock (&self->lock);
+  targets = g_ptr_array_ref (self->targets);
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < targets->len; i++)
+    way_push (g_ptr_array_index (targets, i), gst_buffer_list_ref (self->list), self->label);
+  g_ptr_array_unref (targets);
+  way_push (self->readers, self->list, self->label);
+  self->list = gst_buffer_list_new ();
+}
+
+// Without video a decoder can start anywhere.
+static gboolean
+is_join (TsStream *self, gboolean is_key, GstClockTime time)
+{
+  if (self->has_video)
+    return is_key;
+  if (GST_CLOCK_TIME_IS_VALID (self->join_time) && time < self->join_time + AUDIO_JOINS)
+    return FALSE;
+  self->join_time = time;
+  return TRUE;
+}
+
+static GstFlowReturn
+on_sample (GstAppSink *appsink, gpointer data)
+{
+  TsStream *self = data;
+  GstSample *sample = gst_app_sink_pull_sample (appsink);
+  GstBufferList *list = sample ? gst_sample_get_buffer_list (sample) : NULL;
+  GstBuffer *first = list     ? gst_buffer_list_get (list, 0)
+                     : sample ? gst_sample_get_buffer (sample)
+                              : NULL;
+  gboolean join = FALSE;
+
+  g_byte_array_set_size (self->packets, 0);
+  for (guint i = 0; list && i < gst_buffer_list_length (list); i++)
+    add_bytes (self, gst_buffer_list_get (list, i), &join);
+  if (!list && first)
+    add_bytes (self, first, &join);
+  if (first)
+    ts_cutter_take (&self->cutter, self->packets->data, self->packets->len,
+        is_join (self, join, GST_BUFFER_PTS (first)), GST_BUFFER_PTS (first));
+  if (gst_buffer_list_length (self->list) > 0)
+    send (self);
+  g_clear_pointer (&sample, gst_sample_unref);
+  return GST_FLOW_OK;
+}
+
+// ---- the multiplexer ----
+
+static gboolean
+on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
+{
+  GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
+  TsStream *self = owner;
+  GstElement *out = gst_bin_get_by_name (GST_BIN (pipeline), "out");
+
+  ts_cutter_init (&self->cutter, on_datagram, self);
+  self->has_video = has_video;
+  self->join_time = GST_CLOCK_TIME_NONE;
+  gst_app_sink_set_callbacks (GST_APP_SINK (out), &callbacks, self, NULL);
+  gst_object_unref (out);
+  return TRUE;
+}
+
+static const MuxInputCallbacks input_callbacks;
+
+static gboolean
+begin_again (gpointer data)
+{
+  TsStream *self = data;
+
+  self->retry = 0;
+  g_clear_pointer (&self->input, mux_input_free);
+  self->input = mux_input_new (&carriage_ts, presentation_get_relay (self->presentation),
+      self->label, NULL, &input_callbacks, self);
+  return G_SOURCE_REMOVE;
+}
+
+// A receiver would have to know that another program follows, so readers begin anew.
+static void
+on_ended (gpointer owner, const gchar *reason)
+{
+  TsStream *self = owner;
+
+  log_event ("%s: the transport stream ends: %s", self->label, reason);
+  g_signal_emit_by_name (self->readers->sink, "clear");
+  if (!self->retry)
+    self->retry = g_timeout_add (RETRY_MS, begin_again, self);
+}
+
+static const MuxInputCallbacks input_callbacks = { on_made, on_ended };
+
+// Returns the tracks that are carried.
+static guint32
+choose (TsStream *self, gchar **left_out)
+{
+  Relay *relay = presentation_get_relay (self->presentation);
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  guint32 tracks;
+  GstCaps *each;
+
+  for (guint i = 0; (each = relay_dup_caps (relay, i)); i++)
+    g_ptr_array_add (caps, each);
+  tracks = carriage_choose (&carriage_ts, caps, left_out);
+  g_ptr_array_unref (caps);
+  return tracks;
+}
+
+gchar *
+ts_stream_dup_problem (TsStream *self)
+{
+  gchar *left_out, *problem = NULL;
+
+  if (!choose (self, &left_out))
+    problem = g_strdup_printf (
+        "MPEG-TS cannot carry %s", left_out ? left_out : "a stream without tracks");
+  g_free (left_out);
+  return problem;
+}
+
+gchar *
+ts_stream_dup_left_out (TsStream *self)
+{
+  gchar *left_out;
+
+  choose (self, &left_out);
+  return left_out;
+}
+
+// ---- construction ----
+
+static gboolean
+free_here (gpointer data)
+{
+  TsStream *self = data;
+
+  g_clear_handle_id (&self->retry, g_source_remove);
+  g_clear_pointer (&self->input, mux_input_free);
+  way_unref (self->readers);
+  g_ptr_array_unref (self->targets);
+  g_clear_pointer (&self->list, gst_buffer_list_unref);
+  g_byte_array_unref (self->packets);
+  presentation_unref (self->presentation);
+  g_mutex_clear (&self->lock);
+  g_free (self->label);
+  g_free (self);
+  return G_SOURCE_REMOVE;
+}
+
+static TsStream *
+make (Presentation *presentation, GError **error)
+{
+  TsStream *self = g_new0 (TsStream, 1);
+  MountConfig *config = presentation_dup_config (presentation);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->presentation = presentation_ref (presentation);
+  self->label = g_strdup_printf ("mount %s", presentation_get_label (presentation));
+  self->targets = g_ptr_array_new_with_free_func (way_unref);
+  self->list = gst_buffer_list_new ();
+  self->packets = g_byte_array_new ();
+  self->readers = g_atomic_rc_box_new0 (Way);
+  if (way_init (self->readers, self, "fanoutsink name=sink sync=false async=false", error)) {
+    gst_util_set_object_arg (G_OBJECT (self->readers->sink), "join", config->join);
+    g_object_set (self->readers->sink, "priority", config->priority, NULL);
+    totals_watch_sink (presentation_get_mount_path (presentation), self->readers->sink);
+  }
+  mount_config_unref (config);
+  if (!self->readers->bin || !way_start (self->readers, error)) {
+    g_main_context_invoke (NULL, free_here, self);
+    return NULL;
+  }
+  self->input = mux_input_new (&carriage_ts, presentation_get_relay (presentation), self->label,
+      NULL, &input_callbacks, self);
+  return self;
+}
+
+TsStream *
+ts_stream_get (Presentation *presentation, GError **error)
+{
+  TsStream *self;
+
+  g_mutex_lock (&all_lock);
+  if (!all)
+    all = g_hash_table_new (NULL, NULL);
+  self = g_hash_table_lookup (all, presentation);
+  if (self)
+    ts_stream_ref (self);
+  else if ((self = make (presentation, error)))
+    g_hash_table_insert (all, presentation, self);
+  g_mutex_unlock (&all_lock);
+  return self;
+}
+
+TsStream *
+ts_stream_ref (TsStream *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+ts_stream_unref (TsStream *self)
+{
+  gboolean last;
+
+  g_mutex_lock (&all_lock);
+  last = g_atomic_ref_count_dec (&self->refs);
+  if (last)
+    g_hash_table_remove (all, self->presentation);
+  g_mutex_unlock (&all_lock);
+  if (last)
+    g_main_context_invoke (NULL, free_here, self);
+}
+
+void
+ts_stream_close_readers (Presentation *presentation)
+{
+  TsStream *self;
+
+  g_mutex_lock (&all_lock);
+  self = all ? g_hash_table_lookup (all, presentation) : NULL;
+  if (self)
+    ts_stream_ref (self);
+  g_mutex_unlock (&all_lock);
+  if (!self)
+    return;
+  g_signal_emit_by_name (self->readers->sink, "clear");
+  ts_stream_unref (self);
+}
+
+// ---- readers ----
+
+gchar *
+ts_stream_add_socket (TsStream *self, GSocket *socket)
+{
+  gchar *name = NULL;
+
+  g_signal_emit_by_name (self->readers->sink, "add-socket", socket, 0, 0, &name);
+  return name;
+}
+
+void
+ts_stream_remove_socket (TsStream *self, const gchar *name)
+{
+  g_signal_emit_by_name (self->readers->sink, "remove", name, 0);
+}
+
+// Adds a way, or removes the way with `sink`. The multiplexer's thread may use the old array.
+static void
+replace_targets (TsStream *self, Way *added, GstElement *sink)
+{
+  GPtrArray *old, *now = g_ptr_array_new_with_free_func (way_unref);
+
+  g_mutex_lock (&self->lock);
+  old = self->targets;
+  for (guint i = 0; i < old->len; i++) {
+    Way *way = g_ptr_array_index (old, i);
+
+    if (way->sink != sink)
+      g_ptr_array_add (now, g_atomic_rc_box_acquire (way));
+  }
+  if (added)
+    g_ptr_array_add (now, added);
+  self->targets = now;
+  g_mutex_unlock (&self->lock);
+  g_ptr_array_unref (old);
+}
+
+GstElement *
+ts_stream_add_target (TsStream *self, const TsTarget *target, GError **error)
+{
+  Way *way = g_atomic_rc_box_new0 (Way);
+
+  if (!way_init (way, self,
+          "ratepacer mode=timestamp ! fanoutsink name=sink sync=false async=false "
+          "auto-multicast=false join=live",
+          error)) {
+    way_unref (way);
+    return NULL;
+  }
+  g_object_set (way->sink, "ttl-mc", (gint) target->ttl, "multicast-iface", target->iface, NULL);
+  if (!way_start (way, error)) {
+    way_unref (way);
+    return NULL;
+  }
+  g_signal_emit_by_name (way->sink, "add", target->host, (gint) target->port);
+  totals_watch_sink (presentation_get_mount_path (self->presentation), way->sink);
+  replace_targets (self, way, NULL);
+  return gst_object_ref (way->sink);
+}
+
+void
+ts_stream_remove_target (TsStream *self, GstElement *sink)
+{
+  replace_targets (self, NULL, sink);
+}
+
+GstElement *
+ts_stream_get_sink (TsStream *self)
+{
+  return self->readers->sink;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A presentation as an MPEG transport stream: one multiplexer, and fanoutsinks in whose windows all
+// readers have their positions. It runs as long as a reference exists. Call from any thread, unless
+// the function says otherwise.
+
+#include <gio/gio.h>
+
+#include "content/presentation.h"
+
+typedef struct _TsStream TsStream;
+
+// Returns the presentation's stream, and begins it if it does not run. The caller must use the
+// presentation meanwhile (presentation_use()). Returns NULL and sets `error` if its sinks cannot be
+// made. (transfer full)
+TsStream *ts_stream_get (Presentation *presentation, GError **error);
+TsStream *ts_stream_ref (TsStream *self);
+void ts_stream_unref (TsStream *self); // the main thread frees it
+
+// Returns a sentence that says why no track of the presentation can be in a transport stream, or
+// NULL. Call when the tracks are known. (transfer full)
+gchar *ts_stream_dup_problem (TsStream *self);
+
+// Returns the tracks that are left out, such as "audio L16", or NULL. (transfer full)
+gchar *ts_stream_dup_left_out (TsStream *self);
+
+// Closes the readers of the presentation's stream, if it has one. UDP receivers stay.
+void ts_stream_close_readers (Presentation *presentation);
+
+// Adds a reader over a connected stream socket, which begins at a join point with the stream's
+// tables. The stream is the only one that writes to the socket, and shuts it down when the reader
+// leaves or takes nothing for 10 s. Returns the reader's name in the sink, or NULL if the socket
+// has broken. (transfer full)
+gchar *ts_stream_add_socket (TsStream *self, GSocket *socket);
+void ts_stream_remove_socket (TsStream *self, const gchar *name);
+
+// Where datagrams go.
+typedef struct {
+  const gchar *host; // a numeric address, maybe a multicast group
+  guint port;
+  guint ttl;          // for a group
+  const gchar *iface; // for a group; NULL: the system's choice
+} TsTarget;
+
+// Adds a receiver over UDP: 7 packets a datagram, spread evenly over the time of each frame.
+// Returns the sink that serves it, and only it, or NULL with `error`. (transfer full)
+GstElement *ts_stream_add_target (TsStream *self, const TsTarget *target, GError **error);
+void ts_stream_remove_target (TsStream *self, GstElement *sink);
+
+// Returns the sink of the readers over sockets. (transfer none)
+GstElement *ts_stream_get_sink (TsStream *self);
