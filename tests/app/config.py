@@ -358,7 +358,7 @@ def wrong_pipelines_are_named():
          'FILE:4:208: pipeline: too many stages: at most 32 are allowed'),
         (mount('pipeline:\n      - pull\n      - no-such'),
          'FILE:6:9: pipeline: there is no stage "no-such"; known stages: '
-         'decode, pull, restamp, transcode'),
+         'aac, decode, opus, pull, restamp, transcode'),
         (mount('cache: 60s'),
          'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
         (mount('cache: {bytes: 64M}'),

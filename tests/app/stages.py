@@ -28,7 +28,7 @@ def stages_are_listed():
     """--list-stages shows each stage, its inputs and outputs, and its parameters' ranges"""
     out, err, status = proxy('--list-stages')
     assert (err, status) == ('', 0), (err, status)
-    assert re.findall(r'^(\S+): ', out, re.M) == ['decode', 'pull', 'restamp', 'transcode'], out
+    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'decode', 'opus', 'pull', 'restamp', 'transcode'], out
     assert 'takes video raw; gives rtp of H264' in out, out
     assert re.search(r'^ +rate +bitrate \(bit/s\), from 32k to 50M, default 600k$', out, re.M)
 

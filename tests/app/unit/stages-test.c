@@ -307,7 +307,7 @@ a_program_in_its_build_folder_finds_the_stages (void)
 {
   GError *error = NULL;
   StageSet *set = stage_set_load_usual (NULL, &error);
-  static const gchar *const names[] = { "decode", "pull", "restamp", "transcode" };
+  static const gchar *const names[] = { "aac", "decode", "opus", "pull", "restamp", "transcode" };
 
   g_assert_no_error (error);
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
@@ -599,7 +599,8 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (f, "there is no stage \"nosuch\"; known stages: decode, pull, restamp, transcode");
+  check_refused (
+      f, "there is no stage \"nosuch\"; known stages: aac, decode, opus, pull, restamp, transcode");
 }
 
 static void
