@@ -15,6 +15,7 @@
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
+#include "outlets/ts/pushes.h"
 #include "outlets/ts/ts_outlet.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
@@ -217,8 +218,11 @@ serve (const Options *options, ProxyConfig *config)
   if (start_http (&web, config, server, &error))
     api = start_api (config, server, reload, &error);
   if (!error) {
+    Pushes *pushes = pushes_new (server_get_mounts (server));
+
     run (server, config, reload);
     log_event ("stopping");
+    pushes_free (pushes);
   }
   access_close (server_get_access (server));
   g_clear_pointer (&api, api_free);

@@ -4,68 +4,14 @@
 import hashlib
 import http.client
 import os
-import socket
 import subprocess
 import tempfile
 import time
-from functools import lru_cache
 
-from control import Controlled
+from livets import ENCODED, Served, clip
 from proxy import wait_until
 from tap import run, test
 from transportstream import check_packets, frames, media_times, offset_error, stream_of
-
-ENCODED = ['-c:v', 'libx264', '-g', '25', '-bf', '2', '-b:v', '600k', '-pix_fmt', 'yuv420p',
-           '-c:a', 'aac']
-
-
-@lru_cache
-def clips():
-    """Returns the folder of a clip with B-frames and a keyframe a second, and of others."""
-    folder = tempfile.TemporaryDirectory()
-    source = ['-f', 'lavfi', '-i', 'testsrc2=s=320x240:r=25', '-f', 'lavfi', '-i',
-              'sine=frequency=440:sample_rate=48000', '-t', '20']
-    for name, words in (('b.mp4', [*source, *ENCODED]),
-                        ('vp8.webm', [*source, '-c:v', 'libvpx', '-deadline', 'realtime', '-c:a',
-                                      'libopus', '-t', '8']),
-                        ('vp8-only.webm', [*source, '-c:v', 'libvpx', '-deadline', 'realtime', '-an',
-                                           '-t', '8']),
-                        ('aac.mp4', [*source, '-c:a', 'aac', '-vn', '-t', '8'])):
-        subprocess.run(['ffmpeg', '-v', 'error', *words, os.path.join(folder.name, name)], check=True,
-                       stdin=subprocess.DEVNULL)
-    return folder
-
-
-def clip(name='b.mp4'):
-    return os.path.join(clips().name, name)
-
-
-class Served(Controlled):
-    """A proxy that serves a clip as /cam, also over HTTP."""
-
-    def __init__(self, name='b.mp4', mount=None, mounts=None, **top):
-        cam = {'upstream': f'file://{clip(name)}', 'linger': '500ms', **(mount or {})}
-        super().__init__({'/cam': cam, **(mounts or {})}, http={'listen': '127.0.0.1:0'}, **top)
-        self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
-
-    def stream(self, path='/ts/cam', rcvbuf=None, headers=''):
-        """Returns the status, the head and the socket after it."""
-        reader = socket.socket()
-        if rcvbuf:
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
-        reader.settimeout(20)
-        reader.connect(('127.0.0.1', self.web_port))
-        reader.sendall(f'GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n'.encode())
-        head = b''
-        while not head.endswith(b'\r\n\r\n'):
-            byte = reader.recv(1)
-            assert byte, head
-            head += byte
-        return int(head.split()[1]), head.decode(), reader
-
-    def readers(self):
-        return self.get('/v1/readers')['readers']
-
 
 def take(reader, seconds=None, size=None):
     data, end = b'', time.monotonic() + (seconds or 30)

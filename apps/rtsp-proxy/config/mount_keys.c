@@ -4,6 +4,7 @@
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
+#include "config/mount_push.h"
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
@@ -302,6 +303,11 @@ static const SchemaKey mount_keys[] = {
       .help =
           "sends the titles of a folder or a store on multicast groups, too, or a stream on one "
           "group, for any number of clients that know broadcasts" },
+  { "push", SCHEMA_OTHER, .form = "[URI, ...]", .value = &mount_push_value,
+      .effect = MOUNT_EFFECT_NONE,
+      .help = "up to 8 receivers to which the stream is sent all the time: `udp://ADDR:PORT` (with "
+              "`?ttl=` and `iface=` for a group), `srt://HOST:PORT?streamid=...`, "
+              "`rtmp://HOST/APP/STREAM`" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
       .help = "priority of the readers under load: 0 is served first, 7 last" },

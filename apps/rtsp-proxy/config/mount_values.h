@@ -76,6 +76,7 @@ typedef struct {
   // Values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;
+  GStrv push; // URIs; see config/mount_push.h
   guint priority;
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the highest layers that any reader gets

@@ -49,6 +49,7 @@ dup_other_sample (const gchar *key)
     { "choices", "{\"transcode\": [\"rate\"]}" },
     { "cache", "{\"time\": \"60s\"}" },
     { "layers", "\"1.0.2\"" },
+    { "push", "[\"udp://239.1.1.1:5000\"]" },
     { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
 

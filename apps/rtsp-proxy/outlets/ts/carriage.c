@@ -30,7 +30,8 @@ static const CarriageRow flv_rows[] = {
 
 const Carriage carriage_ts = { "MPEG-TS", "mpegtsmux name=mux alignment=0 pcr-interval=900",
   ts_rows, 8, 8 };
-const Carriage carriage_flv = { "FLV", "flvmux name=mux streamable=true", flv_rows, 1, 1 };
+const Carriage carriage_flv = { "FLV", "flvmux name=mux streamable=true start-time-selection=first",
+  flv_rows, 1, 1 };
 
 static const CarriageRow *
 find (const Carriage *self, const GstCaps *caps)
@@ -87,7 +88,8 @@ carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks
     if (tracks & 1u << i)
       g_string_append_printf (text,
           "appsrc name=in%u format=time max-bytes=8388608 leaky-type=downstream ! %s ! queue "
-          "name=frames%u max-size-buffers=0 max-size-bytes=0 max-size-time=0 ! mux. ",
+          "name=frames%u max-size-buffers=0 max-size-bytes=16777216 max-size-time=0 "
+          "leaky=downstream ! mux. ",
           i, find (self, g_ptr_array_index (caps, i))->launch, i);
   }
   return g_string_free (text, FALSE);

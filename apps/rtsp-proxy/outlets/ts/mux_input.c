@@ -449,6 +449,12 @@ mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const
   return self;
 }
 
+const gchar *
+mux_input_get_left_out (MuxInput *self)
+{
+  return self->told;
+}
+
 void
 mux_input_free (MuxInput *self)
 {

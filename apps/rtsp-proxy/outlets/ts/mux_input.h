@@ -27,5 +27,8 @@ typedef struct {
 MuxInput *mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label,
     const gchar *tail, const MuxInputCallbacks *callbacks, gpointer owner);
 
+// Returns the tracks that are left out, or NULL. Call on the main thread. (transfer none)
+const gchar *mux_input_get_left_out (MuxInput *self);
+
 // Call on the main thread.
 void mux_input_free (MuxInput *self);

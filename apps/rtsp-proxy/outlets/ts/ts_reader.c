@@ -19,8 +19,13 @@ sample (gpointer served, ReaderSample *sample)
   TsReader *self = served;
   GstStructure *stats = NULL;
 
-  g_signal_emit_by_name (self->sink, "get-stats", self->host, self->port, &stats);
-  sink_sample_add (stats, sample);
+  if (self->host) {
+    g_signal_emit_by_name (self->sink, "get-stats", self->host, self->port, &stats);
+    sink_sample_add (stats, sample);
+  } else {
+    g_object_get (self->sink, "stats", &stats, NULL);
+    sample->bytes = stats ? sink_sample_get (stats, "out-bytes-total") : 0;
+  }
   g_clear_pointer (&stats, gst_structure_free);
 }
 
@@ -30,6 +35,8 @@ set_priority (gpointer served, guint priority)
   TsReader *self = served;
   gboolean set = FALSE;
 
+  if (!self->host)
+    return FALSE;
   g_signal_emit_by_name (self->sink, "set-priority", self->host, self->port, priority, &set);
   return set;
 }

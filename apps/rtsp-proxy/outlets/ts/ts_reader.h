@@ -10,8 +10,9 @@ typedef struct _TsReader TsReader;
 // Closes the reader. Called with the reader's lock held; must not block.
 typedef void (*TsReaderClose) (gpointer owner, const gchar *reason);
 
-// Adds a reader of the mount, which `sink` serves under the name of `host` and `port`. `left_out`
-// is what of the stream it does not get, or NULL. `transport` must be in reader_transports.
+// Adds a reader of the mount, which the fanoutsink `sink` serves under the name of `host` and
+// `port`; NULL: `sink` is an rtmp2sink. `left_out` is what of the stream it does not get, or NULL.
+// `transport` must be in reader_transports.
 TsReader *ts_reader_new (GstElement *sink, const gchar *host, gint port, const gchar *mount,
     const gchar *peer, const gchar *transport, const gchar *left_out, TsReaderClose close,
     gpointer owner);

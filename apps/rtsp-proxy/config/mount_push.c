@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/mount_push.h"
+
+#include <gio/gio.h>
+#include <string.h>
+
+#include "config/mount_values.h"
+#include "text/config_error.h"
+
+#define PUSHES_MAX 8
+#define TTL_DEFAULT 16
+
+static const struct {
+  const gchar *scheme;
+  PushKind kind;
+  gint port; // the default; -1: must be given
+} schemes[] = {
+  { "udp", PUSH_UDP, -1 },
+  { "srt", PUSH_SRT, -1 },
+  { "rtmp", PUSH_RTMP, 1935 },
+  { "rtmps", PUSH_RTMP, 443 },
+};
+
+void
+push_uri_clear (PushUri *self)
+{
+  g_clear_pointer (&self->uri, g_free);
+  g_clear_pointer (&self->host, g_free);
+  g_clear_pointer (&self->iface, g_free);
+  g_clear_pointer (&self->shown, g_free);
+}
+
+// ---- the parts of a URI ----
+
+static gchar *
+read_udp_query (const gchar *query, PushUri *out)
+{
+  GUriParamsIter iter;
+  gchar *name, *value, *wrong = NULL;
+  guint64 ttl;
+
+  g_uri_params_iter_init (&iter, query, -1, "&", G_URI_PARAMS_NONE);
+  while (!wrong && g_uri_params_iter_next (&iter, &name, &value, NULL)) {
+    if (g_str_equal (name, "ttl") && g_ascii_string_to_unsigned (value, 10, 1, 255, &ttl, NULL))
+      out->ttl = (guint) ttl;
+    else if (g_str_equal (name, "ttl"))
+      wrong = g_strdup ("ttl must be from 1 to 255");
+    else if (g_str_equal (name, "iface") && *value && !out->iface)
+      out->iface = g_strdup (value);
+    else
+      wrong = g_strdup_printf ("unknown parameter \"%.40s\"; known: ttl, iface", name);
+    g_free (name);
+    g_free (value);
+  }
+  return wrong;
+}
+
+static gchar *
+check_udp (GUri *uri, PushUri *out)
+{
+  const gchar *query = g_uri_get_query (uri), *path = g_uri_get_path (uri);
+  GInetAddress *address = g_inet_address_new_from_string (out->host);
+
+  if (!address)
+    return g_strdup ("the host must be an IP address");
+  g_object_unref (address);
+  if (*path && !g_str_equal (path, "/"))
+    return g_strdup ("a path has no meaning");
+  return query ? read_udp_query (query, out) : NULL;
+}
+
+// The last part of the path often is a secret.
+static gchar *
+check_rtmp (GUri *uri, PushUri *out)
+{
+  const gchar *path = g_uri_get_path (uri), *last = strrchr (path, '/');
+  gchar *app;
+
+  if (!last || last == path || !last[1])
+    return g_strdup ("expected rtmp://HOST[:PORT]/APP/STREAM");
+  app = g_strndup (path, (gsize) (last - path));
+  g_free (out->shown);
+  out->shown =
+      g_strdup_printf ("%s://%s:%u%s/***", g_uri_get_scheme (uri), out->host, out->port, app);
+  g_free (app);
+  return NULL;
+}
+
+static gchar *
+read_uri (GUri *uri, PushUri *out)
+{
+  const gchar *host = g_uri_get_host (uri);
+  guint i = 0;
+
+  while (i < G_N_ELEMENTS (schemes) && !g_str_equal (g_uri_get_scheme (uri), schemes[i].scheme))
+    i++;
+  if (i == G_N_ELEMENTS (schemes))
+    return g_strdup ("expected udp://, srt://, rtmp:// or rtmps://");
+  if (!host || !*host)
+    return g_strdup ("the host is missing");
+  if (g_uri_get_port (uri) == 0 || (g_uri_get_port (uri) < 0 && schemes[i].port < 0))
+    return g_strdup ("the port is missing");
+  out->kind = schemes[i].kind;
+  out->host = g_strdup (host);
+  out->port = (guint) (g_uri_get_port (uri) > 0 ? g_uri_get_port (uri) : schemes[i].port);
+  out->ttl = TTL_DEFAULT;
+  out->shown = g_strdup_printf (
+      strchr (host, ':') ? "%s://[%s]:%u" : "%s://%s:%u", g_uri_get_scheme (uri), host, out->port);
+  return out->kind == PUSH_UDP    ? check_udp (uri, out)
+         : out->kind == PUSH_RTMP ? check_rtmp (uri, out)
+                                  : NULL;
+}
+
+gchar *
+push_uri_parse (const gchar *text, PushUri *out)
+{
+  GError *error = NULL;
+  GUri *uri = g_uri_parse (text, G_URI_FLAGS_NON_DNS | G_URI_FLAGS_ENCODED, &error);
+  gchar *wrong;
+
+  *out = (PushUri) { .uri = g_strdup (text) };
+  if (!uri) {
+    wrong = g_strdup_printf ("not a URI: %s", error->message);
+    g_error_free (error);
+  } else {
+    wrong = read_uri (uri, out);
+    g_uri_unref (uri);
+  }
+  if (wrong)
+    push_uri_clear (out);
+  return wrong;
+}
+
+// ---- the key ----
+
+static void
+clear_push (gpointer object)
+{
+  g_clear_pointer (&((MountConfig *) object)->push, g_strfreev);
+}
+
+static void
+reset_push (const SchemaKey *key, gpointer object)
+{
+  clear_push (object);
+  ((MountConfig *) object)->push = g_new0 (gchar *, 1);
+}
+
+static gchar *
+check (const gchar *text, guint n)
+{
+  PushUri uri;
+  gchar *wrong;
+
+  if (!text)
+    return g_strdup ("expected a single value");
+  if (n == PUSHES_MAX)
+    return g_strdup_printf ("too many URIs: at most %u are allowed", PUSHES_MAX);
+  wrong = push_uri_parse (text, &uri);
+  if (!wrong)
+    push_uri_clear (&uri);
+  return wrong;
+}
+
+static gboolean
+read_push (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  MountConfig *mount = object;
+  GStrvBuilder *uris;
+  YamlNode *item;
+  gchar *wrong = NULL;
+
+  if (!yaml_is_sequence (node))
+    return schema_fail (reader, node, key, error, "expected a list of URIs: [URI, ...]");
+  uris = g_strv_builder_new ();
+  for (guint i = 0; !wrong && (item = yaml_item (reader, node, i)); i++) {
+    wrong = check (yaml_text (reader, item), i);
+    if (wrong)
+      yaml_fail_take (reader, item, key->name, CONFIG_ERROR_VALUE, error, wrong);
+    else
+      g_strv_builder_add (uris, yaml_text (reader, item));
+  }
+  clear_push (mount);
+  mount->push = g_strv_builder_end (uris);
+  g_strv_builder_unref (uris);
+  return !wrong;
+}
+
+static gboolean
+equal_push (gconstpointer a, gconstpointer b)
+{
+  return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->push,
+      (const gchar *const *) ((const MountConfig *) b)->push);
+}
+
+static void
+write_push (gconstpointer object, JsonBuilder *builder)
+{
+  PushUri uri;
+
+  json_builder_set_member_name (builder, "push");
+  json_builder_begin_array (builder);
+  for (gchar **each = ((const MountConfig *) object)->push; *each; each++) {
+    gchar *wrong = push_uri_parse (*each, &uri);
+
+    json_builder_add_string_value (builder, wrong ? "***" : uri.shown);
+    if (!wrong)
+      push_uri_clear (&uri);
+    g_free (wrong);
+  }
+  json_builder_end_array (builder);
+}
+
+static void
+copy_push (gpointer to, gconstpointer from)
+{
+  clear_push (to);
+  ((MountConfig *) to)->push = g_strdupv (((const MountConfig *) from)->push);
+}
+
+const SchemaValue mount_push_value = { read_push, reset_push, equal_push, write_push, copy_push,
+  clear_push, NULL };

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The key `push`: datagrams, srt-live-transmit and nginx with its RTMP module get the stream."""
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+
+from livets import Served, clip
+from proc import Proc, free_port
+from proxy import wait_until
+from tap import Skip, run, test
+from transportstream import (PACKET, check_packets, clock_references, frames, offset_error)
+
+
+def check_media(path, least=50):
+    """Checks that the file has the clip's frames, at the clip's offsets."""
+    sent, source = frames(path), frames(clip())
+    assert len(sent['v']) >= least and len(sent['a']) >= least, {k: len(v) for k, v in sent.items()}
+    for kind in 'va':
+        known = {md5 for _, md5 in source[kind]}
+        wrong = [md5 for _, md5 in sent[kind][1:-2] if md5 not in known]
+        assert not wrong, (kind, len(wrong))
+    assert offset_error(sent, source) < 0.005, offset_error(sent, source)
+
+
+def receive(reader, seconds):
+    """Returns [(time, datagram)]."""
+    found, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        data = reader.recv(65536)
+        found.append((time.monotonic(), data))
+    return found
+
+
+@test
+def datagrams_have_seven_packets_and_are_paced():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        reader.bind(('127.0.0.1', 0))
+        reader.settimeout(10)
+        port = reader.getsockname()[1]
+        with Served(mount={'push': [f'udp://127.0.0.1:{port}']}) as proxy:
+            receive(reader, 1)
+            got = receive(reader, 5)
+            shown = proxy.readers()
+            assert [one['transport'] for one in shown] == ['UDP-TS'], shown
+            assert shown[0]['peer'] == f'udp://127.0.0.1:{port}', shown
+    assert {len(data) for _, data in got} == {7 * PACKET}
+    stream = b''.join(data for _, data in got)
+    check_packets(stream)
+    # No receiver gets a frame at once: of 8 datagrams in a row, the last comes later than the first.
+    gaps = sorted(later[0] - first[0] for first, later in zip(got, got[8:]))
+    assert gaps[len(gaps) // 10] > 0.004, gaps[:10]
+    # The clock references come when they say, but for what a busy machine delays.
+    lags = [got[at // (7 * PACKET)][0] - pcr for at, pcr in clock_references(stream)]
+    lags = sorted(lag - min(lags) for lag in lags)
+    print(f'# PCR jitter: median {lags[len(lags) // 2] * 1e3:.1f} ms, 90 % {lags[len(lags) * 9 // 10] * 1e3:.1f} ms')
+    assert len(lags) > 100 and lags[len(lags) // 2] < 0.06, (len(lags), lags[len(lags) // 2])
+    with tempfile.NamedTemporaryFile(suffix='.ts') as file:
+        file.write(stream)
+        file.flush()
+        check_media(file.name)
+
+
+def srt_listener(port, path):
+    if not shutil.which('srt-live-transmit'):
+        raise Skip('srt-live-transmit is missing')
+    return Proc('sh', '-c', f'exec srt-live-transmit -q -a:no "srt://127.0.0.1:{port}?mode=listener" file://con > "{path}"')
+
+
+def size(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+@test
+def an_srt_listener_gets_the_stream_and_gets_it_again():
+    """over SRT; a listener that ends and comes back is found again"""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = (os.path.join(folder, name) for name in ('first.ts', 'second.ts'))
+        with Served(mount={'push': [f'srt://127.0.0.1:{port}?streamid=secret']}) as proxy:
+            proxy.wait_for_line(rf'push /cam to srt://127\.0\.0\.1:{port} down: .*next try in')
+            with srt_listener(port, first):
+                wait_until(lambda: size(first) > 400000, 30, 'media over SRT')
+                wait_until(lambda: any(one['transport'] == 'SRT' for one in proxy.readers()), 5, 'the reader')
+            seen = len(proxy.lines)
+            proxy.wait_for_line(rf'push /cam to srt://127\.0\.0\.1:{port} down', start=seen - 1)
+            with srt_listener(port, second):
+                wait_until(lambda: size(second) > 200000, 40, 'media over SRT again')
+            assert not any('secret' in line for line in proxy.lines)
+        with open(first, 'rb') as file:
+            check_packets(file.read())
+        check_media(first)
+
+
+NGINX = '''
+load_module {modules}/ngx_rtmp_module.so;
+daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 64; }}
+rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{
+    live on; record all; record_path {folder}; record_unique on; }} }} }}
+'''
+
+
+class RtmpServer(Proc):
+    def __init__(self, port, folder):
+        modules = '/usr/lib/nginx/modules'
+        if not os.path.exists(f'{modules}/ngx_rtmp_module.so'):
+            raise Skip("nginx's RTMP module is missing")
+        path = os.path.join(folder, 'nginx.conf')
+        with open(path, 'w', encoding='ascii') as file:
+            file.write(NGINX.format(modules=modules, folder=folder, port=port))
+        super().__init__(shutil.which('nginx') or '/usr/sbin/nginx', '-p', folder, '-c', path, '-e',
+                         os.path.join(folder, 'first.log'))
+
+
+def recorded(folder):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith('.flv')]
+
+
+@test
+def an_rtmp_server_gets_the_stream_and_gets_it_again():
+    """by RTMP to nginx; a server that is down at first, ends and comes back is found again"""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        with Served(mount={'push': [f'rtmp://127.0.0.1:{port}/live/S3cretKey']}) as proxy:
+            proxy.wait_for_line(rf'push /cam to rtmp://127\.0\.0\.1:{port}/live/\*\*\* down: .*next try in')
+            for n in (1, 2):
+                with RtmpServer(port, folder):
+                    wait_until(lambda n=n: len(recorded(folder)) == n and size(recorded(folder)[-1]) > 400000,
+                               40, f'recording {n}')
+                    shown = proxy.readers()
+                    assert [one['transport'] for one in shown] == ['RTMP'], shown
+                    assert shown[0]['bytes'] > 100000, shown
+            assert not any('S3cretKey' in line for line in proxy.lines)
+            assert 'S3cretKey' not in str(proxy.get('/v1/mounts/cam'))
+        check_media(recorded(folder)[0])
+
+
+@test
+def a_push_follows_the_configuration():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
+        reader.bind(('127.0.0.1', 0))
+        reader.settimeout(10)
+        with Served() as proxy:
+            assert proxy.http('PATCH', '/v1/mounts/cam',
+                              {'push': [f'udp://127.0.0.1:{reader.getsockname()[1]}']})[0] == 200
+            reader.recv(2000)
+            assert proxy.http('PATCH', '/v1/mounts/cam', {'push': []})[0] == 200
+            wait_until(lambda: not proxy.readers(), 10, 'the push ends')
+            proxy.wait_for_line(r'mount /cam down: no readers')
+
+
+@test
+def wrong_uris_are_refused():
+    with Served() as proxy:
+        for uri, expected in (('http://h/x', 'expected udp://'), ('udp://127.0.0.1', 'the port is missing'),
+                              ('udp://host:5', 'the host must be an IP address'), ('udp://1.2.3.4:0', 'port'),
+                              ('udp://239.1.1.1:5?ttl=900', 'ttl must be'), ('udp://239.1.1.1:5?x=1', 'unknown parameter'),
+                              ('udp://239.1.1.1:5/a', 'a path'), ('srt://h', 'the port is missing'),
+                              ('rtmp://h/app', 'expected rtmp://HOST'), ('rtmp://h', 'expected rtmp://HOST'),
+                              ('rtmp:///a/b', 'the host is missing'), ('', 'expected a single value'), ('x', 'not a URI'), ('udp://[::1', 'not a URI')):
+            status, _, body = proxy.http('PATCH', '/v1/mounts/cam', {'push': [uri]})
+            assert status == 400 and expected in str(body), (uri, status, body)
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'push': ['udp://127.0.0.1:9'] * 9})[0] == 400
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'push': 'udp://127.0.0.1:9'})[0] == 400
+
+
+if __name__ == '__main__':
+    run()
