@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <string.h>
+
+#include "outlets/ts/decode_times.h"
+#include "outlets/ts/ts_cutter.h"
+
+#define PMT_PID 32
+#define MEDIA_PID 65
+
+typedef struct {
+  GByteArray *bytes;
+  guint n, joins;
+} Got;
+
+static void
+take (gpointer data, const guint8 datagram[TS_DATAGRAM], gboolean join, guint64 time)
+{
+  Got *got = data;
+
+  g_byte_array_append (got->bytes, datagram, TS_DATAGRAM);
+  got->n++;
+  got->joins += join;
+  if (join)
+    g_assert_cmpuint (datagram[1] << 8 | datagram[2], ==, 0x4000);
+}
+
+static void
+add (GByteArray *frame, gint pid, guint8 counter)
+{
+  guint8 packet[TS_PACKET] = { 0x47, (guint8) (pid >> 8), (guint8) pid, 0x10 };
+
+  packet[3] |= counter & 15;
+  if (pid == 0) { // a PAT with one program
+    const guint8 section[] = { 0, 0, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, 0xe0, PMT_PID };
+
+    packet[1] |= 0x40;
+    memcpy (packet + 4, section, sizeof section);
+  }
+  g_byte_array_append (frame, packet, TS_PACKET);
+}
+
+// Each join point begins a datagram with the tables, and no packet is missing.
+static void
+test_joins (void)
+{
+  Got got = { g_byte_array_new () };
+  guint8 expected[8192] = { 0 }, media = 0;
+  gboolean seen[8192] = { FALSE };
+  TsCutter cutter;
+
+  ts_cutter_init (&cutter, take, &got);
+  for (guint f = 0; f < 50; f++) {
+    GByteArray *frame = g_byte_array_new ();
+
+    if (f % 7 == 1) {
+      add (frame, 0, 5);
+      add (frame, PMT_PID, 5);
+    }
+    for (guint i = 0; i < 3 + f % 5; i++)
+      add (frame, MEDIA_PID, media++);
+    g_byte_array_append (frame, (const guint8 *) "rest", 4); // is left out
+    ts_cutter_take (&cutter, frame->data, frame->len, f % 10 == 1, f);
+    g_byte_array_unref (frame);
+  }
+  g_assert_cmpuint (got.joins, ==, 5);
+  for (guint at = 0; at < got.bytes->len; at += TS_PACKET) {
+    const guint8 *packet = got.bytes->data + at;
+    gint pid = (packet[1] & 0x1f) << 8 | packet[2];
+
+    g_assert_cmphex (packet[0], ==, 0x47);
+    if (pid == 0x1fff)
+      continue;
+    if (seen[pid])
+      g_assert_cmpuint (packet[3] & 15, ==, (expected[pid] + 1) & 15);
+    seen[pid] = TRUE;
+    expected[pid] = packet[3] & 15;
+  }
+  g_byte_array_unref (got.bytes);
+}
+
+// Any bytes are taken.
+static void
+test_noise (void)
+{
+  Got got = { g_byte_array_new () };
+  GRand *rand = g_rand_new_with_seed (1);
+  TsCutter cutter;
+
+  ts_cutter_init (&cutter, take, &(Got) { got.bytes });
+  for (guint n = 0; n < 20000; n++) {
+    guint8 packet[TS_PACKET];
+
+    for (guint i = 0; i < TS_PACKET; i++)
+      packet[i] = (guint8) g_rand_int (rand);
+    packet[0] = 0x47;
+    if (n % 3 == 0)
+      packet[1] = packet[2] = 0;
+    cutter.out = take;
+    cutter.begun = FALSE; // nothing is sent, as the tables are noise
+    ts_cutter_take (&cutter, packet, n % (TS_PACKET + 1), FALSE, n);
+    ts_cutter_take (&cutter, packet, TS_PACKET, FALSE, n);
+  }
+  g_rand_free (rand);
+  g_byte_array_unref (got.bytes);
+}
+
+static void
+check_times (const gint *pts, guint n, gint depth)
+{
+  DecodeTimes times = { 0 };
+  gint64 last = G_MININT64;
+
+  for (guint i = 0; i < n; i++) {
+    gint64 dts = decode_times_next (&times, pts[i] * G_GINT64_CONSTANT (40), 40);
+
+    g_assert_cmpint (dts, >, last);
+    g_assert_cmpint (dts, <=, pts[i] * 40);
+    if (i > 40)
+      g_assert_cmpint (dts, ==, ((gint) i - depth) * 40);
+    last = dts;
+  }
+}
+
+// The times never go back, are never after those of presentation, and the depth is learned.
+static void
+test_decode_times (void)
+{
+  gint plain[60], b[60], pyramid[60];
+
+  for (gint i = 0; i < 60; i++) {
+    static const gint one[] = { 0, 2, 1 }, two[] = { 0, 3, 1, 2 };
+
+    plain[i] = i;
+    b[i] = i == 0 ? 0 : (i - 1) / 2 * 2 + one[1 + (i - 1) % 2];
+    pyramid[i] = i == 0 ? 0 : (i - 1) / 3 * 3 + two[1 + (i - 1) % 3];
+  }
+  check_times (plain, 60, 0);
+  check_times (b, 60, 1);
+  check_times (pyramid, 60, 1);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/ts/a-join-point-begins-a-datagram-with-the-tables", test_joins);
+  g_test_add_func ("/ts/noise-does-no-harm", test_noise);
+  g_test_add_func ("/ts/times-of-decoding", test_decode_times);
+  return g_test_run ();
+}
