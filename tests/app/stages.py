@@ -107,6 +107,17 @@ def worker_processes_are_explained():
 
 
 @test
+def what_is_pushed_is_explained():
+    """--explain: the output names the receivers of the mount, without secrets"""
+    pushed = CONFIG + '    push: [rtmp://h/live/S3cret, "udp://239.1.1.1:5000"]\n'
+    out, err, status = configured(pushed, '--explain', '/cam')
+    assert (err, status) == ('', 0), err
+    assert re.findall(r'^# The stream is sent to (.*)\.$', out, re.M) == [
+        'rtmp://h:1935/live/***', 'udp://239.1.1.1:5000'], out
+    assert 'sent to' not in configured(pushed, '--explain', '/cam?rate=300k&size=320x180')[0]
+
+
+@test
 def the_cost_of_a_broadcast_is_explained():
     """--explain: a mount with a broadcast has the groups and streams of its scheme"""
     def told(broadcast):

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/explain_broadcast.h"
+#include "config/mount_push.h"
 #include "graph/stage_isolated.h"
 #include "mounts/offer.h"
 #include "sources/isolated_pull.h"
@@ -149,12 +150,31 @@ dup_title (const Demand *demand, gboolean delays)
   return g_string_free (title, FALSE);
 }
 
+// Returns comments on what is pushed, or an empty text.
+static gchar *
+dup_pushes (const MountConfig *mount)
+{
+  GString *text = g_string_new (NULL);
+  PushUri uri;
+
+  for (gchar **each = mount->push; *each; each++) {
+    gchar *wrong = push_uri_parse (*each, &uri);
+
+    if (!wrong) {
+      g_string_append_printf (text, "# The stream is sent to %s.\n", uri.shown);
+      push_uri_clear (&uri);
+    }
+    g_free (wrong);
+  }
+  return g_string_free (text, FALSE);
+}
+
 static gchar *
 explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
   GPtrArray *chain;
-  gchar *text, *title;
+  gchar *text, *title, *chain_text, *pushes;
 
   if (mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
@@ -164,7 +184,11 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
   if (!chain)
     return NULL;
   title = dup_title (demand, mount->cache.time_ms > 0);
-  text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+  chain_text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+  pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
+  text = g_strconcat (chain_text, pushes, NULL);
+  g_free (chain_text);
+  g_free (pushes);
   g_free (title);
   g_ptr_array_unref (chain);
   return text;
