@@ -135,7 +135,7 @@ def a_fifth_of_the_packets_on_the_group_is_repaired():
 @test
 def a_group_that_moves_is_followed():
     with (serving() as proxy, tempfile.TemporaryDirectory() as folder,
-          Viewer(proxy, folder, 8 * FPS, 4 * ROOM) as viewer):
+          Viewer(proxy, folder, 8 * FPS) as viewer):
         viewer.wait_until_it_plays()
         assert 'reloaded' in proxy.hang_up(config(live(PORT + 16)))
         stats = viewer.expect_all()

@@ -386,6 +386,17 @@ a_stream_that_leaves_its_group_is_found (void)
   expect_all (6000 * MS);
 }
 
+// The client plays what has just been sent, so it has no more time than its slack of 100 ms.
+static void
+what_a_group_that_was_left_did_not_bring_comes_in_time (void)
+{
+  for (int64_t move = 1000 * MS; move < 3000 * MS; move += 34 * MS) {
+    run ((Line) { .rtt_ns = 10 * MS, .move_ns = move }, 1000 * MS, 5000 * MS);
+    CHECK_INT (w.live.stats.late, 0);
+    expect_all (5000 * MS);
+  }
+}
+
 int
 main (void)
 {
@@ -396,6 +407,7 @@ main (void)
   RUN (a_server_that_begins_anew_is_followed);
   RUN (a_client_that_has_paused_goes_on_at_a_keyframe);
   RUN (a_stream_that_leaves_its_group_is_found);
+  RUN (what_a_group_that_was_left_did_not_bring_comes_in_time);
   RUN (packets_are_kept_up_to_a_bound);
   return tap_done ();
 }

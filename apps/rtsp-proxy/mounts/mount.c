@@ -362,23 +362,27 @@ mount_dup_live_cast (Mount *self)
   return cast;
 }
 
+// Replaces the broadcast; each may be NULL.
 static void
-end_broadcast (Mount *self)
+set_broadcast (Mount *self, Broadcast *broadcast, LiveCast *cast)
 {
-  Broadcast *broadcast;
-  LiveCast *cast;
+  Broadcast *old_broadcast;
+  LiveCast *old_cast;
 
   g_mutex_lock (&self->lock);
-  broadcast = g_steal_pointer (&self->broadcast);
-  cast = g_steal_pointer (&self->live_cast);
+  old_broadcast = self->broadcast;
+  old_cast = self->live_cast;
+  self->broadcast = broadcast;
+  self->live_cast = cast;
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&broadcast, broadcast_unref);
-  if (cast)
-    live_cast_stop (cast);
-  g_clear_pointer (&cast, live_cast_unref);
+  g_clear_pointer (&old_broadcast, broadcast_unref);
+  if (old_cast)
+    live_cast_stop (old_cast);
+  g_clear_pointer (&old_cast, live_cast_unref);
 }
 
-// Makes the broadcast that the configuration says. The mount has none.
+// Makes the broadcast that the configuration says, and ends the one before only then: each packet
+// of a stream that changes its group is on one of both, and clients find it by its number.
 static void
 begin_broadcast (Mount *self, const BroadcastConfig *config)
 {
@@ -387,10 +391,7 @@ begin_broadcast (Mount *self, const BroadcastConfig *config)
   Relay *relay = presentation_get_relay (self->main);
   LiveCast *cast = config->groups && !store ? live_cast_new (self->path, config, relay) : NULL;
 
-  g_mutex_lock (&self->lock);
-  self->broadcast = broadcast;
-  self->live_cast = cast;
-  g_mutex_unlock (&self->lock);
+  set_broadcast (self, broadcast, cast);
   g_clear_pointer (&store, store_unref);
 }
 
@@ -441,10 +442,8 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   g_mutex_unlock (&self->lock);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
-  if (recast) {
-    end_broadcast (self);
+  if (recast)
     begin_broadcast (self, &config->broadcast);
-  }
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -512,7 +511,7 @@ mount_stop (Mount *self)
   g_hash_table_remove_all (self->presentations);
   g_mutex_unlock (&self->lock);
   titles_configure (self->titles, NULL, 0, 0);
-  end_broadcast (self);
+  set_broadcast (self, NULL, NULL);
   for (guint i = 0; i < all->len; i++) {
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));

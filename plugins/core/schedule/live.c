@@ -10,7 +10,11 @@
 #define NO_SEAM INT64_MAX
 #define APART_MAX (WEIR_LIVE_PACKETS / 2) // further numbers are of another run of the stream
 #define REORDER_NS INT64_C (5000000)      // a packet is missing so long after a later one came
-#define SILENT_NS INT64_C (500000000)  // a group that brings nothing for so long is not relied upon
+// A group that brings nothing for twice its longest gap is not relied upon; between these bounds,
+// and after half the slack at the latest, so that what it did not bring can come in time.
+#define SILENT_MIN_NS INT64_C (50000000)
+#define SILENT_MAX_NS INT64_C (500000000)
+#define GAPS_SPAN_NS INT64_C (5000000000)
 #define TAIL_MIN_NS INT64_C (10000000) // between requests for the newest packets
 #define TAIL_MAX_NS INT64_C (500000000)
 #define TAIL_PACKETS 64
@@ -149,6 +153,21 @@ is_new (WeirLive *self, const WeirLiveTrack *track, uint16_t seq)
   return !is_there (track, number);
 }
 
+// Notes the time between two packets of the group.
+static void
+note_gap (WeirLive *self, int64_t now_ns)
+{
+  int64_t gap = self->heard_ns > 0 ? now_ns - self->heard_ns : 0;
+
+  if (now_ns - self->gaps.since_ns > GAPS_SPAN_NS) {
+    self->gaps.since_ns = now_ns;
+    self->gaps.before_ns = self->gaps.longest_ns;
+    self->gaps.longest_ns = 0;
+  }
+  if (gap > self->gaps.longest_ns)
+    self->gaps.longest_ns = gap;
+}
+
 bool
 weir_live_heard (WeirLive *self, uint32_t number, const WeirRtp *rtp, size_t len, int64_t now_ns)
 {
@@ -163,6 +182,7 @@ weir_live_heard (WeirLive *self, uint32_t number, const WeirRtp *rtp, size_t len
   }
   if (self->heard_ns == 0)
     self->stats.join_latency_ns = now_ns - self->begun_ns;
+  note_gap (self, now_ns);
   self->came_ns = self->heard_ns = now_ns;
   if (track->known) {
     at = number_of (track, rtp->seq);
@@ -471,11 +491,27 @@ ask_for_gaps (Asking *a, const WeirLive *self, uint32_t number, int64_t now_ns)
   }
 }
 
+static int64_t
+least (int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
+static bool
+is_silent (const WeirLive *self, int64_t now_ns)
+{
+  bool before = self->gaps.before_ns > self->gaps.longest_ns;
+  int64_t gap = before ? self->gaps.before_ns : self->gaps.longest_ns;
+  int64_t wait = least (2 * gap, least (self->slack_ns / 2, SILENT_MAX_NS));
+
+  return now_ns - self->heard_ns > (wait > SILENT_MIN_NS ? wait : SILENT_MIN_NS);
+}
+
 // Asks for what comes next of the tracks whose group is silent.
 static void
 ask_for_tails (Asking *a, WeirLive *self, int64_t now_ns)
 {
-  bool silent = now_ns - self->heard_ns > SILENT_NS, brought = false;
+  bool silent = is_silent (self, now_ns), brought = false;
 
   if (now_ns < self->tail_ns)
     return;

@@ -69,6 +69,10 @@ typedef struct {
     bool known;
     int64_t since_ns, least_ns, first_ns;
   } drift;
+  // The longest times between two packets of the group, in this span of time and in the one before.
+  struct {
+    int64_t since_ns, longest_ns, before_ns;
+  } gaps;
   int64_t tail_ns, tail_pause_ns; // when to ask for the newest packets by unicast next
 } WeirLive;
 
