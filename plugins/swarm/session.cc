@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "session.h"
 
+#include <condition_variable>
+#include <cstdlib>
+#include <set>
+
 #include <boost/asio/post.hpp>
 #include <libtorrent/add_torrent_params.hpp>
 #include <libtorrent/extensions/smart_ban.hpp>
@@ -57,24 +61,98 @@ make_pack (const SessionSettings &settings)
   return pack;
 }
 
+namespace {
+
+// The sessions of the process.
+struct Sessions {
+  std::mutex lock;                                       // for all below
+  std::map<std::string, std::weak_ptr<Session>> running; // by key
+  std::multiset<std::string> ending;                     // where they listen
+  std::condition_variable ended;
+};
+
+struct Ending {
+  std::unique_ptr<Session> session;
+  std::string listen;
+};
+
+} // namespace
+
+static Sessions &sessions ();
+
+// Waits for libtorrent's threads, which use what the process frees as it exits.
+static void
+wait_for_ends ()
+{
+  Sessions &all = sessions ();
+  std::unique_lock<std::mutex> lock (all.lock);
+
+  all.ended.wait (lock, [&all] { return all.ending.empty (); });
+}
+
+// The sessions are never freed: a thread that drops one may outlast main().
+static Sessions &
+sessions ()
+{
+  static Sessions *const all = [] {
+    std::atexit (wait_for_ends);
+    return new Sessions;
+  }();
+
+  return *all;
+}
+
+static gpointer
+end (gpointer data)
+{
+  const std::unique_ptr<Ending> ending (static_cast<Ending *> (data));
+  Sessions &all = sessions ();
+
+  ending->session.reset ();
+  std::lock_guard<std::mutex> lock (all.lock);
+  all.ending.erase (all.ending.find (ending->listen));
+  all.ended.notify_all ();
+  return nullptr;
+}
+
+// Ends a session on a thread of its own: libtorrent waits for trackers.
+static void
+end_later (Session *session, const std::string &listen)
+{
+  Sessions &all = sessions ();
+
+  {
+    std::lock_guard<std::mutex> lock (all.lock);
+
+    all.ending.insert (listen);
+  }
+  g_thread_unref (g_thread_new (
+      "weir-swarm-end", end, new Ending{ std::unique_ptr<Session> (session), listen }));
+}
+
 std::shared_ptr<Session>
 Session::get (const SessionSettings &settings, std::string &why)
 {
-  static std::mutex lock;
-  static std::map<std::string, std::weak_ptr<Session>> sessions;
+  Sessions &all = sessions ();
+  const std::string key = settings.key ();
+  std::shared_ptr<Session> session;
   lt::ip_filter filter;
 
   if (!networks_read (settings.networks, filter, why))
     return nullptr;
-  std::lock_guard<std::mutex> guard (lock);
-  auto &weak = sessions[settings.key ()];
-  std::shared_ptr<Session> session = weak.lock ();
+  std::unique_lock<std::mutex> lock (all.lock);
+  // A session that ends may still have the ports.
+  all.ended.wait (lock, [&] {
+    session = all.running[key].lock ();
+    return session || all.ending.count (settings.listen) == 0;
+  });
   if (!session) {
-    session.reset (new Session (settings, filter));
-    weak = session;
+    session.reset (new Session (settings, filter),
+        [listen = settings.listen] (Session *ended) { end_later (ended, listen); });
+    all.running[key] = session;
   }
-  for (auto i = sessions.begin (); i != sessions.end ();)
-    i = i->second.expired () ? sessions.erase (i) : std::next (i);
+  for (auto i = all.running.begin (); i != all.running.end ();)
+    i = i->second.expired () ? all.running.erase (i) : std::next (i);
   return session;
 }
 

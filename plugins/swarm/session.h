@@ -31,10 +31,11 @@ class Swarm;
 
 class Session : public std::enable_shared_from_this<Session> {
 public:
-  // Returns null and a reason in `why` if the settings are wrong.
+  // Returns null and a reason in `why` if the settings are wrong. Waits for a session that listens
+  // at the same addresses and is about to end, a second at most.
   static std::shared_ptr<Session> get (const SessionSettings &settings, std::string &why);
 
-  // May wait a second for trackers.
+  // Whoever drops the last reference does not wait: a thread of its own ends the session.
   ~Session ();
 
   // Returns the swarm of that name, or null.

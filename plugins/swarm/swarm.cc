@@ -33,7 +33,7 @@ Swarm::Swarm (
       m_ahead (m_keep < title.pieces ? m_keep : 0), m_opened_ns (clock_now_ns ()),
       m_session (session), m_pieces (title.pieces), m_states (title.pieces, WEIR_PIECE_MISSING),
       m_arrived (title.pieces), m_known (title.pieces), m_ready (title.pieces),
-      m_priorities (title.pieces, 1), m_fetch_ns (FETCH_GUESS_NS),
+      m_priorities (title.pieces, 1), m_fetch_ns (FETCH_GUESS_NS), m_bit_rate (settings.bit_rate),
       m_viewer (g_random_int () | uint64_t (g_random_int ()) << 32)
 {
 }
@@ -62,6 +62,8 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
 
     if (!swarm->m_left && swarm->m_session) {
       swarm->m_readers.insert (reader);
+      if (swarm->m_bit_rate == 0)
+        swarm->m_bit_rate = settings.bit_rate;
       return swarm;
     }
   }
@@ -379,6 +381,7 @@ Swarm::stats ()
       return std::find (peer->counted.begin (), peer->counted.end (), false)
              == peer->counted.end ();
     }));
+    stats.bit_rate = uint64_t (bit_rate ());
     stats.finished = m_stats.finished;
     stats.left = m_left;
     session = m_session;

@@ -30,7 +30,7 @@ extern "C" {
 struct SwarmSettings {
   WeirPicker picker;
   int64_t window_ns;
-  double bit_rate; // 0: as the readers read
+  double bit_rate; // 0: that of a reader who came later, or as the readers read
   uint64_t upload; // bytes a second; 0: no limit
   unsigned connections;
   std::string origin;     // the URL of the file, or ""
@@ -42,6 +42,7 @@ struct SwarmSettings {
 struct SwarmStats {
   uint64_t peer_bytes, origin_bytes, sent_bytes, duplicate_bytes, late_bytes, wrong_bytes;
   uint64_t held_bytes;
+  uint64_t bit_rate; // of the title, in bits a second, as the swarm assumes it
   uint32_t pieces, held, left_storage, origin_errors, peers, seeds, banned, port;
   bool finished, left;
   std::string origin_error;
@@ -213,6 +214,7 @@ private:
   int64_t m_progress_ns = 0;
   uint64_t m_second_bytes = 0;
   double m_swarm_rate = 0, m_peer_rate = 0; // bits a second
+  double m_bit_rate;                        // as a reader knows it; 0: none does
   const uint64_t m_viewer;
   std::string m_failure; // of the storage
   std::map<const void *, std::function<void (const std::string &)>> m_on_origin_error;

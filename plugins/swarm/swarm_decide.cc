@@ -57,7 +57,7 @@ Swarm::wake (int64_t at_ns)
 double
 Swarm::bit_rate () const
 {
-  double rate = m_settings.bit_rate;
+  double rate = m_bit_rate;
 
   if (rate > 0)
     return rate;

@@ -138,6 +138,7 @@ make_stats (WeirSwarmSrc *self)
       "read-bytes", G_TYPE_UINT64, guint64 (r.bytes),                    //
       "held-bytes", G_TYPE_UINT64, guint64 (s.held_bytes),               //
       "size", G_TYPE_UINT64, guint64 (swarm ? swarm->title ().size : 0), //
+      "bitrate", G_TYPE_UINT64, guint64 (s.bit_rate),                    //
       "share-saved", G_TYPE_DOUBLE, all > 0 ? useful / all : 0.0,        //
       "pieces", G_TYPE_UINT, s.pieces,                                   //
       "pieces-held", G_TYPE_UINT, s.held,                                //
@@ -389,7 +390,8 @@ weir_swarm_src_install_properties (GObjectClass *klass)
       "of adaptive",
       G_MAXINT64 / 4, p.window_ns);
   large (PROP_BITRATE, "bitrate", "Bit rate",
-      "Bit rate of the title, in bits per second; 0: measured as it is read",
+      "Bit rate of the title, in bits per second; 0: that of an element that shares the title, or "
+      "measured as it is read",
       G_GUINT64_CONSTANT (100000000000), p.bit_rate);
   choice (PROP_LEAVE, "leave", "Leave", "When the element leaves the swarm", leave_type (),
       int (p.leave));

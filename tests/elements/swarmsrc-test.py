@@ -9,11 +9,13 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-from rangeserver import Origin, make_torrent
+from rangeserver import Origin, bencode, make_torrent
 from sanitized import environment
 from tap import Skip, run, test
+from webserver import WebServer
 
 NEEDS = "import gi, libtorrent; gi.require_version('Gst', '1.0')"
 
@@ -328,6 +330,43 @@ def two_elements_share_a_session(case):
     with Origin(case.data) as origin:
         play_all(case, *[{'origin': origin.url, 'own-session': False}] * 2)
         assert origin.sent == SIZE, origin.sent
+
+
+@swarm_test
+def a_rate_that_is_known_later(case):
+    """The bit rate of a second element holds for a title whose first element knows none"""
+    with Origin(case.data) as origin:
+        properties = {'origin': origin.url, 'own_session': False}
+        with Puller(source(case, **properties)) as first:
+            assert stats(first.element)['bitrate'] not in (0, SLOW), stats(first.element)
+            with Puller(source(case, bitrate=SLOW, **properties)) as second, \
+                    Puller(source(case, bitrate=RATE, **properties)):
+                for each in first, second:
+                    assert stats(each.element)['bitrate'] == SLOW, stats(each.element)
+
+
+@swarm_test
+def who_leaves_does_not_wait(case):
+    """An element that leaves does not wait for the tracker, which is told nevertheless"""
+    left = threading.Event()
+    told = []
+
+    def answer(path, _body):
+        if 'event=stopped' in path:
+            told.append(left.wait(0.9))  # libtorrent waits for a second
+        port = int(peer.address.split(':')[1])
+        return 200, bencode({'interval': 60, 'peers': b'\x7f\0\0\1' + port.to_bytes(2, 'big')})
+
+    with torrents.Peer(case.torrent, case.folder) as peer, WebServer(answer) as tracker:
+        torrent = case.torrent.read_bytes()
+        case.torrent.write_bytes(
+            b'd8:announce' + bencode(tracker.base + '/announce') + torrent[1:])
+        with Puller(source(case)) as puller:
+            # A peer is there when the tracker's first answer is.
+            until(lambda: stats(puller.element)['peers'], lambda: tracker.requests)
+        left.set()
+        until(lambda: told, lambda: tracker.requests)
+        assert told == [True], told
 
 
 @swarm_test
