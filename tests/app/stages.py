@@ -137,6 +137,34 @@ def the_cost_of_a_broadcast_is_explained():
 
 
 @test
+def the_values_of_a_swarm_are_explained():
+    """--explain: a mount of torrents has the values of its swarm, without the origin's password"""
+    def told(swarm):
+        out, err, status = configured(f'mounts:\n  /films:\n    upstream: swarm:///tmp/\n'
+                                      f'    swarm: {{{swarm}}}\n', '--explain', '/films')
+        assert (err, status) == ('', 0), (err, status)
+        return out.splitlines()
+
+    out = told('origin: "http://me:secret@10.0.0.1/films/", upload: 6M, storage: 50%, folder: /tmp, '
+               'picker: adaptive, window: 90s, leave: stream, networks: 10.0.0.0/8, '
+               'peers: "10.0.0.7:6881", listen: "127.0.0.1:6881", trackers: no, choking: rate-blind')
+    assert out[0] == '# /films' and 'secret' not in ''.join(out), out
+    for line in ('# Peers are asked by the picker adaptive, with a window of 90 s.',
+                 '# Peers and trackers may be in 10.0.0.0/8.',
+                 '# Peers are found by: 10.0.0.7:6881 exchange.',
+                 '# They reach this proxy at 127.0.0.1:6881, and get up to 6M, rate-blind.',
+                 '# 50% of each title is kept in /tmp.',
+                 '# A title leaves the swarm a minute after its last reader.'):
+        assert line in out, (line, out)
+    out = told('titles: 1, dht: yes')
+    for line in ('# What comes too late from peers comes from the web seed of the torrent.',
+                 '# Peers are found by: trackers exchange dht.',
+                 '# 256M of each title is kept in memory.',
+                 '# Up to 1 title stays in the swarm without readers.'):
+        assert line in out, (line, out)
+
+
+@test
 def layers_and_a_delay_are_explained():
     """--explain: layers and a delay are accepted as in a reader's URL"""
     cached = CONFIG + '    cache: {time: 60s}\n'

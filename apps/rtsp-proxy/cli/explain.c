@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/explain_broadcast.h"
+#include "cli/explain_swarm.h"
 #include "config/mount_push.h"
 #include "graph/stage_isolated.h"
 #include "mounts/offer.h"
@@ -178,6 +179,8 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
 
   if (mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
+  if (mount_config_is_swarm (mount))
+    return explain_swarm (mount);
   if (!offer_check (mount, demand, &choices, error))
     return NULL;
   chain = offer_make_chain (mount, choices, error);
