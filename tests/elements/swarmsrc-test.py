@@ -29,8 +29,6 @@ def reason_to_skip():
         if python == sys.executable and 'SWARMSRC_TEST' in os.environ:
             return None
         env = dict(environment() or os.environ, SWARMSRC_TEST='1')
-        if 'LD_PRELOAD' in env:  # AddressSanitizer looks for its functions before libtorrent comes
-            env['LD_PRELOAD'] += ' libstdc++.so.6'
         sys.stdout.flush()
         os.execve(python, [python, *sys.argv], env)
     return 'python3-libtorrent or python3-gi is missing'

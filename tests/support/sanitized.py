@@ -10,7 +10,9 @@ def environment():
     runtime = os.environ.get('WEIR_SANITIZER_RUNTIME')
     if not runtime:
         return None
-    return {**os.environ, 'LD_PRELOAD': runtime, 'ASAN_OPTIONS': 'detect_leaks=0'}
+    # AddressSanitizer looks for libstdc++ once, before a plugin brings it.
+    preload = f'{runtime} libstdc++.so.6'
+    return {**os.environ, 'LD_PRELOAD': preload, 'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
 def stock_environment():
