@@ -18,6 +18,7 @@ struct _RtspAsk {
   GstRTSPUrl *url;
   gchar *text; // the URL without user and password
   gchar *user, *password;
+  gchar *id;                     // of the last description, or NULL
   GMutex lock;                   // guards the two fields below
   GstRTSPConnection *connection; // NULL: closed
   gboolean stopped;
@@ -58,6 +59,7 @@ rtsp_ask_free (RtspAsk *self)
   g_free (self->user);
   g_free (self->password);
   g_mutex_clear (&self->lock);
+  g_free (self->id);
   g_free (self);
 }
 
@@ -243,6 +245,8 @@ rtsp_ask_describe (RtspAsk *self, RtspAskAnswer *answer, gchar **why)
     answer->sdp = g_strndup ((const gchar *) body, size);
     answer->length = body ? strlen (answer->sdp) : 0;
     answer->id = g_strdup (id ? id : "");
+    g_free (self->id);
+    self->id = g_strdup (answer->id);
   }
   gst_rtsp_message_unset (&response);
   return result;
@@ -280,6 +284,17 @@ body_size (GstRTSPMessage *response, guint8 **body)
   return (gsize) MIN (g_ascii_strtoull (length, NULL, 10), size);
 }
 
+// Reports whether the packets of an answer are those that were described. For a live stream, their
+// numbers and SSRCs say so.
+static gboolean
+is_described (const RtspAsk *self, GstRTSPMessage *response)
+{
+  gchar *id = NULL;
+
+  gst_rtsp_message_get_header (response, GST_RTSP_HDR_ETAG, &id, 0);
+  return !id || g_strcmp0 (id, self->id) == 0;
+}
+
 static void
 make_ranges (GstRTSPMessage *request, const WeirFollowRange *ranges, gsize n)
 {
@@ -312,7 +327,10 @@ rtsp_ask_packets (RtspAsk *self, const WeirFollowRange *ranges, gsize n, RtspAsk
   size = body_size (&response, &body);
   if (response.type_data.response.code != GST_RTSP_STS_OK)
     result = refuse (self, &response, &retry_s, why);
-  else if (!read_packets (body, size, func, data)) {
+  else if (!is_described (self, &response)) {
+    *why = g_strdup ("the packets are of another title than the description");
+    result = RTSP_ASK_REFUSED;
+  } else if (!read_packets (body, size, func, data)) {
     *why = g_strdup ("the server's answer with packets is cut off");
     result = RTSP_ASK_REFUSED;
   }

@@ -284,6 +284,56 @@ def a_title_that_cannot_be_broadcast_is_played_by_unicast():
         proxy.wait_for_line('/films/huge.mp4: cannot be broadcast: .* more than half of the ')
 
 
+def put_title(directory, pattern):
+    """Puts another title in the place of b.mp4, at once."""
+    made = os.path.join(directory, '.b.mp4')
+    ffmpeg('-y', '-f', 'lavfi', '-i', f'{pattern}=size=160x90:rate=25:duration=8', '-c:v', 'libx264',
+           '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-f', 'mp4', made)
+    os.rename(made, os.path.join(directory, 'b.mp4'))
+
+
+def wait_until_described(proxy, done):
+    """Describes b.mp4 until `done(status, headers)`. The proxy looks at the disk once a second."""
+    deadline = time.monotonic() + 20
+    while True:
+        status, headers, body = ask(proxy, 'b.mp4')
+        if done(status, headers):
+            return headers, body.decode()
+        assert time.monotonic() < deadline, (status, headers)
+        time.sleep(0.05)
+
+
+@test
+def a_title_that_is_replaced_or_removed_on_the_disk_is_noticed():
+    with tempfile.TemporaryDirectory() as directory:
+        settings = mounts()
+        settings['/films']['upstream'] = f'file://{directory}/'
+        put_title(directory, 'testsrc')
+        with Controlled(settings) as proxy:
+            before, sdp = wait_until_described(proxy, lambda status, _: status == 200)
+            of = sends(sdp)
+            with Rtsp(proxy.port) as rtsp:
+                def first_packets():
+                    return rtsp.request('GET_PARAMETER', proxy.url('/films/b.mp4'),
+                                        {'Content-Type': 'application/x-weir-ranges'}, b'0 0-9\n')
+
+                old = first_packets()
+                assert old[0] == 200 and old[1]['etag'] == before['etag'], old
+                put_title(directory, 'smptebars')
+                after, other = wait_until_described(
+                    proxy, lambda status, headers: headers.get('etag') not in (None, before['etag']))
+                proxy.wait_for_line(r'/films/b\.mp4: the title has changed; it is packetized anew')
+                # Whoever plays the old one learns of it, and gets from groups what was promised.
+                new = first_packets()
+                assert new[0] == 200 and new[1]['etag'] == after['etag'] and new[2] != old[2], new
+            groups = [set(re.findall(r'x-weir-channel:\d+ group=(\S+)', text)) for text in (sdp, other)]
+            assert groups[0] and groups[1] and not groups[0] & groups[1], groups
+            with Groups(of, tracks=1) as old_groups:
+                old_groups.receive(lambda got: len(got) == len(of))
+            os.unlink(os.path.join(directory, 'b.mp4'))
+            wait_until_described(proxy, lambda status, _: status == 404)
+
+
 def worker_of(proxy):
     """Returns the process that is ready for the next title."""
     deadline = time.monotonic() + 20

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ from functools import lru_cache
 from control import Controlled
 from films import ffmpeg, pictures
 from multicast import dropping, enter_network
-from proc import Proc, free_port
+from proc import Proc, Rtsp, free_port
 from sanitized import environment
 from schedule_server import Server, Title
 from tap import Skip, run, test
@@ -235,6 +236,28 @@ def a_title_that_changes_on_the_server_ends_with_an_error():
             client = stack.enter_context(Receiver(f'rtsp-schedule://127.0.0.1:{port}/a', folder))
             client.wait_for_line('Redistribute latency', timeout=PATIENCE)
         with Server(title(), 100, port, groups=None, identity='0a1c'):
+            client.expect_error('the title has changed')
+
+
+@test
+def a_title_that_is_replaced_on_the_disk_ends_with_an_error():
+    """the client asks for single packets, and learns that they are of another title"""
+    with tempfile.TemporaryDirectory() as folder:
+        film = os.path.join(folder, 'a.mp4')
+        shutil.copy(path(), film)
+        settings = {'/patching': {**mounts()['/patching'], 'upstream': f'file://{folder}/'}}
+        with (Controlled(settings) as proxy, dropping(GROUPS),
+              Receiver(url_of(proxy, 'patching'), folder) as client):
+            client.wait_for_line('Redistribute latency', timeout=PATIENCE)
+            ffmpeg('-y', '-i', path(), '-c', 'copy', '-t', '6', film)
+            deadline = time.monotonic() + PATIENCE
+            # Another client comes: the proxy looks at the disk then, once a second at most.
+            while not any('the title has changed' in line for line in proxy.lines):
+                assert time.monotonic() < deadline
+                with Rtsp(proxy.port) as rtsp:
+                    rtsp.request('DESCRIBE', proxy.url('/patching/a.mp4'),
+                                 {'Supported': 'x-weir-schedule'})
+                time.sleep(0.05)
             client.expect_error('the title has changed')
 
 

@@ -15,6 +15,7 @@
 
 #define PACKETIZERS 2 // titles that are packetized at a time
 #define READERS 2     // threads for broadcast_read()
+#define LOOKERS 2     // threads for broadcast_look()
 #define READS_MAX 256 // requests that wait
 #define TIDY_NS ((gint64) GST_SECOND)
 #define EXTRA_S 30 // a description is valid until the title has been played, and so much longer
@@ -42,6 +43,7 @@ release (Broadcast *self)
   // This may be a thread of a pool, so it cannot wait for that. No job is left.
   g_thread_pool_free (self->packetizers, FALSE, FALSE);
   g_thread_pool_free (self->readers, FALSE, FALSE);
+  g_thread_pool_free (self->lookers, FALSE, FALSE);
   g_hash_table_unref (self->titles);
   weir_group_pool_free (&self->pool);
   block_cache_unref (self->cache);
@@ -407,7 +409,7 @@ read_packets (Broadcast *self, gpointer data)
     self->stats.unicast_bytes += g_bytes_get_size (body);
     g_mutex_unlock (&self->lock);
   }
-  reading->done (body, error, reading->data);
+  reading->done (body, reading->file->id, error, reading->data);
   g_clear_pointer (&body, g_bytes_unref);
   g_clear_error (&error);
   packet_file_unref (reading->file);
@@ -452,7 +454,7 @@ broadcast_read (Broadcast *self, const gchar *name, const gchar *ranges, gsize l
     broadcast_push_job (self, self->readers, read_packets, reading);
     return;
   }
-  done (NULL, error, data);
+  done (NULL, NULL, error, data);
   g_error_free (error);
   g_clear_pointer (&file, packet_file_unref);
   g_free (reading);
@@ -506,6 +508,7 @@ broadcast_new (const gchar *mount_path, const BroadcastConfig *config, Store *st
   self->pool.rate_limit = config->rate;
   self->packetizers = g_thread_pool_new (do_job, self, PACKETIZERS, FALSE, NULL);
   self->readers = g_thread_pool_new (do_job, self, READERS, FALSE, NULL);
+  self->lookers = g_thread_pool_new (do_job, self, LOOKERS, FALSE, NULL);
   self->cache = block_cache_new (config->cache_bytes, WEIR_POLICY_LFU);
   self->sender = sender_new (self->cache, &sender_owner, self);
   return self;

@@ -56,6 +56,18 @@ Broadcast *broadcast_ref (Broadcast *self);
 // The last call ends all channels and deletes all packet files.
 void broadcast_unref (Broadcast *self);
 
+// Gets an error if clients cannot have the title, else NULL. Must not block.
+typedef void (*BroadcastLookFunc) (const GError *error, gpointer data);
+
+// Reports whether broadcast_look() is to be called before the title `name` is described: nobody has
+// asked for it, or nobody has looked for a second. Each look is reported once.
+gboolean broadcast_needs_look (Broadcast *self, const gchar *name);
+
+// Looks on the disk, in a thread of the broadcast, whether the title is there, and is still the one
+// that was packetized. If it has changed, it is packetized anew; what clients were promised of the
+// title before is still sent. Calls `done` once, in that thread, unless it is NULL.
+void broadcast_look (Broadcast *self, const gchar *name, BroadcastLookFunc done, gpointer data);
+
 // Answers a client that asks for the title `name` now, and counts it as an arrival.
 // `source_address` is the server's address towards groups, for a=source-filter; NULL: not told.
 //
@@ -73,8 +85,9 @@ BroadcastAnswer broadcast_describe (Broadcast *self, const gchar *name, const gc
 #define BROADCAST_PACKETS_MAX 256
 #define BROADCAST_BODY_MAX (256u << 10)
 
-// Gets either a body, or NULL and an error. Must not block.
-typedef void (*BroadcastPacketsFunc) (GBytes *body, const GError *error, gpointer data);
+// Gets either a body and the id of the packetized title, or NULL and an error. Must not block.
+typedef void (*BroadcastPacketsFunc) (
+    GBytes *body, const gchar *etag, const GError *error, gpointer data);
 
 // Reads packets of the title `name`. `ranges` has `length` bytes of lines "TRACK FROM-TO" (TO is
 // included). The body has for each packet number (uint32), track and length (uint16) in network

@@ -17,7 +17,7 @@ struct _Broadcast {
   Store *store;
   BlockCache *cache;
   Sender *sender;
-  GThreadPool *packetizers, *readers;
+  GThreadPool *packetizers, *readers, *lookers;
   gint stopped; // atomic: nobody uses the broadcast any more
 
   GMutex lock;        // protects the fields below

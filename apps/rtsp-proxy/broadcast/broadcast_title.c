@@ -23,6 +23,7 @@ broadcast_title_free (BroadcastTitle *self)
 {
   g_clear_error (&self->error);
   g_clear_pointer (&self->file, packet_file_unref);
+  g_free (self->stamp);
   g_free (self->sdp);
   g_free (self->name);
   g_free (self);
@@ -43,6 +44,17 @@ broadcast_title_set_error (BroadcastTitle *self, GError *error, gint64 now_ns)
   self->state = TITLE_FAILED;
   self->since_ns = now_ns;
   self->error = error;
+}
+
+void
+broadcast_title_retire (BroadcastTitle *self, gint64 now_ns)
+{
+  // No name of a title has a line break, and no other version was ready at this time.
+  gchar *name = g_strdup_printf ("%s\n%" G_GINT64_FORMAT, self->name, self->since_ns);
+
+  g_free (self->name);
+  self->name = name;
+  self->needed_ns = now_ns - KEPT_NS;
 }
 
 guint

@@ -14,7 +14,9 @@ typedef struct {
   BroadcastTitleState state;
   GError *error;   // TITLE_FAILED
   gint64 since_ns; // the state
-  gdouble done;    // TITLE_PACKETIZES: from 0 to 1
+  gchar *stamp;    // of the title on the disk, or NULL: nobody has looked yet
+  gint64 looked_ns;
+  gdouble done; // TITLE_PACKETIZES: from 0 to 1
   // TITLE_READY:
   PacketFile *file;
   gchar *sdp;       // of broadcast_sdp_base()
@@ -35,6 +37,10 @@ void broadcast_title_free (BroadcastTitle *self);
 // The title is packetized (takes ownership of the file), or that has failed (of the error).
 void broadcast_title_set_file (BroadcastTitle *self, PacketFile *file, gint64 now_ns);
 void broadcast_title_set_error (BroadcastTitle *self, GError *error, gint64 now_ns);
+
+// The title has changed on the disk: clients do not find this one any more, under the new name.
+// What they were promised of it is still sent. The title is TITLE_READY, and in no table.
+void broadcast_title_retire (BroadcastTitle *self, gint64 now_ns);
 
 // Estimates after how many seconds the title is packetized, from 1 to 60.
 guint broadcast_title_estimate (const BroadcastTitle *self, gint64 now_ns);

@@ -23,12 +23,13 @@
 // Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
-// Packets that are read for a request. The broadcast fills it in, in a thread of its own, and then
-// resumes the request; the client may be gone by then.
+// What a disk is asked for a request: packets, or whether a title is there. The broadcast fills it
+// in, in a thread of its own, and then resumes the request; the client may be gone by then.
 struct _CastReading {
   gatomicrefcount refs;
   gpointer resume;
   GBytes *body;  // NULL until the packets are read, and if there is an error
+  gchar *etag;   // of the body
   GError *error; // or NULL
 };
 
@@ -39,6 +40,7 @@ reading_unref (CastReading *self)
     return;
   g_clear_pointer (&self->body, g_bytes_unref);
   g_clear_error (&self->error);
+  g_free (self->etag);
   g_free (self);
 }
 
@@ -203,7 +205,37 @@ find (Cast *self, GstRTSPContext *ctx, Found *found, GError **error)
   return found->live || (found->broadcast && found->name);
 }
 
+// ---- waiting for a disk ----
+
+// Begins to read for a request that was put aside. Returns what the broadcast's thread gets.
+static CastReading *
+reading_begin (Cast *self)
+{
+  CastReading *reading = g_new0 (CastReading, 1);
+
+  g_atomic_ref_count_init (&reading->refs);
+  reading->resume = resume_new (self->asker->client);
+  self->asker->waits_for_content = TRUE;
+  self->reading = reading;
+  g_atomic_ref_count_inc (&reading->refs);
+  return reading;
+}
+
+static void
+reading_end (CastReading *self, const GError *error)
+{
+  self->error = error ? g_error_copy (error) : NULL;
+  resume_run (g_steal_pointer (&self->resume));
+  reading_unref (self);
+}
+
 // ---- DESCRIBE ----
+
+static void
+add_etag (GstRTSPContext *ctx, const gchar *etag)
+{
+  gst_rtsp_message_take_header (ctx->response, GST_RTSP_HDR_ETAG, g_strdup_printf ("\"%s\"", etag));
+}
 
 static void
 add_expiry (GstRTSPContext *ctx, guint valid_s)
@@ -220,17 +252,15 @@ add_expiry (GstRTSPContext *ctx, guint valid_s)
 static GstRTSPStatusCode
 answer_description (GstRTSPContext *ctx, const gchar *sdp, const gchar *etag, guint valid_s)
 {
-  gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri), *quoted;
+  gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri);
 
   answer_begin (ctx, GST_RTSP_STS_OK);
   gst_rtsp_message_add_header_by_name (ctx->response, "Supported", FEATURE);
   gst_rtsp_message_take_header (
       ctx->response, GST_RTSP_HDR_CONTENT_BASE, g_strconcat (uri, "/", NULL));
-  quoted = g_strdup_printf ("\"%s\"", etag);
-  gst_rtsp_message_add_header (ctx->response, GST_RTSP_HDR_ETAG, quoted);
+  add_etag (ctx, etag);
   add_expiry (ctx, valid_s);
   answer_add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
-  g_free (quoted);
   g_free (uri);
   return answer_send (ctx, NULL);
 }
@@ -271,19 +301,58 @@ describe (Cast *self, GstRTSPContext *ctx, const Found *found)
   return status;
 }
 
+static void
+on_looked (const GError *error, gpointer reading)
+{
+  reading_end (reading, error);
+}
+
+// Describes a title after a look on its disk; puts the request aside until then, if possible.
+static GstRTSPStatusCode
+look_and_describe (Cast *self, GstRTSPContext *ctx, const Found *found)
+{
+  if (!broadcast_needs_look (found->broadcast, found->name))
+    return describe (self, ctx, found);
+  if (weir_client_defer (self->asker->client, ctx)) {
+    broadcast_look (found->broadcast, found->name, on_looked, reading_begin (self));
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
+  }
+  broadcast_look (found->broadcast, found->name, NULL, NULL);
+  return describe (self, ctx, found);
+}
+
+// Reports whether the ordinary DESCRIBE answers, as clients cannot have the title.
+static gboolean
+end_looking (Cast *self)
+{
+  CastReading *looked = g_steal_pointer (&self->reading);
+  gboolean failed = looked->error != NULL;
+
+  self->asker->waits_for_content = FALSE;
+  reading_unref (looked);
+  return failed;
+}
+
 static GstRTSPStatusCode
 check_description (Cast *self, GstRTSPContext *ctx)
 {
+  gboolean waited =
+      self->asker->waits_for_content && weir_client_was_deferred (self->asker->client, ctx);
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
   Found found;
 
+  // Without a look, it is the ordinary DESCRIBE that has waited.
+  if (waited && (!self->reading || end_looking (self)))
+    return GST_RTSP_STS_OK;
   // Without a broadcast, the ordinary DESCRIBE answers.
   if (!find (self, ctx, &found, NULL))
     ;
   else if (!accepts (ctx, SDP_TYPE))
     status = refuse_type (self, ctx, SDP_TYPE);
-  else
+  else if (found.live || waited)
     status = describe (self, ctx, &found);
+  else
+    status = look_and_describe (self, ctx, &found);
   found_clear (&found);
   return status;
 }
@@ -291,14 +360,13 @@ check_description (Cast *self, GstRTSPContext *ctx)
 // ---- GET_PARAMETER ----
 
 static void
-on_read (GBytes *body, const GError *error, gpointer data)
+on_read (GBytes *body, const gchar *etag, const GError *error, gpointer data)
 {
   CastReading *reading = data;
 
   reading->body = body ? g_bytes_ref (body) : NULL;
-  reading->error = error ? g_error_copy (error) : NULL;
-  resume_run (g_steal_pointer (&reading->resume));
-  reading_unref (reading);
+  reading->etag = g_strdup (etag);
+  reading_end (reading, error);
 }
 
 // Returns the body of a request, without the zero that GStreamer adds to each.
@@ -318,24 +386,19 @@ static GstRTSPStatusCode
 begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
 {
   const gchar *ranges;
-  CastReading *reading;
   gsize length;
 
   // The request is put aside first, as on_read() may be called at once.
   if (!weir_client_defer (self->asker->client, ctx))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   ranges = get_ranges (ctx, &length);
-  reading = g_new0 (CastReading, 1);
-  g_atomic_ref_count_init (&reading->refs);
-  reading->resume = resume_new (self->asker->client);
-  self->reading = reading;
-  g_atomic_ref_count_inc (&reading->refs);
-  broadcast_read (found->broadcast, found->name, ranges, length, on_read, reading);
+  broadcast_read (found->broadcast, found->name, ranges, length, on_read, reading_begin (self));
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 static GstRTSPStatusCode
-answer_packets (Cast *self, GstRTSPContext *ctx, GBytes *body, const GError *error)
+answer_packets (
+    Cast *self, GstRTSPContext *ctx, GBytes *body, const gchar *etag, const GError *error)
 {
   gconstpointer data;
   gsize size;
@@ -344,6 +407,8 @@ answer_packets (Cast *self, GstRTSPContext *ctx, GBytes *body, const GError *err
     return refuse_error (self, ctx, error);
   data = g_bytes_get_data (body, &size);
   answer_begin (ctx, GST_RTSP_STS_OK);
+  if (etag)
+    add_etag (ctx, etag);
   answer_add_body (ctx, PACKETS_TYPE, data, size);
   return answer_send (ctx, NULL);
 }
@@ -352,7 +417,8 @@ static GstRTSPStatusCode
 end_reading (Cast *self, GstRTSPContext *ctx)
 {
   CastReading *reading = g_steal_pointer (&self->reading);
-  GstRTSPStatusCode status = answer_packets (self, ctx, reading->body, reading->error);
+  GstRTSPStatusCode status =
+      answer_packets (self, ctx, reading->body, reading->etag, reading->error);
 
   reading_unref (reading);
   return status;
@@ -368,7 +434,7 @@ answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
   GstRTSPStatusCode status;
   GBytes *body = live_cast_read (live, ranges, length, &error);
 
-  status = answer_packets (self, ctx, body, error);
+  status = answer_packets (self, ctx, body, NULL, error);
   g_clear_pointer (&body, g_bytes_unref);
   g_clear_error (&error);
   return status;
