@@ -12,6 +12,7 @@
 #include "ingest/relaysrc.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
+#include "rtp/rtpmpegvpay.h"
 #include "rtp/rtprelaypay.h"
 #include "rtp/rtprestamp.h"
 
@@ -28,6 +29,7 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
+  ok &= GST_ELEMENT_REGISTER (rtpmpegvpay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
   ok &= GST_ELEMENT_REGISTER (schedulesrc, plugin);

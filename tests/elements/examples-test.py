@@ -33,8 +33,8 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtprelaypay', 'rtprestamp', 'schedulesrc', 'svcdec', 'svcenc',
-         'svclayerfilter', 'swarmsrc']
+PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtpmpegvpay', 'rtprelaypay', 'rtprestamp', 'schedulesrc',
+         'svcdec', 'svcenc', 'svclayerfilter', 'swarmsrc']
 
 
 def lines_of_page(name):

@@ -22,6 +22,7 @@ static const struct {
 } homes[] = {
   { "svcenc", OWN_SVC },
   { "svcdec", OWN_SVC },
+  { "rtpmpegvpay", OWN },
   { "rtprestamp", OWN },
   { "intervalcache*", OWN },
   { "svclayerfilter", OWN },

@@ -35,3 +35,14 @@ weir_start_code_next (WeirBytes *b, const uint8_t **unit, uint64_t *len)
   *len = (uint64_t) (next - *unit);
   return true;
 }
+
+bool
+weir_start_code_cut (WeirBytes *b, const uint8_t **unit, size_t *len)
+{
+  *len = 0;
+  *unit = NULL;
+  if (weir_bytes_left (b) == 0)
+    return false;
+  *len = (size_t) (find (b->at + 1, b->end) - b->at);
+  return weir_bytes_take (b, *len, unit);
+}
