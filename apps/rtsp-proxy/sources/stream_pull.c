@@ -20,8 +20,9 @@ typedef struct {
   GstElement *pipeline; // not owned
   Tracks *tracks;
   gboolean is_live;
-  guint n_pads; // of parsebin; atomic
-  guint n_told; // streams that the demuxer has named; 0: not known; atomic
+  guint n_certain; // from so many named streams on, they are all
+  guint n_pads;    // of parsebin; atomic
+  guint n_told;    // streams that the demuxer has named; 0: not known; atomic
 } StreamPull;
 
 static void
@@ -95,7 +96,8 @@ on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
   g_atomic_int_set (&self->n_told, count_streams (pad));
   tracks_add_stream (self->tracks, pad);
   g_atomic_int_inc (&self->n_pads);
-  if (self->is_live && g_atomic_int_get (&self->n_told) > 0 && has_all_pads (self))
+  if (self->is_live && (guint) g_atomic_int_get (&self->n_told) >= self->n_certain
+      && has_all_pads (self))
     tracks_complete (self->tracks);
 }
 
@@ -183,6 +185,7 @@ make_source (const PullConfig *config, GError **error)
       g_clear_pointer (&source, gst_object_unref);
   } else if (has_scheme (config, "rtmp:")) {
     g_object_set (source, "location", config->uri, NULL);
+    gst_base_src_set_live (GST_BASE_SRC (source), TRUE); // no preroll: the first track would block
   } else {
     set_http (source, config);
   }
@@ -204,7 +207,9 @@ stream_pull_new (const PullContext *context, GError **error)
   }
   self = g_new0 (StreamPull, 1);
   self->context = context;
-  self->is_live = has_scheme (context->config, "srt:");
+  self->is_live = has_scheme (context->config, "srt:") || has_scheme (context->config, "rtmp:");
+  // flvdemux names no streams: parsebin then names those that it has found.
+  self->n_certain = has_scheme (context->config, "rtmp:") ? 2 : 1;
   self->pipeline = pipeline = gst_pipeline_new (NULL);
   self->tracks = tracks_new (context, pipeline, self->is_live ? TRACKS_ARRIVAL : TRACKS_PACED);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
