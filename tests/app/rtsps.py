@@ -235,5 +235,22 @@ def wrong_keys_of_trust_are_named():
         assert done.returncode == 2 and 'tls-fingerprint needs client: light' in done.stderr, done
 
 
+@test
+def keys_of_trust_are_refused_for_streams_over_https():
+    """tls-ca, tls-fingerprint and tls-verify: no are refused where they would have no effect"""
+    with tempfile.TemporaryDirectory() as folder:
+        file, (ca, _) = os.path.join(folder, 'proxy.yaml'), pair(folder, 'ca.pem', 'camera')
+        for line, status in (('tls-verify: no', 2), (f'tls-fingerprint: {"AB" * 32}', 2),
+                             (f'tls-ca: {ca}', 2), ('tls-verify: yes', 0)):
+            with open(file, 'w', encoding='utf-8') as out:
+                out.write('mounts:\n  /cam:\n    upstreams: [rtsps://192.0.2.7/x, '
+                          f'https://192.0.2.7/x.ts]\n    {line}\n')
+            done = subprocess.run([program(), '--config', file, '--check-config'],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == status, done
+            key = line if 'verify' in line else line.split(':')[0]
+            assert not status or f'/cam: {key} does not work with a stream over https' in done.stderr
+
+
 if __name__ == '__main__':
     run()

@@ -38,6 +38,35 @@ apply_settings (const MountConfig *mount, PullConfig *pull)
   }
 }
 
+// Reports whether the element that reads the upstream judges the certificate, by the system's
+// authorities.
+static gboolean
+has_fixed_trust (const PullConfig *pull)
+{
+  return pull->make == stream_pull_new && g_str_has_prefix (pull->uri, "https:");
+}
+
+// Returns NULL, or an error message (transfer full).
+static gchar *
+check_trust (const MountConfig *mount)
+{
+  const TlsTrust *trust = &mount->pull.trust;
+  const gchar *key = trust->ca            ? "tls-ca"
+                     : trust->fingerprint ? "tls-fingerprint"
+                     : !mount->tls_verify ? "tls-verify: no"
+                                          : NULL;
+
+  if (trust->fingerprint && mount->pull.client == PULL_RTSPSRC)
+    return g_strdup ("tls-fingerprint needs client: light; rtspsrc does not show the certificate");
+  for (guint i = 0; key && i < mount->pulls->len; i++) {
+    if (has_fixed_trust (g_ptr_array_index (mount->pulls, i)))
+      return g_strdup_printf ("%s does not work with a stream over https: its certificate must be "
+                              "good for the system's authorities",
+          key);
+  }
+  return NULL;
+}
+
 gchar *
 mount_upstreams_apply (MountConfig *mount)
 {
@@ -45,8 +74,8 @@ mount_upstreams_apply (MountConfig *mount)
 
   for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
     wrong = parse (mount, mount->upstreams[i], 0);
-  if (!wrong && mount->pull.trust.fingerprint && mount->pull.client == PULL_RTSPSRC)
-    wrong = g_strdup ("tls-fingerprint needs client: light; rtspsrc does not show the certificate");
+  if (!wrong)
+    wrong = check_trust (mount);
   // It costs nothing while no one publishes, and a reader then sees a picture at once.
   if (!wrong && mount->pulls->len == 1 && !mount->slate
       && pull_config_awaits (g_ptr_array_index (mount->pulls, 0)))
