@@ -10,8 +10,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 
 from control import Controlled, Watch
+from openapi import Contract
 from proc import Proc, Rtsp
 from proxy import QUICK, Proxy, Read, tracks, wait_for_readers
 from sent import Sender, check_frames, media, sync
@@ -149,6 +151,33 @@ def a_keyframe_is_asked_of_the_publisher():
                     while rtcp:
                         kinds.add(rtcp[1])
                         rtcp = rtcp[4 * (1 + struct.unpack('>H', rtcp[2:4])[0]):]
+
+
+@test
+def the_api_tells_who_publishes():
+    """the API tells the publisher's address, its transport and when it began, while it is there"""
+    udp = 'RTP/AVP;unicast;client_port=40002-40003;mode=record'
+    contract = Contract()
+    with Controlled({'/cam': LIVE}) as proxy:
+        def publisher():
+            answer = proxy.http('GET', '/v1/mounts/cam')
+            contract.check('GET', '/v1/mounts/cam', answer)
+            return answer[2].get('publisher')
+
+        for way, words in (('TCP', ()), ('UDP', (udp,))):
+            with Rtsp(proxy.port) as rtsp:
+                assert announce(rtsp, proxy.url())[0] == 200
+                assert set_up(rtsp, proxy.url(), *words)[0] == 200
+                assert publisher() is None
+                before = time.time()
+                assert record(rtsp, proxy.url()) == 200
+                told = publisher()
+                assert told['transport'] == way, told
+                assert told['peer'] == '%s:%d' % rtsp.socket.getsockname()[:2], told
+                since = datetime.fromisoformat(told['since'].replace('Z', '+00:00')).timestamp()
+                assert int(before) <= since <= time.time(), (before, told)
+                assert rtsp.request('TEARDOWN', proxy.url())[0] == 200
+            assert publisher() is None
 
 
 @test

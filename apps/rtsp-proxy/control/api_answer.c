@@ -56,6 +56,17 @@ api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
   json_builder_add_int_value (builder, value);
 }
 
+void
+api_add_time (JsonBuilder *builder, const gchar *name, gint64 unix_us)
+{
+  GDateTime *time = g_date_time_new_from_unix_utc (unix_us / G_USEC_PER_SEC);
+  gchar *text = g_date_time_format_iso8601 (time);
+
+  api_add_text (builder, name, text);
+  g_date_time_unref (time);
+  g_free (text);
+}
+
 static void
 write_message (JsonBuilder *builder, const gchar *where, const gchar *text)
 {

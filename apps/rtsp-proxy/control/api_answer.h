@@ -26,3 +26,5 @@ void api_prepare_failure (SoupServerMessage *message, const gchar *text);
 
 void api_add_text (JsonBuilder *builder, const gchar *name, const gchar *value);
 void api_add_number (JsonBuilder *builder, const gchar *name, gint64 value);
+// Adds a Unix time in us as text of ISO 8601.
+void api_add_time (JsonBuilder *builder, const gchar *name, gint64 unix_us);

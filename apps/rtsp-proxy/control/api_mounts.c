@@ -9,6 +9,7 @@
 
 #include "outlets/hls/hls_left_out.h"
 #include "readers/readers.h"
+#include "sources/publication.h"
 
 static guint
 count_readers (const gchar *path)
@@ -82,6 +83,22 @@ write_presentations (JsonBuilder *builder, Mount *mount)
 }
 
 static void
+write_publisher (JsonBuilder *builder, const gchar *path)
+{
+  PublisherFacts facts;
+
+  if (!publication_find (path, &facts))
+    return;
+  json_builder_set_member_name (builder, "publisher");
+  json_builder_begin_object (builder);
+  api_add_text (builder, "peer", facts.peer);
+  api_add_text (builder, "transport", facts.transport);
+  api_add_time (builder, "since", facts.since);
+  json_builder_end_object (builder);
+  g_free (facts.peer);
+}
+
+static void
 write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 {
   const MountConfig *config = mount_get_config (mount);
@@ -107,6 +124,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   api_add_number (builder, "failovers", (gint64) presentation_get_failovers (main));
   json_builder_end_object (builder);
   presentation_unref (main);
+  write_publisher (builder, config->path);
   write_presentations (builder, mount);
   disk_figures_write (builder, mount);
   broadcast_figures_write (builder, mount);

@@ -40,8 +40,6 @@ write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
 static void
 write_reader (JsonBuilder *builder, Reader *reader)
 {
-  GDateTime *since = g_date_time_new_from_unix_utc (reader_get_since (reader) / G_USEC_PER_SEC);
-  gchar *when = g_date_time_format_iso8601 (since);
   ReaderSample sample;
 
   reader_sample (reader, &sample);
@@ -51,7 +49,7 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_text (builder, "peer", reader_get_peer (reader));
   api_add_text (builder, "transport", reader_get_transport (reader));
   api_add_text (builder, "left-out", reader_get_left_out (reader));
-  api_add_text (builder, "since", when);
+  api_add_time (builder, "since", reader_get_since (reader));
   api_add_text (builder, "state", reader_state_names[sample.state]);
   api_add_number (builder, "priority", sample.priority);
   json_builder_set_member_name (builder, "catching-up");
@@ -80,8 +78,6 @@ write_reader (JsonBuilder *builder, Reader *reader)
   }
   write_layers (builder, reader, &sample.layers);
   json_builder_end_object (builder);
-  g_date_time_unref (since);
-  g_free (when);
 }
 
 void

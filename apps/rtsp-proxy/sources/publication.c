@@ -18,7 +18,10 @@ struct _Publication {
   const PublicationOps *ops;
   gpointer owner;
   GDestroyNotify free_owner;
-  GPtrArray *caps; // NULL before publication_begin(); protected by `table`
+  // Protected by `table`, and not known before publication_begin():
+  GPtrArray *caps; // NULL: it has not begun
+  const gchar *transport;
+  gint64 since; // Unix time, us
   GMutex lock;
   PublishRun *run; // that takes packets, or NULL
   gboolean ended;
@@ -202,9 +205,11 @@ publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
 }
 
 void
-publication_begin (Publication *self, GPtrArray *caps)
+publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
 {
   g_mutex_lock (&table);
+  self->transport = transport;
+  self->since = g_get_real_time ();
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
   meet (self->path);
@@ -231,6 +236,21 @@ publication_end (Publication *self, const gchar *reason)
     run_unref (run);
   }
   publication_unref (self);
+}
+
+gboolean
+publication_find (const gchar *path, PublisherFacts *facts)
+{
+  const Publication *found;
+  const Slot *slot;
+
+  g_mutex_lock (&table);
+  slot = slots ? g_hash_table_lookup (slots, path) : NULL;
+  found = slot && slot->current && slot->current->caps ? slot->current : NULL;
+  if (found)
+    *facts = (PublisherFacts) { g_strdup (found->peer), found->transport, found->since };
+  g_mutex_unlock (&table);
+  return found != NULL;
 }
 
 PublishRun *

@@ -23,13 +23,24 @@ typedef struct {
 Publication *publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
     const PublicationOps *ops, gpointer owner, GDestroyNotify free, GError **error);
 
-// Says which tracks come from now on: a GstCaps of application/x-rtp for each. An upstream that
-// runs takes them; one that starts later does so then.
-void publication_begin (Publication *self, GPtrArray *caps);
+// Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
+// static name of their transport. An upstream that runs takes them; one that starts later does so
+// then.
+void publication_begin (Publication *self, const gchar *transport, GPtrArray *caps);
 
 // Gives the mount back and frees the claim. The upstream has then failed with `reason`. No
 // publication_enter() may run or come later.
 void publication_end (Publication *self, const gchar *reason);
+
+typedef struct {
+  gchar *peer;            // address and port
+  const gchar *transport; // static
+  gint64 since;           // Unix time in us at which its tracks began
+} PublisherFacts;
+
+// Tells who publishes to the mount `path`. Returns FALSE if nobody does, or if its tracks have not
+// begun. The caller frees `peer`.
+gboolean publication_find (const gchar *path, PublisherFacts *facts);
 
 // An upstream that takes packets, until publication_leave(). NULL: none does.
 typedef struct _PublishRun PublishRun;

@@ -160,6 +160,12 @@ published_track_has_begun (PublishedTrack *self)
   return self->media.in != NULL;
 }
 
+gboolean
+published_track_is_interleaved (PublishedTrack *self)
+{
+  return self->interleaved;
+}
+
 void
 published_track_set_index (PublishedTrack *self, guint index)
 {

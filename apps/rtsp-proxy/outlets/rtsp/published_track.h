@@ -35,6 +35,7 @@ const gchar *published_track_get_control (PublishedTrack *self);
 // replaces it. Returns FALSE if there are no sockets for it.
 gboolean published_track_begin (PublishedTrack *self, GstRTSPTransport *transport);
 gboolean published_track_has_begun (PublishedTrack *self);
+gboolean published_track_is_interleaved (PublishedTrack *self);
 
 // Sets the number of the track among those that have begun.
 void published_track_set_index (PublishedTrack *self, guint index);

@@ -450,12 +450,14 @@ record (Publisher *self, GstRTSPContext *ctx)
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GPtrArray *begun = g_ptr_array_new ();
   Door *door = self->shared.owner;
+  gboolean interleaved = TRUE;
 
   for (guint i = 0; i < self->tracks->len; i++) {
     PublishedTrack *track = g_ptr_array_index (self->tracks, i);
 
     if (!published_track_has_begun (track))
       continue;
+    interleaved &= published_track_is_interleaved (track);
     if (!self->records)
       published_track_set_index (track, begun->len);
     g_ptr_array_add (begun, track);
@@ -468,7 +470,7 @@ record (Publisher *self, GstRTSPContext *ctx)
     g_mutex_lock (&door->lock);
     door->begun = g_ptr_array_ref (begun);
     g_mutex_unlock (&door->lock);
-    publication_begin (self->shared.publication, caps);
+    publication_begin (self->shared.publication, interleaved ? "TCP" : "UDP", caps);
   }
   g_ptr_array_unref (begun);
   g_ptr_array_unref (caps);
