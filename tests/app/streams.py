@@ -99,7 +99,7 @@ def an_endless_stream_over_http_arrives_unchanged():
 
 @test
 def hls_arrives_unchanged():
-    """a live HLS playlist behind nginx arrives unchanged and in sync, and again after a restart"""
+    """a live HLS playlist behind nginx arrives unchanged and in sync"""
     with site() as (folder, nginx):
         words = ('-c', 'copy', '-f', 'hls', '-hls_time', '1', '-hls_flags', 'delete_segments',
                  os.path.join(folder, 'live.m3u8'))
