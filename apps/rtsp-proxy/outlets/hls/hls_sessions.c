@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/timer.h"
 #include "content/live_content.h"
+#include "outlets/http/http_refusal.h"
 #include "readers/places.h"
 
 #define SWEEP_MS 1000
@@ -214,16 +215,6 @@ find_no_room (HlsSessions *self, GInetAddress *address, const gchar *peer)
   return g_strdup (texts[reason]);
 }
 
-static gboolean
-take_place (Mount *mount)
-{
-  MountConfig *config = mount_dup_config (mount);
-  gboolean taken = places_take (mount_get_path (mount), config->max_readers);
-
-  mount_config_unref (config);
-  return taken;
-}
-
 static Content *
 use_content (HlsSessions *self, const Resolved *resolved, guint *status, gchar **text)
 {
@@ -255,6 +246,7 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
 {
   const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
   Content *content = use_content (self, resolved, status, text);
+  const HttpRefusal *full;
   HlsSession *session;
   HlsStream *stream;
 
@@ -262,10 +254,11 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
     return NULL;
   *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
   *text = find_no_room (self, address, peer);
-  if (!*text && !take_place (resolved->mount)) {
+  full = *text ? NULL : http_refusal_of_reader (resolved->mount);
+  if (full) {
     connections_leave (self->connections, address);
-    *text = g_strdup ("the mount has no room for another reader (max-readers)");
-    refusals_note (REFUSED_READERS, peer, "%s", *text);
+    *text = g_strdup (full->text);
+    refusals_note (full->reason, peer, "%s", *text);
   }
   if (*text) {
     content_unref (content);
