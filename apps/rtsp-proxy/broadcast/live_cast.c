@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "broadcast/group_sink.h"
 #include "broadcast/live_ranges.h"
+#include "relay/relay_caps.h"
 #include "rtp/rtcp.h"
 #include "schedule/description.h"
 
@@ -28,16 +29,6 @@ struct _LiveCast {
 };
 
 // ---- the relay's side ----
-
-static gboolean
-same_caps (const GPtrArray *a, const GPtrArray *b)
-{
-  gboolean same = a->len == b->len;
-
-  for (guint i = 0; i < a->len && same; i++)
-    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
-  return same;
-}
 
 // Returns the sinks of all tracks, or none if one fails. (transfer full)
 static GPtrArray *
@@ -69,7 +60,7 @@ on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
   gboolean same;
 
   g_mutex_lock (&self->lock);
-  same = same_caps (self->caps, caps);
+  same = relay_caps_are_equal (self->caps, caps);
   g_mutex_unlock (&self->lock);
   if (same)
     return;

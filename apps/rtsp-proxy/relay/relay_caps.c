@@ -79,3 +79,13 @@ relay_caps_same (const GstCaps *published, const GstCaps *now)
   gst_structure_free (b);
   return same;
 }
+
+gboolean
+relay_caps_are_equal (const GPtrArray *a, const GPtrArray *b)
+{
+  gboolean same = a->len == b->len;
+
+  for (guint i = 0; i < a->len && same; i++)
+    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
+  return same;
+}

@@ -18,3 +18,6 @@ gboolean relay_caps_is_printable (const gchar *word);
 // parameter sets, profile and level may differ: the stream itself carries them. Unpublished fields
 // and the payload type may differ too; the relay rewrites the latter.
 gboolean relay_caps_same (const GstCaps *published, const GstCaps *now);
+
+// Reports whether two lists have the same caps in the same order.
+gboolean relay_caps_are_equal (const GPtrArray *a, const GPtrArray *b);

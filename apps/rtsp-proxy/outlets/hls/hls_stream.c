@@ -5,6 +5,7 @@
 #include "content/live_content.h"
 #include "outlets/hls/hls_left_out.h"
 #include "outlets/hls/hls_pipeline.h"
+#include "relay/relay_caps.h"
 
 struct _HlsStream {
   gatomicrefcount refs;
@@ -50,16 +51,6 @@ typedef struct {
   GPtrArray *caps;
 } Begun;
 
-static gboolean
-same_caps (const GPtrArray *a, const GPtrArray *b)
-{
-  gboolean same = a->len == b->len;
-
-  for (guint i = 0; i < a->len && same; i++)
-    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
-  return same;
-}
-
 static void
 start_pipeline (HlsStream *self, GPtrArray *caps)
 {
@@ -84,7 +75,7 @@ on_begun_here (gpointer data)
     ; // nobody uses it any more
   else if (!self->caps)
     start_pipeline (self, begun->caps);
-  else if (!same_caps (self->caps, begun->caps))
+  else if (!relay_caps_are_equal (self->caps, begun->caps))
     on_failed ("its tracks have changed", self);
   hls_stream_unref (self);
   g_ptr_array_unref (begun->caps);

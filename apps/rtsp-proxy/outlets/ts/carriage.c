@@ -29,9 +29,9 @@ static const CarriageRow flv_rows[] = {
 };
 
 const Carriage carriage_ts = { "MPEG-TS", "mpegtsmux name=mux alignment=0 pcr-interval=900",
-  ts_rows, 8, 8 };
+  ts_rows, 8, 8, FALSE };
 const Carriage carriage_flv = { "FLV", "flvmux name=mux streamable=true start-time-selection=first",
-  flv_rows, 1, 1 };
+  flv_rows, 1, 1, TRUE };
 
 static const CarriageRow *
 find (const Carriage *self, const GstCaps *caps)

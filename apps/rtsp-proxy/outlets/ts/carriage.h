@@ -16,6 +16,9 @@ typedef struct {
   const gchar *mux;        // launch text; the element's name is "mux"
   const CarriageRow *rows; // the codecs that it carries
   guint max_video, max_audio;
+  // The first frame that comes is its time 0. It moves earlier frames of another track there, with
+  // all that follow.
+  gboolean has_zero;
 } Carriage;
 
 extern const Carriage carriage_ts;  // MPEG-TS, ISO/IEC 13818-1

@@ -40,13 +40,15 @@ struct _MuxInput {
   gpointer owner; // NULL: freed
   GstElement *pipeline;
   guint watch;
-  gchar *told; // the tracks whose absence was logged last
+  gchar *told;                // the tracks whose absence was logged last
+  gboolean waits_for_picture; // set before the pipeline starts
 
   GMutex lock;     // protects the fields below
   GPtrArray *caps; // NULL until the tracks are known
   guint32 tracks;
   gboolean starting, running, over;
   gint64 first_time, newest;
+  GstClockTime first_picture; // its DTS
   Track each[RELAY_MAX_TRACKS];
   GArray *held; // of Held: packets from before the pipeline runs
   gsize held_bytes;
@@ -148,6 +150,15 @@ on_upstream_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   return GST_PAD_PROBE_OK;
 }
 
+static void
+note_picture (MuxInput *self, GstClockTime time)
+{
+  g_mutex_lock (&self->lock);
+  if (!GST_CLOCK_TIME_IS_VALID (self->first_picture))
+    self->first_picture = time;
+  g_mutex_unlock (&self->lock);
+}
+
 // RTP timestamps are times of presentation.
 static GstPadProbeReturn
 on_picture (GstPad *pad, GstPadProbeInfo *info, gpointer data)
@@ -157,21 +168,37 @@ on_picture (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   GstClockTime duration =
       GST_BUFFER_DURATION_IS_VALID (buffer) ? GST_BUFFER_DURATION (buffer) : PICTURE;
 
-  if (GST_BUFFER_PTS_IS_VALID (buffer))
+  if (GST_BUFFER_PTS_IS_VALID (buffer)) {
     GST_BUFFER_DTS (buffer) = (GstClockTime) decode_times_next (
         &track->times, (gint64) GST_BUFFER_PTS (buffer), (gint64) duration);
+    note_picture (track->input, GST_BUFFER_DTS (buffer));
+  }
   GST_PAD_PROBE_INFO_DATA (info) = buffer;
   return GST_PAD_PROBE_OK;
 }
 
+// Drops sound from before the first picture (see Carriage.has_zero).
+static GstPadProbeReturn
+on_sound (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  MuxInput *self = ((Track *) data)->input;
+  GstClockTime at = GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info));
+  gboolean passes;
+
+  g_mutex_lock (&self->lock);
+  passes = GST_CLOCK_TIME_IS_VALID (self->first_picture) && at >= self->first_picture;
+  g_mutex_unlock (&self->lock);
+  return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+}
+
 static void
-find_decode_times (MuxInput *self, Track *track)
+watch_frames (MuxInput *self, Track *track, GstPadProbeCallback probe)
 {
   gchar *name = g_strdup_printf ("frames%u", track->number);
   GstElement *queue = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
   GstPad *pad = gst_element_get_static_pad (queue, "sink");
 
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_picture, track, NULL);
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, probe, track, NULL);
   gst_object_unref (pad);
   gst_object_unref (queue);
   g_free (name);
@@ -191,7 +218,9 @@ connect_track (MuxInput *self, guint number, GstCaps *caps)
   gst_object_unref (pad);
   g_free (name);
   if (is_video (caps))
-    find_decode_times (self, track);
+    watch_frames (self, track, on_picture);
+  else if (self->waits_for_picture)
+    watch_frames (self, track, on_sound);
 }
 
 static void
@@ -289,6 +318,7 @@ start (gpointer data)
   g_free (left_out);
   for (guint i = 0; i < caps->len; i++)
     has_video |= live & 1u << i && is_video (g_ptr_array_index (caps, i));
+  self->waits_for_picture = has_video && self->carriage->has_zero;
   if (make_pipeline (self, caps, live)) {
     if (self->callbacks->made (self->owner, self->pipeline, has_video)
         && gst_element_set_state (self->pipeline, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE) {
@@ -432,6 +462,7 @@ mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const
   MuxInput *self = g_new0 (MuxInput, 1);
 
   g_atomic_ref_count_init (&self->refs);
+  self->first_picture = GST_CLOCK_TIME_NONE;
   g_mutex_init (&self->lock);
   self->carriage = carriage;
   self->callbacks = callbacks;
