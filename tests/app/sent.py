@@ -94,8 +94,9 @@ def sync(times):
     lags = {}
     for kind, each in times.items():
         known = {frame: time for time, frame in clip_frames()[kind]}
-        # The last ones: by then the player has had a sender report.
-        time, frame = next((t, f) for t, f in reversed(each) if f in known)
-        lags[kind] = time - known[frame]
+        # The last ones, of about half a second: by then the player has had a sender report.
+        last = [(time - known[frame]) for time, frame in each if frame in known][-21:]
+        near = sorted((lag - last[-1] + ROUND / 2) % ROUND - ROUND / 2 for lag in last)
+        lags[kind] = last[-1] + near[len(near) // 2]
     lag = (lags['audio'] - lags['video'] + ROUND / 2) % ROUND - ROUND / 2
     return float(lag * 1000)
