@@ -128,9 +128,10 @@ weir_description_write (const WeirDescription *self, const char *sdp, size_t len
     if (weir_line_begins (&line, "m="))
       put_end (to, self, n_media++);
     if (weir_line_begins (&line, "t=") && n_media == 0)
-      fprintf (to, "t=%" PRIu64 " %" PRIu64 "\r\n", self->ntp_now, self->ntp_end);
+      fprintf (to, "t=%" PRIu64 " %" PRIu64, self->ntp_now, self->ntp_end);
     else
-      fprintf (to, "%.*s\r\n", (int) weir_bytes_left (&line), (const char *) line.at);
+      fwrite (line.at, 1, weir_bytes_left (&line), to);
+    fputs ("\r\n", to);
   }
   put_end (to, self, n_media);
   if (fclose (to) != 0 || n_media != self->n_tracks) {
