@@ -9,8 +9,9 @@
 //
 // Buffers are not always aligned to packets, packets are not always 188 bytes long, and only the
 // demultiplexer finds where a packet begins. So each byte that may begin a packet is treated as the
-// beginning of one. Other bytes match the head of a PES packet without a time with a probability of
-// 1 in 2^32.
+// beginning of one. The bytes of video often match the head of a PES packet without a time: a sync
+// byte, and a start code at any distance behind it. They are not changed, as they are in no run of
+// sync bytes.
 //
 // A change can make another one necessary: a byte of an Opus descriptor may also be one of a start
 // code. So the data is checked again after each change.
@@ -20,10 +21,13 @@
 #include <string.h>
 
 #include "bits/bytes.h"
+#include "sources/ts_runs.h"
 
 #define TS_PACKET 188
 #define TS_SYNC 0x47
+#define TS_ERROR 0x80
 #define TS_START 0x40
+#define TS_SCRAMBLED 0xc0
 #define TS_PAYLOAD 0x10
 #define TS_ADAPTATION 0x20
 #define PES_TIME 0x80
@@ -42,6 +46,12 @@ typedef struct {
   gsize at;
   guint8 value;
 } Change;
+
+typedef struct {
+  TsRuns runs;
+  GArray *changes;
+  guint64 offset; // of the next buffer, if it continues the last one
+} Guard;
 
 static gboolean
 id_has_time (guint8 id)
@@ -65,6 +75,8 @@ check_packet (const guint8 *data, gsize size, Change *change)
   weir_bytes_u8 (&b, &pid);
   weir_bytes_u8 (&b, &flags);
   if (!b.failed && !(start & TS_START && flags & TS_PAYLOAD))
+    return VALID;
+  if (!b.failed && (start & TS_ERROR || flags & TS_SCRAMBLED)) // the demultiplexer drops it
     return VALID;
   if (flags & TS_ADAPTATION) {
     weir_bytes_u8 (&b, &adaptation);
@@ -120,18 +132,19 @@ find_opus (const guint8 *data, gsize size, GArray *changes)
 
 // Returns the number of bytes that were checked.
 static gsize
-find_changes (const guint8 *data, gsize size, GArray *changes)
+find_changes (Guard *self, const guint8 *data, gsize size)
 {
   const guint8 *at = data, *end = data + size;
 
-  find_opus (data, size, changes);
+  find_opus (data, size, self->changes);
   while ((at = memchr (at, TS_SYNC, (gsize) (end - at)))) {
     Change change;
 
     switch (check_packet (at, (gsize) (end - at), &change)) {
       case INVALIDATE:
         change.at += (gsize) (at - data);
-        g_array_append_val (changes, change);
+        if (ts_runs_may_begin (&self->runs, data, size, (gsize) (at - data)))
+          g_array_append_val (self->changes, change);
         break;
       case INCOMPLETE:
         return (gsize) (at - data);
@@ -157,64 +170,88 @@ apply (guint8 *data, GArray *changes)
 // Makes the changes, and those that they make necessary. Returns the number of bytes that were
 // checked.
 static gsize
-make_changes (guint8 *data, gsize size, GArray *changes)
+make_changes (Guard *self, guint8 *data, gsize size)
 {
   gsize checked = size;
 
-  for (guint round = 0; changes->len > 0; round++) {
+  for (guint round = 0; self->changes->len > 0; round++) {
     if (round == ROUNDS_MAX) {
       memset (data, 0xff, size);
-      g_array_set_size (changes, 0);
+      g_array_set_size (self->changes, 0);
       return size;
     }
-    apply (data, changes);
-    checked = find_changes (data, size, changes);
+    apply (data, self->changes);
+    checked = find_changes (self, data, size);
   }
   return checked;
+}
+
+// Forgets the bytes before the buffer if it does not continue them.
+static void
+note_jump (Guard *self, GstBuffer *buffer)
+{
+  guint64 offset = GST_BUFFER_OFFSET (buffer);
+
+  if (GST_BUFFER_IS_DISCONT (buffer)
+      || (offset != GST_BUFFER_OFFSET_NONE && self->offset != GST_BUFFER_OFFSET_NONE
+          && offset != self->offset))
+    ts_runs_jump (&self->runs);
 }
 
 static GstPadProbeReturn
 on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
-  GArray *changes = data;
+  Guard *self = data;
   gsize size, checked;
   GstMapInfo map;
 
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
+  note_jump (self, buffer);
   size = map.size;
-  checked = find_changes (map.data, size, changes);
-  gst_buffer_unmap (buffer, &map);
-  if (changes->len > 0) {
-    buffer = gst_buffer_make_writable (buffer);
-    if (gst_buffer_map (buffer, &map, GST_MAP_READWRITE)) {
-      checked = make_changes (map.data, size, changes);
-      gst_buffer_unmap (buffer, &map);
+  ts_runs_begin (&self->runs, map.data, size);
+  checked = find_changes (self, map.data, size);
+  if (self->changes->len > 0) {
+    gst_buffer_unmap (buffer, &map);
+    info->data = buffer = gst_buffer_make_writable (buffer);
+    if (!gst_buffer_map (buffer, &map, GST_MAP_READWRITE)) {
+      g_array_set_size (self->changes, 0);
+      return GST_PAD_PROBE_DROP;
     }
-    g_array_set_size (changes, 0);
+    checked = make_changes (self, map.data, size);
   }
   // A demultiplexer in pull mode continues where the buffer ends.
-  if (checked > 0 && checked < size && info->type & GST_PAD_PROBE_TYPE_PULL) {
-    buffer = gst_buffer_make_writable (buffer);
+  if (checked == 0 || !(info->type & GST_PAD_PROBE_TYPE_PULL))
+    checked = size;
+  ts_runs_end (&self->runs, map.data, checked);
+  gst_buffer_unmap (buffer, &map);
+  if (checked < size) {
+    info->data = buffer = gst_buffer_make_writable (buffer);
     gst_buffer_resize (buffer, 0, (gssize) checked);
   }
-  info->data = buffer;
+  self->offset = GST_BUFFER_OFFSET_IS_VALID (buffer) ? GST_BUFFER_OFFSET (buffer) + checked
+                                                     : GST_BUFFER_OFFSET_NONE;
   return GST_PAD_PROBE_OK;
 }
 
 static void
-free_changes (gpointer data)
+guard_free (gpointer data)
 {
-  g_array_unref (data);
+  Guard *self = data;
+
+  g_array_unref (self->changes);
+  g_free (self);
 }
 
 void
 ts_guard_add (GstElement *demux)
 {
   GstPad *pad = gst_element_get_static_pad (demux, "sink");
+  Guard *self = g_new0 (Guard, 1);
 
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_data,
-      g_array_new (FALSE, FALSE, sizeof (Change)), free_changes);
+  self->changes = g_array_new (FALSE, FALSE, sizeof (Change));
+  self->offset = GST_BUFFER_OFFSET_NONE;
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_data, self, guard_free);
   gst_object_unref (pad);
 }
