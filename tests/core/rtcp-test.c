@@ -294,8 +294,21 @@ unix_time_converts_to_ntp (void)
     { INT64_C (2085978496) * 1000000000, 0 },
   };
 
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     CHECK (weir_ntp_from_unix (cases[c].unix_ns) == cases[c].ntp);
+    CHECK (cases[c].unix_ns - weir_ntp_to_unix (cases[c].ntp) <= 1);
+    CHECK (weir_ntp_to_unix (cases[c].ntp) <= cases[c].unix_ns);
+  }
+}
+
+static void
+ntp_times_have_a_distance (void)
+{
+  const uint64_t second = UINT64_C (1) << 32;
+
+  CHECK (weir_ntp_minus (5 * second, 3 * second) == INT64_C (2000000000));
+  CHECK (weir_ntp_minus (3 * second, 5 * second + second / 2) == -INT64_C (2500000000));
+  CHECK (weir_ntp_minus (second / 4, 0 - second / 4) == 500000000); // across an era
 }
 
 int
@@ -307,5 +320,6 @@ main (void)
   RUN (a_known_map_gives_the_time);
   RUN (a_known_map_works_across_a_timestamp_wrap);
   RUN (unix_time_converts_to_ntp);
+  RUN (ntp_times_have_a_distance);
   return tap_done ();
 }

@@ -48,11 +48,9 @@ send (Feed *self, GstBuffer *buffer)
   gst_pad_push_list (self->src, g_steal_pointer (&self->waiting));
 }
 
-// Called from any thread.
-static void
-push (gpointer data, const RelayPacket *packet)
+void
+feed_push (Feed *self, const RelayPacket *packet)
 {
-  Feed *self = data;
   GstBuffer *buffer = packet->buffer;
   GstClockTime now = GST_CLOCK_TIME_NONE;
 
@@ -76,20 +74,26 @@ push (gpointer data, const RelayPacket *packet)
   gst_buffer_list_add (self->waiting, buffer);
 }
 
+static void
+push (gpointer self, const RelayPacket *packet)
+{
+  feed_push (self, packet);
+}
+
 static gboolean
 is_open (gpointer self)
 {
   return feed_is_open (self);
 }
 
-static void
-set_relay (Feed *self, Relay *relay, guint track)
+void
+feed_set_relay (Feed *self, Relay *relay, guint track)
 {
   Relay *old;
 
   GST_OBJECT_LOCK (self);
   old = self->relay;
-  self->relay = relay;
+  self->relay = relay ? relay_ref (relay) : NULL;
   self->track = track;
   GST_OBJECT_UNLOCK (self);
   g_clear_pointer (&old, relay_unref);
@@ -98,7 +102,7 @@ set_relay (Feed *self, Relay *relay, guint track)
 static void
 ended (gpointer self)
 {
-  set_relay (self, NULL, 0);
+  feed_set_relay (self, NULL, 0);
   gst_object_unref (self);
 }
 
@@ -107,7 +111,7 @@ static const RelaySink feed_sink = { .push = push, .ended = ended, .is_open = is
 void
 feed_attach (Feed *self, Relay *relay, guint track)
 {
-  set_relay (self, relay_ref (relay), track);
+  feed_set_relay (self, relay, track);
   relay_add_sink (relay, &feed_sink, gst_object_ref (self), 1u << track, 0);
 }
 

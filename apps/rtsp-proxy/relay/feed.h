@@ -10,6 +10,7 @@
 // for minutes), and every stream has its segment before a PLAY can ask for it.
 
 #include "relay/relay.h"
+#include "relay/relay_sink.h"
 
 typedef struct _Feed Feed;
 
@@ -22,6 +23,13 @@ Feed *feed_new (GstCaps *caps, gboolean timed);
 // relay for a keyframe. Packets that arrive before downstream has taken the gap, or while the media
 // shuts down, are dropped.
 void feed_attach (Feed *self, Relay *relay, guint track);
+
+// Does the part of feed_attach() about keyframes, for a feed that gets its packets by feed_push().
+// NULL: no relay.
+void feed_set_relay (Feed *self, Relay *relay, guint track);
+
+// Sends a packet. Takes ownership of its buffer. Call from any thread, for one packet at a time.
+void feed_push (Feed *self, const RelayPacket *packet);
 
 // Stops sending packets of `relay`.
 void feed_detach (Feed *self, Relay *relay);

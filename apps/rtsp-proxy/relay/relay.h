@@ -141,6 +141,22 @@ gboolean relay_get_ntp (Relay *self, guint track, guint64 *ntp, gint64 *time);
 // was no sender report.
 gboolean relay_get_ntp_at (Relay *self, guint track, guint32 timestamp, guint64 *ntp);
 
+typedef struct {
+  guint run;     // of the current source; differs from that of the last run
+  gint64 opened; // arrival of the first packet of the run, ns, monotonic
+  gboolean known;
+  gint64 offsets[RELAY_MAX_TRACKS]; // ns to add to the times of a track's packets
+  gboolean has_clock;
+  gint64 clock; // Unix time of the source's clock minus those times, ns
+} RelaySync;
+
+// Tells how the times of tracks of audio and video relate to each other. The relay passes packets
+// at once, so a track's place in a run is that of RTP-Info, or else of the arrival of its first
+// packet; sender reports that come later say better (RFC 3550, section 6.4.1). `known` if all
+// tracks had packets, and all had a report or a stated place. The first track of video, or else the
+// first track, keeps its times; offsets of more than 3 s are not believed, and are 0.
+void relay_get_sync (Relay *self, RelaySync *sync);
+
 // Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant, in ns of the
 // relay's time, whose RTP timestamp the sink's packets get as `base`.
 void relay_add_sink (

@@ -3,7 +3,7 @@
 
 // Shared by the files of a relay: relay.c (tracks), relay_sinks.c (sinks), relay_source.c
 // (sources), relay_switch.c (changes of source), relay_warm.c (a source that replaces a dead one at
-// once), relay_keys.c (keyframe requests).
+// once), relay_keys.c (keyframe requests), relay_sync.c (times of tracks to each other).
 
 #include <gst/base/gstqueuearray.h>
 
@@ -70,6 +70,7 @@ typedef struct {
   gint64 last_arrival; // arrival of its last packet
   WeirNtpMap ntp;      // from its sender reports
   guint64 base;        // replaces the base of its packets, or RELAY_NO_BASE
+  gboolean stated;     // its place in the run was not guessed from an arrival
 } SourceTrack;
 
 typedef struct _RelayAsker RelayAsker;
@@ -84,6 +85,7 @@ struct _RelaySource {
   GPtrArray *caps; // NULL until it begins
   SourceTrack tracks[RELAY_MAX_TRACKS];
   guint64 origin;     // id of the relay that its media come from; 0: none
+  Relay *from;        // the relay that was named when it began, or NULL
   gint64 start;       // the instant of this run's bases, in the origin's time
   gboolean run_open;  // run_start is known
   gint64 run_arrival; // arrival of its first packet
@@ -112,6 +114,7 @@ struct _Relay {
   RelaySource *current, *next;
   gboolean next_is_warm; // `next` takes over only by relay_fail_over()
   gint64 last_arrival;   // arrival of the last packet of any run
+  guint n_runs;
   // The relay that the media of the current or last source come from; its time defines this one's.
   guint64 origin;       // its id; 0: itself
   gint64 origin_offset; // its time - the origin's

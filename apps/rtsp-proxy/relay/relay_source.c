@@ -97,6 +97,7 @@ relay_source_open_run (RelaySource *self, gint64 start, gint64 now, gint64 toler
   self->tolerance_s = tolerance_s;
   self->run_start = start;
   self->run_arrival = now;
+  relay->n_runs++;
   relay->origin = self->origin;
   relay->origin_offset = start - self->start;
 }
@@ -127,6 +128,7 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
   if (base != RELAY_NO_BASE && !self->origin
       && ABS (relay_ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
     base = RELAY_NO_BASE;
+  self->tracks[index].stated = base != RELAY_NO_BASE;
   if (base == RELAY_NO_BASE)
     base = find_base (self, index, rtp, now);
   weir_splice_begin (&track->splice, (guint32) base, self->run_start);
@@ -145,6 +147,7 @@ replace_ssrc (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now)
 
   self->tracks[index].ssrc = rtp->ssrc;
   self->tracks[index].ntp.known = FALSE;
+  self->tracks[index].stated = FALSE;
   weir_splice_begin (splice, rtp->timestamp, start);
 }
 
@@ -364,24 +367,6 @@ relay_count_overflow (RelaySource *self, guint64 n)
   g_clear_pointer (&sinks, g_ptr_array_unref);
 }
 
-void
-relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
-{
-  Relay *relay = self->relay;
-  gboolean current;
-
-  if (index >= RELAY_MAX_TRACKS)
-    return;
-  g_mutex_lock (&relay->lock);
-  current = self == relay->current;
-  // Before the first packet the SSRC of the track is unknown, so any report is accepted.
-  if (!self->tracks[index].alive || map->ssrc == self->tracks[index].ssrc)
-    self->tracks[index].ntp = *map;
-  g_mutex_unlock (&relay->lock);
-  if (current)
-    relay_pass_ntp (relay, index);
-}
-
 // ---- runs ----
 
 static void
@@ -438,13 +423,16 @@ take (RelaySource *self)
 }
 
 static RelayTracks
-begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
+begin (RelaySource *self, GPtrArray *caps, Relay *from, guint64 origin, gint64 start)
 {
   Relay *relay = self->relay;
   RelayTracks tracks;
   gboolean current;
+  Relay *old;
 
   g_mutex_lock (&relay->lock);
+  old = self->from;
+  self->from = from ? relay_ref (from) : NULL;
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   self->caps = g_ptr_array_ref (caps);
   self->origin = origin;
@@ -459,6 +447,7 @@ begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
       relay_stand_by (relay);
   }
   g_mutex_unlock (&relay->lock);
+  g_clear_pointer (&old, relay_unref);
   if (current && tracks != RELAY_TRACKS_SAME)
     relay_begin_sinks (relay);
   post (self, FALSE, tracks);
@@ -468,7 +457,7 @@ begin (RelaySource *self, GPtrArray *caps, guint64 origin, gint64 start)
 RelayTracks
 relay_source_begin (RelaySource *self, GPtrArray *caps)
 {
-  return begin (self, caps, 0, 0);
+  return begin (self, caps, NULL, 0, 0);
 }
 
 RelayTracks
@@ -477,7 +466,7 @@ relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *from, gint64
   gint64 offset;
   guint64 origin = relay_get_origin (from, &offset);
 
-  return begin (self, caps, origin, start - offset);
+  return begin (self, caps, from, origin, start - offset);
 }
 
 void
@@ -572,6 +561,7 @@ relay_source_unref (gpointer data)
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_clear_pointer (&self->standby, standby_free);
   relay_source_set_asker (self, NULL, NULL, NULL);
+  g_clear_pointer (&self->from, relay_unref);
   relay_unref (self->relay);
   g_free (self);
 }

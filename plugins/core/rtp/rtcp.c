@@ -53,3 +53,22 @@ weir_ntp_from_unix (int64_t unix_ns)
 
   return (seconds + UNIX_EPOCH_IN_NTP) << 32 | (rest << 32) / 1000000000;
 }
+
+int64_t
+weir_ntp_to_unix (uint64_t ntp)
+{
+  int64_t seconds = (int64_t) (ntp >> 32) - (int64_t) UNIX_EPOCH_IN_NTP;
+
+  if (seconds < 0)
+    seconds += INT64_C (1) << 32;
+  return seconds * 1000000000 + (int64_t) ((ntp & UINT32_MAX) * 1000000000 >> 32);
+}
+
+int64_t
+weir_ntp_minus (uint64_t ntp, uint64_t other)
+{
+  uint64_t difference = ntp - other;
+
+  return (int64_t) (int32_t) (difference >> 32) * 1000000000
+         + (int64_t) ((difference & UINT32_MAX) * 1000000000 >> 32);
+}

@@ -23,5 +23,10 @@ int weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map);
 // of its own. `clock_rate` is in Hz (0 means 90000).
 uint64_t weir_ntp_at (const WeirNtpMap *map, uint32_t timestamp, uint32_t clock_rate);
 
-// Converts a Unix time in ns to NTP time in 32.32 seconds since 1900.
+// Converts a Unix time in ns to NTP time in 32.32 seconds since 1900, and back. An NTP time before
+// 1970 is one of the era from 2036 on.
 uint64_t weir_ntp_from_unix (int64_t unix_ns);
+int64_t weir_ntp_to_unix (uint64_t ntp);
+
+// Returns an NTP time minus another one, in ns, if they are less than 68 years apart.
+int64_t weir_ntp_minus (uint64_t ntp, uint64_t other);

@@ -8,7 +8,7 @@
 #define NS_PER_MS G_GINT64_CONSTANT (1000000)
 #define NS_PER_S (1000 * NS_PER_MS)
 #define PROBE_NS (NS_PER_S / 2)     // of the leading track, to measure its frames
-#define PROBE_MAX_NS (2 * NS_PER_S) // in which the other tracks must begin
+#define PROBE_MAX_NS (3 * NS_PER_S) // in which the other tracks must begin; a SyncedSink passes 2 s
 #define PROBE_FRAMES 4
 #define FIRST_MAX_NS (12 * NS_PER_S) // the first segment, which shows how far apart keyframes are
 #define GAP_NS (2 * NS_PER_S)        // between two frames: a discontinuity

@@ -24,7 +24,8 @@ void hls_cutter_free (HlsCutter *self);
 void hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format);
 
 // Adds a frame, in the order of decoding. `pts` is in ns, on the same clock for all tracks.
-// `wall_us` is when it arrived, in us since the epoch. Takes ownership of `frame`.
+// `wall_us` is when it was taken, or when it arrived, in us since the epoch. Takes ownership of
+// `frame`.
 void hls_cutter_add (
     HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us);
 

@@ -5,8 +5,10 @@
 #include "base/element.h"
 #include "base/log.h"
 #include "relay/feed.h"
+#include "relay/synced_sink.h"
 
 #define DEFAULT_RATE 48000
+#define SKEW_MAX_US (10 * G_USEC_PER_SEC) // a clock that is further behind is not set
 
 typedef struct {
   const gchar *encoding, *depay, *parse, *caps;
@@ -38,6 +40,7 @@ typedef struct {
 struct _HlsPipeline {
   GstElement *bin;
   Relay *relay;
+  SyncedSink *synced;
   HlsCutter *cutter;
   Track tracks[HLS_TRACKS_MAX];
   guint n_tracks;
@@ -108,6 +111,19 @@ take_caps (Track *self, const GstCaps *caps)
 
 // ---- the data path ----
 
+// Returns when the frame was taken by the source's clock, or if that is unknown, ahead or not set,
+// when it arrived; in us since the epoch.
+static gint64
+find_wall_time (HlsPipeline *self, GstClockTime pts)
+{
+  gint64 arrived = g_get_real_time (), taken;
+  RelaySync sync;
+
+  relay_get_sync (self->relay, &sync);
+  taken = ((gint64) pts + sync.clock) / 1000;
+  return sync.has_clock && taken < arrived && arrived - taken < SKEW_MAX_US ? taken : arrived;
+}
+
 static GstPadProbeReturn
 on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -130,7 +146,7 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
         (gint64) GST_BUFFER_PTS (frame),
         !weir_mp4_is_video (self->codec)
             || !GST_BUFFER_FLAG_IS_SET (frame, GST_BUFFER_FLAG_DELTA_UNIT),
-        g_get_real_time ());
+        find_wall_time (self->pipeline, GST_BUFFER_PTS (frame)));
   return GST_PAD_PROBE_OK;
 }
 
@@ -234,18 +250,75 @@ try_track (HlsPipeline *self, GstCaps *caps, guint relay_track)
   return text;
 }
 
+// ---- the relay's side ----
+
+// The sink of the relay, which may outlive the pipeline. By the relay's tracks; NULL: left out.
+typedef struct {
+  Feed *feeds[RELAY_MAX_TRACKS];
+} Feeds;
+
 static void
-start (HlsPipeline *self)
+on_push (gpointer data, const RelayPacket *packet)
+{
+  feed_push (((Feeds *) data)->feeds[packet->track], packet);
+}
+
+static gboolean
+is_open (gpointer data)
+{
+  Feeds *self = data;
+  gboolean all = TRUE;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    all &= !self->feeds[i] || feed_is_open (self->feeds[i]);
+  return all;
+}
+
+static void
+on_ended (gpointer data)
+{
+  Feeds *self = data;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (self->feeds[i])
+      feed_set_relay (self->feeds[i], NULL, 0);
+    gst_clear_object (&self->feeds[i]);
+  }
+  g_free (self);
+}
+
+static const RelaySink functions = { .push = on_push, .ended = on_ended, .is_open = is_open };
+
+static void
+take_packets (HlsPipeline *self, const gchar *label)
+{
+  Feeds *feeds = g_new0 (Feeds, 1);
+  guint32 tracks = 0;
+  gchar *name = g_strdup_printf ("hls %s", label);
+
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const Track *track = &self->tracks[i];
+
+    tracks |= 1u << track->relay_track;
+    feeds->feeds[track->relay_track] = gst_object_ref (track->feed);
+    feed_set_relay (track->feed, self->relay, track->relay_track);
+  }
+  self->synced = synced_sink_add (self->relay, name, &functions, feeds, tracks);
+  g_free (name);
+}
+
+static void
+start (HlsPipeline *self, const gchar *label)
 {
   GstBus *bus = gst_element_get_bus (self->bin);
 
   self->watch = gst_bus_add_watch (bus, on_message, self);
   gst_object_unref (bus);
   gst_element_set_state (self->bin, GST_STATE_PLAYING);
+  take_packets (self, label);
   for (guint i = 0; i < self->n_tracks; i++) {
     const Track *track = &self->tracks[i];
 
-    feed_attach (track->feed, self->relay, track->relay_track);
     if (weir_mp4_is_video (track->codec))
       relay_ask_key (self->relay, track->relay_track, clock_now ());
   }
@@ -277,7 +350,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSet
     codecs[i] = self->tracks[i].codec;
   if (self->n_tracks > 0) {
     self->cutter = hls_cutter_new (window, settings, label, codecs, self->n_tracks);
-    start (self);
+    start (self, label);
   } else {
     g_clear_pointer (&self, hls_pipeline_free);
   }
@@ -287,8 +360,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSet
 void
 hls_pipeline_free (HlsPipeline *self)
 {
-  for (guint i = 0; i < self->n_tracks; i++)
-    feed_detach (self->tracks[i].feed, self->relay);
+  g_clear_pointer (&self->synced, synced_sink_remove);
   if (self->watch)
     g_source_remove (self->watch);
   gst_element_set_state (self->bin, GST_STATE_NULL);

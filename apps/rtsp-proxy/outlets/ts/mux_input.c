@@ -7,8 +7,9 @@
 #include "base/key_event.h"
 #include "base/log.h"
 #include "outlets/ts/decode_times.h"
+#include "relay/synced_sink.h"
 
-#define WAIT_FOR_TRACKS GST_SECOND
+#define WAIT_FOR_TRACKS (3 * GST_SECOND) // more than a SyncedSink may pass at once
 #define HELD_BYTES_MAX (8 * 1024 * 1024)
 #define SILENCE (300 * GST_MSECOND)      // a track that is so far behind gets gaps
 #define PICTURE (40 * GST_MSECOND)       // if the stream does not say its rate
@@ -35,6 +36,7 @@ struct _MuxInput {
   const MuxInputCallbacks *callbacks;
   gchar *label, *tail;
   Relay *relay;
+  SyncedSink *synced;
 
   // The main thread's.
   gpointer owner; // NULL: freed
@@ -476,7 +478,7 @@ mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const
     self->each[i].input = self;
     self->each[i].number = i;
   }
-  relay_add_sink (relay, &functions, ref (self), G_MAXUINT32, 0);
+  self->synced = synced_sink_add (relay, label, &functions, ref (self), G_MAXUINT32);
   return self;
 }
 
@@ -489,7 +491,7 @@ mux_input_get_left_out (MuxInput *self)
 void
 mux_input_free (MuxInput *self)
 {
-  relay_remove_sink (self->relay, self);
+  synced_sink_remove (self->synced);
   g_mutex_lock (&self->lock);
   self->running = FALSE;
   self->over = TRUE;

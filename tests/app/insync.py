@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sound and picture of a camera whose packets come at other times than they were taken, out by HLS,
+MPEG-TS and RTMP: as its sender reports say."""
+
+import os
+import re
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.request
+from datetime import datetime
+
+from livets import Served, clip
+from proc import Proc, free_port
+from proxy import QUICK, wait_until
+from scripted import AUDIO, SSRC, VIDEO, Server, sender_report
+from tap import run, test
+from transportstream import check_packets, frames, offset_error
+
+RATES = (90000, 48000)
+BASES = (0xffff0000, 0x7654321)  # of the tracks' timestamps; that of video wraps soon
+LATER = 0.3  # s by which sound comes later than it was taken
+NTP_1970 = 2208988800
+SDP = {
+    VIDEO: 'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\na=control:track0\r\n',
+    AUDIO: 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 mpeg4-generic/48000/1\r\na=fmtp:97 streamtype=5;profile-level-id=2;'
+           'mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1188\r\na=control:track1\r\n',
+}
+PAYLOADERS = ('h264parse ! rtph264pay pt=96 config-interval=-1', 'aacparse ! rtpmp4gpay pt=97')
+
+
+def read_packets(path, track):
+    """Returns [(time in s, packet)] of a track of a film. A reordered picture has the time at which it
+    is sent."""
+    with tempfile.NamedTemporaryFile() as file:
+        subprocess.run(
+            f'gst-launch-1.0 -q filesrc location={path} ! qtdemux name=d d.{("video", "audio")[track]}_0 ! '
+            f'{PAYLOADERS[track]} mtu=1400 seqnum-offset=65500 timestamp-offset={BASES[track]} ssrc={SSRC + track} ! '
+            f'rtpstreampay ! filesink location={file.name}'.split(), check=True, timeout=30)
+        data = file.read()
+    found, when = [], 0
+    while data:
+        size = int.from_bytes(data[:2], 'big')
+        packet, data = data[2:2 + size], data[2 + size:]
+        ticks = (struct.unpack_from('>I', packet, 4)[0] - BASES[track]) & 0xffffffff
+        ticks -= (ticks >> 31) << 32
+        when = max(when, ticks / RATES[track])
+        found.append((when, packet))
+    return found
+
+
+class Camera(Server):
+    """Sends the clip over and over. Reports come with the first packet from `reported` s on, and then
+    each second."""
+
+    def __init__(self, reported, late=LATER, skew=0):
+        self.reported, self.late_s, self.skew = reported, late, skew
+        packets = [(when, track, packet) for track in (VIDEO, AUDIO) for when, packet in read_packets(clip(), track)]
+        self.packets = sorted(packets, key=lambda each: each[0] + late * each[1])
+        super().__init__(play=self.send_all, tracks=(VIDEO, AUDIO), sdp=SDP)
+
+    def report(self, session, track, when):
+        seconds = self.began + when + NTP_1970
+        ticks = round(when * RATES[track]) + BASES[track]
+        session.send(track, sender_report(int(seconds * 2 ** 32), ticks & 0xffffffff, track), rtcp=True)
+
+    def send_all(self, session):
+        self.began, start = time.time() + self.skew, time.monotonic()
+        due = [self.reported, self.reported]
+        try:
+            for when, track, packet in self.packets:
+                session.left.wait(max(start + when + self.late_s * track - time.monotonic(), 0))
+                if session.left.is_set():
+                    return
+                if when >= due[track]:
+                    self.report(session, track, when)
+                    due[track] = when + 1
+                session.send(track, packet)
+        except OSError:
+            pass
+
+
+def camera_proxy(camera, **mount):
+    return Served(mount={'upstream': camera.url, 'transport': 'tcp', **QUICK, **mount})
+
+
+def check_media(path, least=40):
+    sent, source = frames(path), frames(clip())
+    assert len(sent['v']) >= least and len(sent['a']) >= least, {k: len(v) for k, v in sent.items()}
+    error = offset_error(sent, source)
+    print(f'# offset {1000 * error:.2f} ms')
+    assert error < 0.005, error
+
+
+def fetch_stream(proxy, path, size):
+    with socket.create_connection(('127.0.0.1', proxy.web_port), 20) as reader, open(path, 'wb') as file:
+        reader.sendall(b'GET /ts/cam HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        data = b''
+        while len(data) < size:
+            more = reader.recv(65536)
+            assert more, len(data)
+            data += more
+        head, _, body = data.partition(b'\r\n\r\n')
+        assert head.startswith(b'HTTP/1.1 200'), head
+        body = body[:len(body) // 188 * 188]
+        check_packets(body)
+        file.write(body)
+
+
+@test(timeout=60)
+def transport_streams_are_in_sync():
+    with Camera(0.5) as camera, camera_proxy(camera) as proxy, tempfile.NamedTemporaryFile(suffix='.ts') as file:
+        fetch_stream(proxy, file.name, 400000)
+        check_media(file.name)
+
+
+@test(timeout=60)
+def rtmp_is_in_sync():
+    uri = f'rtmp://127.0.0.1:{free_port()}/live/x'
+    with tempfile.TemporaryDirectory() as folder, Camera(0.5) as camera:
+        path = f'{folder}/pushed.flv'
+        with Proc('ffmpeg', '-nostdin', '-v', 'error', '-listen', '1', '-i', uri, '-c', 'copy', '-copyts', path), \
+             camera_proxy(camera, push=[uri]):
+            wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 300000, 40, 'a recording')
+        check_media(path)
+
+
+def get(uri):
+    with urllib.request.urlopen(uri, timeout=20) as answer:
+        return answer.read()
+
+
+def check_date(uri, camera):
+    """Checks the date of the newest segment: when its first picture was taken, by the camera's clock."""
+    folder = get(uri).decode().splitlines()[-1]
+    uri = f'{uri.rsplit("/", 1)[0]}/{folder}'
+    text = get(uri).decode()
+    said, name = re.findall(r'#EXT-X-PROGRAM-DATE-TIME:(.*)\n(?:#EXTINF.*\n)?(seg.*)', text)[-1]
+    with tempfile.NamedTemporaryFile(suffix='.mp4') as file:
+        for each in re.search('URI="(init.*?)"', text)[1], name:
+            file.write(get(f'{uri.rsplit("/", 1)[0]}/{each}'))
+        file.flush()
+        first = frames(file.name)['v'][0][1]
+    taken = camera.began + next(when for when, md5 in frames(clip())['v'] if md5 == first)
+    error = datetime.fromisoformat(said.replace('Z', '+00:00')).timestamp() - taken
+    print(f'# date {1000 * error:.1f} ms')
+    assert abs(error) < 0.005, (said, error)
+
+
+@test(timeout=60)
+def hls_is_in_sync_and_has_dates_by_the_cameras_clock():
+    with Camera(0.5, skew=-5) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
+        uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
+        subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
+                        f'{folder}/got.mkv'], check=True, timeout=50)
+        check_media(f'{folder}/got.mkv')
+        check_date(uri, camera)
+
+
+if __name__ == '__main__':
+    run()
