@@ -3,6 +3,7 @@
 
 #include "load.h"
 
+#include "arrivals.h"
 #include "reader_io.h"
 #include "report.h"
 
@@ -26,27 +27,6 @@ on_signal (int number)
 }
 
 // All random numbers are drawn before the run, in order, so that they depend on the seed alone.
-static gdouble
-draw_exponential (Load *self, gdouble mean)
-{
-  return mean * -log (1 - g_rand_double (self->random));
-}
-
-static gint64
-draw_gap (Load *self)
-{
-  const Options *options = self->options;
-
-  switch (options->arrivals) {
-    case ARRIVALS_UNIFORM:
-      return (gint64) (SECOND / options->rate);
-    case ARRIVALS_POISSON:
-      return (gint64) (SECOND * draw_exponential (self, 1 / options->rate));
-    default:
-      return 0;
-  }
-}
-
 static gint64
 draw_session (Load *self)
 {
@@ -54,9 +34,10 @@ draw_session (Load *self)
 
   if (options->session <= 0)
     return NEVER;
-  return (gint64) (SECOND
-                   * (options->session_exp ? draw_exponential (self, options->session)
-                                           : options->session));
+  return (
+      gint64) (SECOND
+               * (options->session_exp ? arrivals_draw_exponential (self->random, options->session)
+                                       : options->session));
 }
 
 static guint
@@ -102,7 +83,7 @@ init_readers (Load *self)
     reader->target = &self->targets[pick_target (self, i, weights)];
     reader->udp = options->transport == TRANSPORT_UDP
                   || (options->transport == TRANSPORT_MIXED && i % 2 == 0);
-    reader->gap_ns = draw_gap (self);
+    reader->gap_ns = arrivals_draw_gap (options, self->random);
     reader->session_ns = draw_session (self);
     reader->slow = i >= n - (guint) options->slow;
     reader->measured = !reader->slow && (probes == 0 || i < probes);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "filelimit.h"
+#include "hls.h"
 #include "load.h"
 #include "options.h"
 #include "plot.h"
@@ -19,6 +20,8 @@ run (const Options *options)
 
   if (!filelimit_raise (options) || (options->plot && !plot_can_draw ()))
     return EXIT_FAILURE;
+  if (options->hls)
+    return hls_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   if (options->scheme)
     return scheme_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   load = load_new (options);

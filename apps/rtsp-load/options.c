@@ -50,6 +50,14 @@ const gchar options_description[] =
     "  missed, repaired  packets that were to come on groups and did not; those of them that\n"
     "                    came by unicast\n"
     "  start-up          from the schedule's start to the first packet, with the 40 ms\n"
+    "With --hls, a player keeps no media, and plays when it has three parts:\n"
+    "  parts, playlists  answers with media, or with a playlist\n"
+    "  parts skipped     how often a player fell so far behind that the playlist no longer had\n"
+    "                    its next part\n"
+    "  stalls            how often a part came after the time at which it was to be played\n"
+    "  latency           from the end of what a part shows, by EXT-X-PROGRAM-DATE-TIME and the\n"
+    "                    clock of this machine, to the part's last byte\n"
+    "  start-up          from the first request to the first part\n"
     "Times are in ms. Over UDP, arrival times are the kernel's; over TCP, they are the times at\n"
     "which rtsp-load reads. Percentiles are exact to 3 %.\n"
     "\n"
@@ -165,13 +173,16 @@ check_numbers (const Options *self)
     return fail ("--zipf must be 0 or more");
   if (self->loss >= 0 && self->no_rr)
     return fail ("--loss and --no-rr exclude each other");
-  if (self->scheme
+  if (self->scheme && self->hls)
+    return fail ("--scheme and --hls exclude each other");
+  if ((self->scheme || self->hls)
       && (self->against || self->mute || self->no_rr || self->loss >= 0 || self->slow > 0
           || self->probes > 0 || self->plot || self->zipf > 0 || self->session > 0
           || self->video_only || self->verbose || self->transport != TRANSPORT_UDP
           || self->port_lo > 0))
-    return fail ("--scheme goes with --readers, --duration, --arrivals, --seed, --user, "
-                 "--password and --json only");
+    return fail ("--%s goes with --readers, --duration, --arrivals, --seed, --user, --password "
+                 "and --json only",
+        self->hls ? "hls" : "scheme");
   if (self->against && self->mute)
     return fail ("--against and --mute exclude each other");
   return TRUE;
@@ -183,8 +194,10 @@ check_urls (const Options *self)
   if (!self->urls || !self->urls[0])
     return fail ("the URL is missing");
   for (guint i = 0; self->urls[i]; i++) {
-    if (!g_str_has_prefix (self->urls[i], "rtsp://"))
-      return fail ("\"%s\" is not an rtsp:// URL", self->urls[i]);
+    const gchar *scheme = self->hls ? "http://" : "rtsp://";
+
+    if (!g_str_has_prefix (self->urls[i], scheme))
+      return fail ("\"%s\" is not an %s URL", self->urls[i], scheme);
   }
   if (self->against && !g_str_has_prefix (self->against, "rtsp://"))
     return fail ("--against: \"%s\" is not an rtsp:// URL", self->against);
@@ -221,6 +234,8 @@ static const GOptionEntry reader_entries[] = {
       "Receive titles and streams on multicast groups, by the schedules of a server that "
       "broadcasts them",
       NULL },
+  { "hls", 0, 0, G_OPTION_ARG_NONE, AT (options.hls),
+      "Play Low-Latency HLS: the URL is that of a playlist, http://HOST/PATH", NULL },
   { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
       "User name for basic or digest authentication, as the server asks", "NAME" },
   { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "Password of --user", "WORD" },

@@ -3,13 +3,13 @@
 
 #include "scheme.h"
 
-#include <json-glib/json-glib.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "arrivals.h"
+#include "lines.h"
 #include "run/clock.h"
 #include "run/histogram.h"
 #include "viewer.h"
@@ -40,18 +40,6 @@ static void
 on_signal (int number)
 {
   stopped = 1;
-}
-
-static gint64
-draw_gap (Scheme *self)
-{
-  const Options *options = self->options;
-
-  if (options->arrivals == ARRIVALS_ALL)
-    return 0;
-  if (options->arrivals == ARRIVALS_UNIFORM)
-    return (gint64) (SECOND / options->rate);
-  return (gint64) (SECOND * -log (1 - g_rand_double (self->random)) / options->rate);
 }
 
 static gboolean
@@ -122,7 +110,7 @@ loop (Scheme *self)
 
     for (; self->n_started < self->n && self->next_arrival_ns <= now; self->n_started++) {
       viewer_start (&self->viewers[self->n_started], now);
-      self->next_arrival_ns += draw_gap (self);
+      self->next_arrival_ns += arrivals_draw_gap (self->options, self->random);
     }
     next = MIN (run_timers (self, now, &running), self->end_ns);
     if (self->n_started < self->n)
@@ -169,35 +157,6 @@ add_up (const Scheme *self, Totals *totals)
   }
 }
 
-typedef struct {
-  const gchar *name, *key;
-  gdouble value;
-} Line;
-
-static void
-print_result (const Line *lines, guint n, gboolean json)
-{
-  JsonBuilder *b = json_builder_new ();
-  gchar *text;
-  JsonNode *root;
-
-  json_builder_begin_object (b);
-  for (guint i = 0; i < n; i++) {
-    json_builder_set_member_name (b, lines[i].key);
-    json_builder_add_double_value (b, lines[i].value);
-    if (!json)
-      printf ("%-22s %.10g\n", lines[i].name, lines[i].value);
-  }
-  json_builder_end_object (b);
-  root = json_builder_get_root (b);
-  text = json_to_string (root, TRUE);
-  if (json)
-    printf ("%s\n", text);
-  g_free (text);
-  json_node_unref (root);
-  g_object_unref (b);
-}
-
 static void
 report (const Scheme *self, const Totals *t)
 {
@@ -228,7 +187,7 @@ report (const Scheme *self, const Totals *t)
     { "start-up max, ms", "start_up_max_ms", (gdouble) t->start_up.max / 1e6 },
   };
 
-  print_result (lines, G_N_ELEMENTS (lines), self->options->json);
+  lines_print (lines, G_N_ELEMENTS (lines), self->options->json);
 }
 
 gboolean

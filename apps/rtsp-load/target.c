@@ -9,19 +9,17 @@
 #include <string.h>
 
 static gboolean
-resolve (Target *self, const GstRTSPUrl *url)
+resolve (Target *self, const gchar *host, guint16 number)
 {
   const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
   struct addrinfo *found = NULL;
   gchar port[8];
-  guint16 number = GST_RTSP_DEFAULT_PORT;
   int error;
 
-  gst_rtsp_url_get_port (url, &number);
   g_snprintf (port, sizeof port, "%u", number);
-  error = getaddrinfo (url->host, port, &hints, &found);
+  error = getaddrinfo (host, port, &hints, &found);
   if (error) {
-    fprintf (stderr, "rtsp-load: %s: %s: %s\n", self->uri, url->host, gai_strerror (error));
+    fprintf (stderr, "rtsp-load: %s: %s: %s\n", self->uri, host, gai_strerror (error));
     return FALSE;
   }
   memcpy (&self->address, found->ai_addr, found->ai_addrlen);
@@ -34,6 +32,7 @@ gboolean
 target_init (Target *self, const gchar *text, const gchar *user, const gchar *password)
 {
   GstRTSPUrl *url = NULL;
+  guint16 port = GST_RTSP_DEFAULT_PORT;
   gboolean ok;
 
   if (gst_rtsp_url_parse (text, &url) != GST_RTSP_OK) {
@@ -45,8 +44,29 @@ target_init (Target *self, const gchar *text, const gchar *user, const gchar *pa
   self->password = g_strdup (url->user ? url->passwd : password);
   if (self->user && !self->password)
     self->password = g_strdup ("");
-  ok = resolve (self, url);
+  gst_rtsp_url_get_port (url, &port);
+  ok = resolve (self, url->host, port);
   gst_rtsp_url_free (url);
+  return ok;
+}
+
+gboolean
+target_init_http (Target *self, const gchar *text, const gchar *user, const gchar *password)
+{
+  GUri *url = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
+  gboolean ok;
+
+  if (!url || !g_uri_get_host (url) || !*g_uri_get_host (url) || g_uri_get_userinfo (url)) {
+    fprintf (stderr, "rtsp-load: \"%s\" is not an HTTP URL without credentials\n", text);
+    g_clear_pointer (&url, g_uri_unref);
+    return FALSE;
+  }
+  self->uri = g_strdup (text);
+  self->user = g_strdup (user);
+  self->password = g_strdup (user && !password ? "" : password);
+  ok = resolve (
+      self, g_uri_get_host (url), (guint16) (g_uri_get_port (url) > 0 ? g_uri_get_port (url) : 80));
+  g_uri_unref (url);
   return ok;
 }
 

@@ -18,4 +18,7 @@ typedef struct {
 // Credentials in the URL override `user` and `password`. Returns FALSE, with a line on stderr, if
 // the URL is invalid or its host is unknown.
 gboolean target_init (Target *self, const gchar *url, const gchar *user, const gchar *password);
+// The same for an http:// URL, without credentials.
+gboolean target_init_http (
+    Target *self, const gchar *url, const gchar *user, const gchar *password);
 void target_clear (Target *self);

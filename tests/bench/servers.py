@@ -243,12 +243,14 @@ class MediaMtx(Server):
     def can(cls, upstream):
         return True
 
+    whole = {}  # settings besides
+
     def words(self, mounts):
         # JSON is YAML too.
         settings = {
             'rtspAddress': f'{self.address}:{PORT}',
             'rtpAddress': f'{self.address}:18000', 'rtcpAddress': f'{self.address}:18001',
-            'rtmp': False, 'hls': False, 'webrtc': False, 'srt': False,
+            'rtmp': False, 'hls': False, 'webrtc': False, 'srt': False, **self.whole,
             'paths': {path: {'source': url, 'sourceOnDemand': not self.upstream.always,
                              'rtspTransport': 'tcp' if self.upstream.tcp else 'udp'}
                       for path, url in mounts.items()},
