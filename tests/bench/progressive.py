@@ -87,7 +87,7 @@ def one(start, readers):
         server = stack.enter_context(start(folder))
         wait_for_port(server)
         before = Usage.of(server.pid)
-        client = stack.enter_context(Proc(sys.executable, READER, PORT, readers, WARM, SECONDS))
+        client = stack.enter_context(Proc(sys.executable, READER, '127.0.0.1', PORT, '/films/a.mp4', readers, WARM, SECONDS))
         client.wait_for_line('^BEGIN', timeout=60)
         begin = Usage.of(server.pid)
         got = int(client.wait_for_line(r'^BYTES (\d+)', timeout=SECONDS + 60)[1])

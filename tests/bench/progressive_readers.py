@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads a title over HTTP on many connections: PORT READERS WARM SECONDS. Prints BEGIN after WARM
-seconds, and BYTES with what came in SECONDS."""
+"""Reads a title or a stream over HTTP on many connections: ADDRESS PORT PATH READERS WARM SECONDS.
+Prints BEGIN after WARM seconds, and BYTES with what came in SECONDS."""
 
 import select
 import socket
 import sys
 import time
 
-REQUEST = b'GET /films/a.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n'
-
 
 def main():
-    port, readers, warm, seconds = (int(word) for word in sys.argv[1:])
+    address, port, path, *numbers = sys.argv[1:]
+    readers, warm, seconds = (int(word) for word in numbers)
     poll, sockets, buffer, total = select.epoll(), {}, bytearray(1 << 20), 0
     for _ in range(readers):
-        connection = socket.create_connection(('127.0.0.1', port), timeout=10)
-        connection.sendall(REQUEST)
+        connection = socket.create_connection((address, port), timeout=10)
+        connection.sendall(f'GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
         connection.setblocking(False)
         sockets[connection.fileno()] = connection
         poll.register(connection.fileno(), select.EPOLLIN)
