@@ -68,6 +68,19 @@ clear (Hls *self)
   close (self->epoll);
 }
 
+// Fails players that wait too long. Returns whether any still plays.
+static gboolean
+check_times (Hls *self, gint64 now)
+{
+  gboolean running = self->n_started < self->n;
+
+  for (guint i = 0; i < self->n_started; i++) {
+    hls_client_check_time (&self->clients[i], now);
+    running = running || !self->clients[i].why;
+  }
+  return running;
+}
+
 static void
 loop (Hls *self)
 {
@@ -75,7 +88,9 @@ loop (Hls *self)
   gint64 now = weir_now_ns (), next_arrival = now, check = now;
   const gint64 end = now + (gint64) (self->options->duration * SECOND);
 
-  while (!stopped && now < end) {
+  gboolean running = TRUE;
+
+  while (running && !stopped && now < end) {
     int n;
 
     for (; self->n_started < self->n && next_arrival <= now; self->n_started++) {
@@ -83,9 +98,10 @@ loop (Hls *self)
           &self->clients[self->n_started], now, (gint64) (self->options->timeout * SECOND));
       next_arrival += arrivals_draw_gap (self->options, self->random);
     }
-    for (guint i = 0; now >= check && i < self->n_started; i++)
-      hls_client_check_time (&self->clients[i], now);
-    check = now >= check ? now + CHECK_NS : check;
+    if (now >= check) {
+      running = check_times (self, now);
+      check = now + CHECK_NS;
+    }
     n = epoll_wait (self->epoll, events, MAX_EVENTS, self->n_started < self->n ? 1 : 100);
     now = weir_now_ns ();
     for (int i = 0; i < n; i++)

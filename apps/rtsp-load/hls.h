@@ -5,6 +5,6 @@
 
 #include "options.h"
 
-// Runs until --duration is over, or until SIGINT or SIGTERM, and prints the result. Returns whether
-// each player had parts and none failed.
+// Runs until --duration is over, until all players have failed, or until SIGINT or SIGTERM, and
+// prints the result. Returns whether each player had parts and none failed.
 gboolean hls_run (const Options *options);

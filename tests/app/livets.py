@@ -18,6 +18,7 @@ SOURCE = ['-f', 'lavfi', '-i', 'testsrc2=s=320x240:r=25', '-f', 'lavfi', '-i',
 VP8 = ['-c:v', 'libvpx', '-deadline', 'realtime', '-cpu-used', '8']
 CLIPS = {
     'b.mp4': ['-t', '12', *ENCODED],  # with B-frames, and a keyframe a second
+    'long.mp4': ['-t', '40', *ENCODED],
     'vp8.webm': ['-t', '5', *VP8, '-c:a', 'libopus'],
     'vp8-only.webm': ['-t', '3', *VP8, '-an'],
     'aac.mp4': ['-t', '8', '-vn', '-c:a', 'aac'],
