@@ -291,7 +291,7 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
 {
   Relay *relay = self->relay;
   RelayAsker *asker;
-  gboolean switched;
+  gboolean switched, waited;
 
   if (index >= RELAY_MAX_TRACKS) {
     gst_buffer_unref (packet);
@@ -301,6 +301,7 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   g_mutex_lock (&relay->lock);
   if (!self->born)
     self->born = now;
+  waited = !self->tracks[index].alive && self->tracks[index].ntp.known;
   if (keep (self, index, packet, now, base))
     packet = NULL;
   switched = relay_is_switch_time (relay, index, self == relay->current ? packet : NULL, now);
@@ -315,12 +316,15 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   }
   if (switched)
     relay_drain_all (relay);
+  waited = waited && self->tracks[index].alive;
   asker = relay_take_key_request (relay, index, now);
   g_mutex_unlock (&relay->lock);
   relay_pass_key_request (asker, index, now);
   gst_clear_buffer (&packet);
   if (switched)
     relay_pass_all_ntp (relay);
+  else if (waited) // the report came before the track's first packet
+    relay_pass_ntp (relay, index);
 }
 
 void

@@ -122,16 +122,16 @@ void
 relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
 {
   Relay *relay = self->relay;
-  gboolean current;
+  gboolean pass;
 
   if (index >= RELAY_MAX_TRACKS)
     return;
   g_mutex_lock (&relay->lock);
-  current = self == relay->current;
+  pass = self == relay->current && self->tracks[index].alive;
   // Before the first packet the SSRC of the track is unknown, so any report is accepted.
   if (!self->tracks[index].alive || map->ssrc == self->tracks[index].ssrc)
     self->tracks[index].ntp = *map;
   g_mutex_unlock (&relay->lock);
-  if (current)
+  if (pass)
     relay_pass_ntp (relay, index);
 }
