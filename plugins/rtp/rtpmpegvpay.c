@@ -13,6 +13,9 @@
  * sent; for MPEG-2, the bits AN and N say whether the picture header differs from that of the last
  * picture of the same type.
  *
+ * A frame without a PTS, as in most of an MPEG-1 program stream and in all of an elementary stream,
+ * gets one from its temporal reference and the last PTS that came, or the first DTS.
+ *
  * Buffers without a picture header, before the first buffer with one, are dropped and counted in
  * #WeirRtpMpegVPay:dropped. The element works on the upstream streaming thread.
  *
@@ -28,9 +31,12 @@
 #include "rtpmpegvpay.h"
 
 #include "core/codec/mpvcut.h"
+#include "core/codec/mpvtimes.h"
 #include "elementname.h"
 
 #include <gst/rtp/rtp.h>
+
+#define DURATION_MAX (10 * GST_SECOND) // of a frame
 
 GST_DEBUG_CATEGORY_STATIC (rtpmpegvpay_debug);
 #define GST_CAT_DEFAULT rtpmpegvpay_debug
@@ -54,7 +60,9 @@ static GstStaticPadTemplate src_template =
 struct _WeirRtpMpegVPay {
   GstRTPBasePayload parent;
 
-  WeirMpvCut cut; // streaming thread only
+  // Streaming thread only.
+  WeirMpvCut cut;
+  WeirMpvTimes times;
 
   // Under the object lock.
   guint64 n_dropped;
@@ -105,6 +113,30 @@ count_dropped (WeirRtpMpegVPay *self, GstBuffer *frame)
   GST_OBJECT_UNLOCK (self);
 }
 
+// Sets the PTS of a frame that has none. Takes the frame and returns it.
+static GstBuffer *
+complete_times (WeirRtpMpegVPay *self, GstBuffer *frame)
+{
+  gint64 duration = (gint64) MIN (GST_BUFFER_DURATION (frame), DURATION_MAX), pts;
+  gboolean has_pts = GST_BUFFER_PTS_IS_VALID (frame);
+  GstClockTime given = has_pts ? GST_BUFFER_PTS (frame) : GST_BUFFER_DTS (frame);
+  GstMapInfo map;
+
+  if (!GST_BUFFER_DURATION_IS_VALID (frame) || !gst_buffer_map (frame, &map, GST_MAP_READ))
+    return frame;
+  if (has_pts || !weir_mpv_times_find (&self->times, map.data, map.size, duration, &pts)) {
+    pts = (gint64) given; // negative if there is none
+    if (pts >= 0)
+      weir_mpv_times_note (&self->times, map.data, map.size, pts, duration);
+  }
+  gst_buffer_unmap (frame, &map);
+  if (has_pts || pts < 0)
+    return frame;
+  frame = gst_buffer_make_writable (frame);
+  GST_BUFFER_PTS (frame) = (GstClockTime) pts;
+  return frame;
+}
+
 static GstFlowReturn
 weir_rtp_mpeg_v_pay_handle_buffer (GstRTPBasePayload *payload, GstBuffer *frame)
 {
@@ -115,6 +147,7 @@ weir_rtp_mpeg_v_pay_handle_buffer (GstRTPBasePayload *payload, GstBuffer *frame)
   WeirMpvPayload part;
   GstMapInfo map;
 
+  frame = complete_times (self, frame);
   if (!gst_buffer_map (frame, &map, GST_MAP_READ)) {
     GST_ELEMENT_ERROR (self, RESOURCE, READ, (NULL), ("cannot map a buffer for reading"));
     gst_buffer_unref (frame);
@@ -136,12 +169,19 @@ weir_rtp_mpeg_v_pay_handle_buffer (GstRTPBasePayload *payload, GstBuffer *frame)
 
 // ---- events and states ----
 
+static void
+forget (WeirRtpMpegVPay *self)
+{
+  self->cut = (WeirMpvCut) { 0 };
+  self->times = (WeirMpvTimes) { 0 };
+}
+
 static gboolean
 weir_rtp_mpeg_v_pay_sink_event (GstRTPBasePayload *payload, GstEvent *event)
 {
   // What follows a flush is another part of the stream.
   if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP)
-    WEIR_RTP_MPEG_V_PAY (payload)->cut = (WeirMpvCut) { 0 };
+    forget (WEIR_RTP_MPEG_V_PAY (payload));
   return GST_RTP_BASE_PAYLOAD_CLASS (weir_rtp_mpeg_v_pay_parent_class)->sink_event (payload, event);
 }
 
@@ -153,7 +193,7 @@ weir_rtp_mpeg_v_pay_change_state (GstElement *element, GstStateChange transition
       GST_ELEMENT_CLASS (weir_rtp_mpeg_v_pay_parent_class)->change_state (element, transition);
 
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
-    self->cut = (WeirMpvCut) { 0 };
+    forget (self);
     GST_OBJECT_LOCK (self);
     self->n_dropped = 0;
     GST_OBJECT_UNLOCK (self);
