@@ -37,7 +37,8 @@ def frames(source, *options, seconds=3):
     received."""
     done = subprocess.run(
         [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
-         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', '-f',
+         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-c:a', 'copy',
+         '-copyinkf:a', '-f',
          'framehash', '-hash', 'sha256', '-'],
         capture_output=True, text=True, timeout=40, check=False)
     assert done.returncode == 0, done.stderr
@@ -89,11 +90,12 @@ def clip_frames():
     return frames(media()[1], seconds=10)
 
 
-def sync(times):
-    """Returns how much later the audio of frames() is to the video than in the clip, in ms."""
+def sync(times, original=None):
+    """Returns how much later the audio of frames() is to the video than in the original (default:
+    the clip), in ms."""
     lags = {}
     for kind, each in times.items():
-        known = {frame: time for time, frame in clip_frames()[kind]}
+        known = {frame: time for time, frame in (original or clip_frames())[kind]}
         # The last ones, of about half a second: by then the player has had a sender report.
         last = [(time - known[frame]) for time, frame in each if frame in known][-21:]
         near = sorted((lag - last[-1] + ROUND / 2) % ROUND - ROUND / 2 for lag in last)

@@ -206,6 +206,7 @@ file_pull_new (const PullContext *context, GError **error)
   g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
+  tracks_watch_parsebin (parse);
   g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);
 
   // The owner adds the bus watch.

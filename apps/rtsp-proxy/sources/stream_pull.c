@@ -217,6 +217,7 @@ stream_pull_new (const PullContext *context, GError **error)
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
   g_signal_connect (parse, "autoplug-select", G_CALLBACK (on_autoplug_select), NULL);
+  tracks_watch_parsebin (parse);
   g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);
   g_signal_connect (parse, "pad-removed", G_CALLBACK (on_pad_removed), self);
 

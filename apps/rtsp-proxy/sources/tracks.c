@@ -47,18 +47,23 @@ tracks_free (Tracks *self)
 // itself is already gone.
 #define BRANCH "weir-branch"
 
-// Returns the first free payload type: 96, 98 ... for video and 97, 99 ... for audio, so that a
-// track's type does not depend on which track is found first. Call with the lock held.
+// Returns the static payload type of the kind, or the first free dynamic one: 96, 98 ... for video
+// and 97, 99 ... for audio, so that a track's type does not depend on which track is found first.
+// Call with the lock held.
 static gint
-find_payload_type (Tracks *self, gboolean video)
+find_payload_type (Tracks *self, const TracksKind *kind)
 {
-  gint pt = video ? 96 : 97;
+  gint pt = kind->video ? 96 : 97;
+  gboolean taken = kind->pt == 0;
 
   for (guint i = 0; i < self->tracks->len; i++) {
-    if ((((Track *) g_ptr_array_index (self->tracks, i))->made_pt - pt) % 2 == 0)
+    gint made = ((Track *) g_ptr_array_index (self->tracks, i))->made_pt;
+
+    taken |= made == kind->pt;
+    if (made >= 96 && (made - pt) % 2 == 0)
       pt += 2;
   }
-  return pt;
+  return taken ? pt : kind->pt;
 }
 
 static gchar *
@@ -142,6 +147,21 @@ drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
                                                                            : GST_PAD_PROBE_OK;
 }
 
+static gboolean
+on_autoplug_continue (GstElement *parsebin, GstPad *pad, GstCaps *caps, gpointer unused)
+{
+  gboolean parsed = FALSE;
+
+  gst_structure_get_boolean (gst_caps_get_structure (caps, 0), "parsed", &parsed);
+  return !parsed || !tracks_find_kind (caps);
+}
+
+void
+tracks_watch_parsebin (GstElement *parsebin)
+{
+  g_signal_connect (parsebin, "autoplug-continue", G_CALLBACK (on_autoplug_continue), NULL);
+}
+
 void
 tracks_add_stream (Tracks *self, GstPad *pad)
 {
@@ -161,7 +181,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   if (self->tracks->len == RELAY_MAX_TRACKS)
     kind = NULL;
   if (kind)
-    pt = find_payload_type (self, kind->video);
+    pt = find_payload_type (self, kind);
   text = branch_text (self, kind, pt);
   branch = make_branch (self, text);
   g_free (text);

@@ -19,6 +19,10 @@ typedef struct _Tracks Tracks;
 Tracks *tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode);
 void tracks_free (Tracks *self);
 
+// Makes `parsebin` give out each parsed stream of a supported kind. By itself it refuses one that
+// no installed decoder takes.
+void tracks_watch_parsebin (GstElement *parsebin);
+
 // Adds a stream of a demuxer or parser. Payloads the stream if its kind is supported, else discards
 // it.
 void tracks_add_stream (Tracks *self, GstPad *pad);

@@ -3,16 +3,18 @@
 
 static const TracksKind kinds[] = {
   { "video/x-h264", "h264parse ! video/x-h264,alignment=au",
-      "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE,
+      "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
       "encoding-name=(string)H264, packetization-mode=(string)1" },
   { "video/x-h265", "h265parse ! video/x-h265,alignment=au",
-      "rtph265pay config-interval=-1 aggregate-mode=zero-latency", TRUE,
+      "rtph265pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
       "encoding-name=(string)H265" },
+  { "video/mpeg, mpegversion=(int){ 1, 2 }, systemstream=(boolean)false", "mpegvideoparse",
+      "rtpmpegvpay", TRUE, 32, "encoding-name=(string)MPV" },
   { "video/x-vp8", "identity", "rtpvp8pay", TRUE },
   { "video/x-vp9", "identity", "rtpvp9pay", TRUE },
   { "audio/mpeg, mpegversion=(int)4", "aacparse", "rtpmp4gpay", FALSE },
   { "audio/mpeg, mpegversion=(int)2", "aacparse", "rtpmp4gpay", FALSE },
-  { "audio/mpeg, mpegversion=(int)1", "mpegaudioparse", "rtpmpapay", FALSE },
+  { "audio/mpeg, mpegversion=(int)1", "mpegaudioparse", "rtpmpapay", FALSE, 14 },
   { "audio/x-opus", "identity", "rtpopuspay", FALSE },
 };
 

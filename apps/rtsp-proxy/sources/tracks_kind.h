@@ -11,6 +11,7 @@ typedef struct {
   const gchar *parser;
   const gchar *payloader;
   gboolean video;
+  gint pt;            // the static payload type (RFC 3551), which some players insist on; 0: none
   const gchar *known; // RTP caps without the parameter sets, which are sent in-band
 } TracksKind;
 

@@ -63,7 +63,7 @@ tracks_all_known (Tracks *self)
 static gint
 rank (const Track *track)
 {
-  return !track->kind ? track->made_pt : track->made_pt % 2 * 128 + track->made_pt;
+  return track->made_pt + (track->kind && !track->kind->video ? 128 : 0);
 }
 
 // Sorts video tracks first, whichever was found first.
@@ -92,7 +92,7 @@ presume_caps (Track *track)
 static void
 set_payload_type (Track *track, guint *n_video, guint *n_audio)
 {
-  if (!track->kind)
+  if (!track->kind || track->made_pt == track->kind->pt)
     return;
   track->pt = track->kind->video ? 96 + 2 * (gint) (*n_video)++ : 97 + 2 * (gint) (*n_audio)++;
   if (track->caps) {
