@@ -481,6 +481,21 @@ after_a_restart_groups_bring_the_rest (void)
 }
 
 static void
+a_title_that_waited_for_the_server_goes_on_with_groups (void)
+{
+  const Line line = { .rtt_ns = 5 * MS,
+    .join_ns = 20 * MS,
+    .down_ns = { 4000 * MS, 40100 * MS },
+    .restart_ns = 40000 * MS };
+  uint64_t whole = (uint64_t) (n_video + AUDIO) * 1000;
+
+  run (WEIR_SCHEME_SKYSCRAPER, 1000 * MS, &line);
+  CHECK_INT (w.stats.lost, 0);
+  CHECK (w.stats.stalled_ns > 30000 * MS);
+  CHECK (w.stats.unicast_bytes < whole / 2);
+}
+
+static void
 packets_of_others_are_refused (void)
 {
   const WeirFollowSettings settings = {
@@ -538,6 +553,7 @@ main (void)
   RUN (a_server_that_is_gone_for_a_while_costs_no_packets);
   RUN (a_slow_answer_moves_only_the_start);
   RUN (after_a_restart_groups_bring_the_rest);
+  RUN (a_title_that_waited_for_the_server_goes_on_with_groups);
   RUN (packets_of_others_are_refused);
   return tap_done ();
 }

@@ -64,10 +64,31 @@ count_wanted (const WeirFollow *self, const WeirDescribedReceive *receive)
   return n;
 }
 
+// Returns when the title's start would have to play for the title to go on now, if it waits for
+// packets; else when it plays.
+static int64_t
+play_from (const WeirFollow *self, int64_t now_ns)
+{
+  int64_t played_ns = 0, waits_ns;
+
+  for (uint32_t i = 0; i < self->n_tracks; i++) {
+    const WeirFollowTrack *t = &self->tracks[i];
+    const WeirFollowEntry *next = t->next < t->n_packets ? weir_follow_find (t, t->next) : NULL;
+    int64_t due_ns = weir_follow_ticks_to_ns (t, t->due_ticks);
+
+    if (next && next->present)
+      return self->play_ns;
+    if (due_ns > played_ns)
+      played_ns = due_ns;
+  }
+  waits_ns = now_ns - self->settings.slack_ns - played_ns - self->play_ns;
+  return self->play_ns + (waits_ns > WEIR_FOLLOW_STALL_NS ? waits_ns : 0);
+}
+
 int
 weir_follow_resume (WeirFollow *self, WeirDescription *next, int64_t now_ns)
 {
-  int64_t offset_ns = now_ns - next->now_ns;
+  int64_t offset_ns = now_ns - next->now_ns, play_ns = play_from (self, now_ns) - offset_ns;
   WeirFollowReceive *receives;
   WeirDescribedReceive receive;
 
@@ -79,7 +100,7 @@ weir_follow_resume (WeirFollow *self, WeirDescription *next, int64_t now_ns)
     return -ENOMEM;
   next->n_receives = 0;
   for (uint32_t i = 0; i < next->n_sends; i++) {
-    if (find_transmission (next, &next->sends[i], self->play_ns - offset_ns, &receive))
+    if (find_transmission (next, &next->sends[i], play_ns, &receive))
       add (next, &receive);
   }
   free (self->receives);
