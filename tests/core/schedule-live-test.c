@@ -386,6 +386,15 @@ a_stream_that_leaves_its_group_is_found (void)
   expect_all (6000 * MS);
 }
 
+static void
+a_group_that_moves_before_it_brings_anything_is_found (void)
+{
+  run ((Line) { .rtt_ns = 4 * MS, .move_ns = MS }, 300 * MS, 8000 * MS);
+  CHECK_INT (w.anew, 0);
+  CHECK (w.live.stats.group_bytes > 0);
+  expect_all (8000 * MS);
+}
+
 // The client plays what has just been sent, so it has no more time than its slack of 100 ms.
 static void
 what_a_group_that_was_left_did_not_bring_comes_in_time (void)
@@ -407,6 +416,7 @@ main (void)
   RUN (a_server_that_begins_anew_is_followed);
   RUN (a_client_that_has_paused_goes_on_at_a_keyframe);
   RUN (a_stream_that_leaves_its_group_is_found);
+  RUN (a_group_that_moves_before_it_brings_anything_is_found);
   RUN (what_a_group_that_was_left_did_not_bring_comes_in_time);
   RUN (packets_are_kept_up_to_a_bound);
   return tap_done ();

@@ -20,6 +20,7 @@
 #define TAIL_PACKETS 64
 #define FOREIGN_NS INT64_C (1000000000) // before another description
 #define LEFT_NS INT64_C (1000000000)    // a group that brings nothing for so long has moved
+#define UNHEARD_NS INT64_C (5000000000) // the same for a group that has never brought anything
 #define STALE_NS INT64_C (3000000000)
 #define DRIFT_SPAN_NS INT64_C (5000000000)
 #define DRIFT_MIN_NS INT64_C (2000000) // before the clock is followed
@@ -550,7 +551,8 @@ bool
 weir_live_is_stale (const WeirLive *self, int64_t now_ns)
 {
   int64_t since = self->came_ns > self->begun_ns ? self->came_ns : self->begun_ns;
-  bool left = self->heard_ns > 0 && self->came_ns - self->heard_ns > LEFT_NS;
+  bool left = self->heard_ns > 0 ? self->came_ns - self->heard_ns > LEFT_NS
+                                 : self->came_ns - self->begun_ns > UNHEARD_NS;
 
   return left || (self->foreign && now_ns - self->begun_ns > FOREIGN_NS)
          || now_ns - since > STALE_NS;
