@@ -20,6 +20,7 @@ from arrivals import receive, stamp
 from control import Controlled
 from films import ffmpeg
 from proc import Rtsp
+from proxy import wait_until
 from tap import Skip, run, test
 
 CLONE_NEWNET = 0x40000000
@@ -193,14 +194,19 @@ def frame_gaps(got):
     return [(b[0] - a[0]) / FRAME_NS for a, b in zip(starts, starts[1:]) if b[1] > a[1]]
 
 
+def is_even(got):
+    """Reports whether the last 60 pictures came at the rate of the title. A busy machine delays
+    pictures, but not all the time."""
+    gaps = frame_gaps(got[-120:])[-60:]
+    return len(gaps) == 60 and abs(statistics.median(gaps) - 1) < 0.03
+
+
 def check_evenness(proxy, got):
-    """Each picture leaves when it is due. A machine that is busy delays some."""
     gaps = frame_gaps(got)
     variation = statistics.stdev(gaps) / statistics.mean(gaps)
     figures = broadcast_figures(proxy)
     print(f'# frame inter-arrival: {len(gaps)} frames, coefficient of variation {variation:.4f}; '
           f'{figures["late-frames"]} of {figures["frames"]} frames late')
-    assert abs(statistics.median(gaps) - 1) < 0.03, statistics.median(gaps)
     assert figures['missed-frames'] == 0, figures
 
 
@@ -227,6 +233,7 @@ def groups_send_the_packets_that_are_given_by_unicast():
             groups.receive(lambda got: all(len(got[channel, track]) > len(numbers)
                                            for channel, ranges in of.items()
                                            for track, numbers in enumerate(ranges)))
+            groups.receive(lambda got: is_even(got[0, 0]))
             for (channel, track), got in groups.got.items():
                 check_cycle(got, of[channel][track], packets, track)
             check_evenness(proxy, groups.got[0, 0])
@@ -242,9 +249,7 @@ def many_clients_cost_what_one_costs():
             for _ in range(100):
                 assert described(proxy)[0]['etag'] == headers['etag']
             after = broadcast_figures(proxy)
-            groups.receive(lambda got: frame_gaps(got[0, 0])[60:])
-            # Nothing is sent twice.
-            assert abs(statistics.median(frame_gaps(groups.got[0, 0])) - 1) < 0.03
+            groups.receive(lambda got: is_even(got[0, 0]))  # nothing is sent twice
         assert after['admitted'] - before['admitted'] == 100, (before, after)
         assert after['channels'] == before['channels'] == 4, (before, after)
         assert after['rate'] == before['rate'] > 0, (before, after)
@@ -294,7 +299,7 @@ def put_title(directory, pattern):
 
 def wait_until_described(proxy, done):
     """Describes b.mp4 until `done(status, headers)`. The proxy looks at the disk once a second."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while True:
         status, headers, body = ask(proxy, 'b.mp4')
         if done(status, headers):
@@ -334,27 +339,31 @@ def a_title_that_is_replaced_or_removed_on_the_disk_is_noticed():
             wait_until_described(proxy, lambda status, _: status == 404)
 
 
-def worker_of(proxy):
-    """Returns the process that is ready for the next title."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+def workers_of(proxy, number):
+    """Waits until the proxy has this number of worker processes, and returns them."""
+    found = []
+
+    def look():
         done = subprocess.run(['ps', '--ppid', str(proxy.pid), '-o', 'pid=', '-o', 'stat='],
                               capture_output=True, text=True, check=False)
-        found = [line.split()[0] for line in done.stdout.splitlines() if 'Z' not in line]
-        if len(found) == 1:
-            return int(found[0])
-        time.sleep(0.05)
-    raise AssertionError('the proxy has no worker process, or several')
+        found[:] = [int(line.split()[0]) for line in done.stdout.splitlines() if 'Z' not in line]
+        return len(found) == number
+
+    wait_until(look, 40, f'{number} worker processes')
+    return found
 
 
 @test
 def a_title_whose_worker_process_ends_is_packetized_again():
     with Controlled(mounts()) as proxy:
-        worker = worker_of(proxy)
+        worker = workers_of(proxy, 1)[0]
         os.kill(worker, signal.SIGSTOP)
+        url = proxy.url('/films/a.mp4')
         with Rtsp(proxy.port) as rtsp:
-            assert rtsp.request('DESCRIBE', proxy.url('/films/a.mp4'),
-                                {'Supported': 'x-weir-schedule'})[0] == 503
+            assert rtsp.request('DESCRIBE', url, {'Supported': 'x-weir-schedule'})[0] == 503
+            assert rtsp.request('GET_PARAMETER', url, {
+                'Content-Type': 'application/x-weir-ranges'}, b'0 0-1')[0] == 404
+        workers_of(proxy, 2)  # the first one has the title, so that another one is kept ready
         os.kill(worker, signal.SIGKILL)
         assert ask(proxy)[0] == 500
         proxy.wait_for_line(r'/films/a\.mp4: cannot be broadcast: ')

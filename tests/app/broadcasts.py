@@ -7,15 +7,18 @@ import os
 import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 
 from control import Controlled, config
-from films import Player, annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
+from films import SECONDS, Player, annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
 from multicast import enter_network, join
-from proc import Rtsp
+from proc import Proc, Rtsp
+from proxy import wait_until
 from tap import Skip, run, test
 
 GROUP, PORT = '239.7.7.7', 15004
@@ -334,10 +337,10 @@ def a_title_is_described_when_it_is_prepared():
     ids = set()
     for _ in range(2):
         with Controlled(titles()) as proxy, Client(proxy, FILM) as client:
+            assert 'film.mp4' in client.ask('0 0-1', 404)
             status, headers, body = client.describe()
             assert status == 503 and int(headers['retry-after']) >= 1, headers
             assert b'being prepared' in body and headers['content-type'] == 'text/plain', body
-            assert 'film.mp4' in client.ask('0 0-1', 404)
             headers, sdp = client.describe_soon()
             known = re.search(r'^a=x-weir-schedule:1 id=([0-9a-f]+) scheme=gdb .* frames=(\d+) '
                               r'frame=40000000\r$', sdp, re.M)
@@ -525,6 +528,36 @@ def check_shown(shown, who):
     assert at % FPS == 0 and shown[:-1] == (film[at:] + film)[:len(shown) - 1], (who, at)
 
 
+class Other(Proc):
+    """A player of others that writes H.264 into a file, until it is asked to end."""
+
+    def __init__(self, url, transport, directory, words, name):
+        super().__init__(*words, cwd=directory)
+        self.who, self.file = (words[0], url, transport), os.path.join(directory, name)
+        self.size = 2 * os.path.getsize(path_of('film.h264')) // SECONDS
+
+    def check(self):
+        """Waits for two seconds of the film, and ends the player."""
+        wait_until(lambda: os.path.exists(self.file) and os.path.getsize(self.file) > self.size, 50,
+                   self.who)
+        self.signal(signal.SIGINT)
+        self.wait(40)
+        check_shown(pictures(['-f', 'h264', '-i', self.file]), self.who)
+
+
+def others(url, directory):
+    for transport in 'tcp', 'udp':
+        at = os.path.join(directory, url.replace('/', '_') + transport)
+        os.mkdir(at)
+        yield Other(url, transport, at, ['openRTSP', *(['-t'] if transport == 'tcp' else []), url],
+                    'video-H264-1')
+        yield Other(url, transport, at,
+                    ['gst-launch-1.0', '-e', 'rtspsrc', f'location={url}', f'protocols={transport}',
+                     '!', 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
+                     'video/x-h264,stream-format=byte-stream', '!', 'filesink',
+                     'location=rtspsrc.h264', 'buffer-mode=unbuffered'], 'rtspsrc.h264')
+
+
 @test
 def players_of_others_play_streams_and_titles():
     """over TCP and UDP: openRTSP, rtspsrc and playbin"""
@@ -533,27 +566,15 @@ def players_of_others_play_streams_and_titles():
     with Controlled({**live(), **titles()}) as proxy, tempfile.TemporaryDirectory() as directory:
         wait_until_up(proxy)
         for path in '/cam', FILM:
-            url, players = proxy.url(path), []
-            for transport in 'tcp', 'udp':
-                at = os.path.join(directory, path.replace('/', '_') + transport)
-                os.mkdir(at)
-                players.append((['openRTSP', '-d', '3', *(['-t'] if transport == 'tcp' else []),
-                                 url], at, 'video-H264-1'))
-                players.append((['timeout', '-s', 'INT', '4', 'gst-launch-1.0', '-e', 'rtspsrc',
-                                 f'location={url}', f'protocols={transport}', '!',
-                                 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
-                                 'video/x-h264,stream-format=byte-stream', '!', 'filesink',
-                                 'location=rtspsrc.h264'], at, 'rtspsrc.h264'))
-            running = [subprocess.Popen(words, cwd=at, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL) for words, at, _ in players]
-            watched = subprocess.run(
-                ['timeout', '-s', 'INT', '4', 'gst-launch-1.0', '-e', '-v', 'playbin', f'uri={url}',
-                 'video-sink=fakesink silent=false', 'audio-sink=fakesink'],
-                capture_output=True, text=True, timeout=40, check=False).stdout
-            assert watched.count('last-message = chain') > FPS, watched[-500:]
-            for process, (words, at, name) in zip(running, players, strict=True):
-                process.wait(40)
-                check_shown(pictures(['-f', 'h264', '-i', os.path.join(at, name)]), words)
+            url = proxy.url(path)
+            with ExitStack() as stack:
+                running = [stack.enter_context(player) for player in others(url, directory)]
+                watched = stack.enter_context(Proc(
+                    'gst-launch-1.0', '-v', 'playbin', f'uri={url}',
+                    'video-sink=fakesink silent=false', 'audio-sink=fakesink'))
+                wait_until(lambda: watched.output().count('last-message = chain') > FPS, 50, url)
+                for player in running:
+                    player.check()
 
 
 if __name__ == '__main__':

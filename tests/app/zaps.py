@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from functools import lru_cache
 
 from control import Controlled, config
-from films import FPS, film_pictures, path_of, pictures
+from films import FPS, SECONDS, film_pictures, path_of, pictures
 from multicast import dropping, enter_network
 from proc import Proc, free_port
 from proxy import wait_until
@@ -23,7 +23,7 @@ from tap import Skip, run, test
 
 GROUP, PORT = '239.78.7.7', 15104
 MS = 1000000  # ns
-ROOM = 400 * MS  # latency with which a busy machine loses nothing
+ROOM = 1500 * MS  # latency with which a busy machine loses nothing
 PATIENCE = 60
 PACKETS = 40  # of a second of video, about
 
@@ -108,16 +108,15 @@ def every_picture_comes_once_for_arrivals_at_random_times():
         for viewer in viewers:
             stats = viewer.expect_all()
             assert 0 < stats['unicast-bytes'] and 0 < stats['group-bytes'], stats
-            assert 0 < stats['start-up'] < 1000 * MS and stats['strays'] == 0, stats
+            assert 0 < stats['start-up'] and stats['strays'] == 0, stats
 
 
 @test
 def a_group_that_comes_late_costs_only_unicast():
-    with (serving() as proxy, tempfile.TemporaryDirectory() as folder, dropping(GROUP) as end,
+    late = 3 * os.path.getsize(path_of('film.h264')) // SECONDS // 2  # bytes, with a keyframe
+    with (serving() as proxy, tempfile.TemporaryDirectory() as folder,
+          dropping(GROUP, f'quota until {late} bytes'),
           Viewer(proxy, folder, 4 * FPS) as viewer):
-        viewer.wait_until_it_plays()
-        time.sleep(1.2)  # more than a keyframe comes meanwhile
-        end()
         stats = viewer.expect_all()
         assert stats['group-bytes'] > 0 and stats['unicast-bytes'] > 0, stats
 
@@ -125,7 +124,7 @@ def a_group_that_comes_late_costs_only_unicast():
 @test
 def a_fifth_of_the_packets_on_the_group_is_repaired():
     with (serving() as proxy, tempfile.TemporaryDirectory() as folder,
-          dropping(GROUP, 'numgen random mod 100 lt 20'),
+          dropping(GROUP, 'numgen inc mod 5 0'),
           Viewer(proxy, folder, 4 * FPS) as viewer):
         stats = viewer.expect_all()
         assert stats['group-missed'] > stats['packets'] / 12, stats
@@ -135,7 +134,7 @@ def a_fifth_of_the_packets_on_the_group_is_repaired():
 @test
 def a_group_that_moves_is_followed():
     with (serving() as proxy, tempfile.TemporaryDirectory() as folder,
-          Viewer(proxy, folder, 8 * FPS) as viewer):
+          Viewer(proxy, folder, 10 * FPS) as viewer):
         viewer.wait_until_it_plays()
         assert 'reloaded' in proxy.hang_up(config(live(PORT + 16)))
         stats = viewer.expect_all()
