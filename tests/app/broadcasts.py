@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import tempfile
@@ -176,7 +175,7 @@ def in_order(got, first, last):
     return [got[number] for number in numbers]
 
 
-@test
+@test(timeout=180)
 def a_client_of_the_group_has_a_picture_at_once_and_misses_nothing():
     """unicast from the last keyframe on, then the group: all packets, and the film's pictures"""
     film = film_pictures()
@@ -191,6 +190,9 @@ def a_client_of_the_group_has_a_picture_at_once_and_misses_nothing():
                 got = {}
                 joined = receive(receiver, got)
                 first = fetch_until(client, got, joined)
+                # On a busy machine, a later picture is the newest one by now.
+                while 0 < (first - joined) % 65536 < 32768:
+                    joined = receive(receiver, got)
                 packets = in_order(got, first, joined)
                 # The unicast packets begin a picture that needs no other one.
                 kinds = [(packet[12] & 31, packet[13] & 31) for packet in packets[:4]]
@@ -364,7 +366,7 @@ def a_title_is_described_when_it_is_prepared():
     assert len(ids) == 1, ids
 
 
-@test
+@test(timeout=180)
 def packets_by_unicast_are_those_of_the_groups():
     """all packets of a title by their numbers: the film's pictures; groups send the same packets"""
     with Controlled(titles()) as proxy, Client(proxy, FILM) as client:
@@ -460,7 +462,7 @@ def titles_are_for_those_who_may_play_them_back():
         assert client.request('GET_PARAMETER', client.url, RANGES, b'0 0-1')[0] in (401, 403)
 
 
-@test
+@test(timeout=180)
 def a_reload_ends_the_groups_of_titles_and_no_reader_notices():
     other = '239.7.8.64/29'
     with Controlled(titles()) as proxy, Client(proxy, FILM) as client, \
@@ -529,7 +531,7 @@ def check_shown(shown, who):
 
 
 class Other(Proc):
-    """A player of others that writes H.264 into a file, until it is asked to end."""
+    """A player of others that writes H.264 into a file, until it is ended."""
 
     def __init__(self, url, transport, directory, words, name):
         super().__init__(*words, cwd=directory)
@@ -540,8 +542,7 @@ class Other(Proc):
         """Waits for two seconds of the film, and ends the player."""
         wait_until(lambda: os.path.exists(self.file) and os.path.getsize(self.file) > self.size, 50,
                    self.who)
-        self.signal(signal.SIGINT)
-        self.wait(40)
+        self.stop()
         check_shown(pictures(['-f', 'h264', '-i', self.file]), self.who)
 
 
@@ -552,13 +553,13 @@ def others(url, directory):
         yield Other(url, transport, at, ['openRTSP', *(['-t'] if transport == 'tcp' else []), url],
                     'video-H264-1')
         yield Other(url, transport, at,
-                    ['gst-launch-1.0', '-e', 'rtspsrc', f'location={url}', f'protocols={transport}',
+                    ['gst-launch-1.0', 'rtspsrc', f'location={url}', f'protocols={transport}',
                      '!', 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
                      'video/x-h264,stream-format=byte-stream', '!', 'filesink',
                      'location=rtspsrc.h264', 'buffer-mode=unbuffered'], 'rtspsrc.h264')
 
 
-@test
+@test(timeout=180)
 def players_of_others_play_streams_and_titles():
     """over TCP and UDP: openRTSP, rtspsrc and playbin"""
     if not shutil.which('openRTSP'):

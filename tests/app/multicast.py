@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from tap import Skip
 
 CLONE_NEWNET = 0x40000000
+SO_RCVBUFFORCE = 33
 
 
 def enter_network():
@@ -24,12 +25,12 @@ def enter_network():
 def join(group, port):
     """Returns a socket that receives what is sent to a group on the loopback interface."""
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
     receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     receiver.bind((group, port))
     receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP,
                         socket.inet_aton(group) + socket.inet_aton('127.0.0.1'))
-    receiver.settimeout(10)
+    receiver.settimeout(40)  # a group can pause for a title's length
     return receiver
 
 

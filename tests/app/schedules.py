@@ -149,7 +149,7 @@ def groups_that_come_late_cost_only_unicast():
         assert stats['unicast-bytes'] > 0 and stats['group-bytes'] > 0, stats
 
 
-@test
+@test(timeout=180)
 def a_client_goes_on_after_the_server_was_restarted():
     port = free_port()
     settings = {'listen': f'127.0.0.1:{port}'}
@@ -218,7 +218,7 @@ def rtsp_load_follows_schedules_with_many_clients():
         assert '--scheme goes with' in load('--slow', '1', '-n', '2', url, status=2).stderr
 
 
-@test
+@test(timeout=180)
 def the_launch_line_shows_what_the_configuration_broadcasts():
     """pipelines/serve-broadcast.yaml and receive-broadcast.launch"""
     mounts()  # needs a network

@@ -96,7 +96,7 @@ def check_pictures(got):
     assert places == [(places[0] + i) % len(film_pictures()) for i in range(len(got))], places
 
 
-@test
+@test(timeout=180)
 def every_picture_comes_once_for_arrivals_at_random_times():
     with ExitStack() as stack:
         proxy = stack.enter_context(serving())
