@@ -4,7 +4,9 @@ a network."""
 
 import broadcast_network as network
 import broadcast_parts as parts
+import broadcast_pictures as pictures
 
 NAME = 'broadcast'
 PARTS = (parts.Bandwidth, parts.Histogram, parts.Cache, parts.Crossing, parts.Patching, parts.Stagger,
-         network.Service, network.Losses, network.Router)
+         network.Service, network.Losses, network.Router, pictures.Throughput, pictures.Gaps,
+         pictures.Answers)

@@ -138,13 +138,14 @@ class Service(Part):
                Column('answer_p99', 'p99 ms', '{:.1f}'),
                Column('sent', 'sent Mb/s', '{:.1f}'), Column('read', 'read Mb/s', '{:.1f}'),
                Column('cpu', 'CPU %', '{:.1f}'))
+    PICTURES = 'answer', 'variation', 'read'  # the first is figure 8
 
     @staticmethod
     def run(_rig, quick):
-        schemes = (10,) if quick else (3, 10, 30)
-        for first in schemes:
-            for requests in (600, 6000) if quick else (1, 600, 6000, 60000):
-                yield f'{requests}', f'{first}-GDB', serve(first, requests)
+        cases = [(3, 600), (10, 6000), (10, 60000), (30, 600)] if quick else [
+            (first, requests) for first in (3, 10, 30) for requests in (1, 600, 6000, 60000)]
+        for first, requests in cases:
+            yield f'{requests}', f'{first}-GDB', serve(first, requests)
 
 
 def serve(first, requests):

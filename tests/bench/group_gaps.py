@@ -4,7 +4,8 @@
 
 Takes the kernel's receive time of the first packet of each frame of one RTP stream. Prints JSON:
 the number of frames, the coefficient of variation of the gaps between frames that follow each other
-in the stream, and how many of them differ by more than half a frame.
+in the stream, how many of them differ by more than half a frame, and how many gaps there are of 0 to
+1 ms, 1 to 2 ms, ... up to 99 ms or more.
 """
 
 import json
@@ -43,9 +44,13 @@ def main():
         if last and timestamp > last[0]:  # not between two transmissions of the segment
             gaps.append(arrival - last[1])
         last = timestamp, arrival
+    bins = [0] * 100
+    for gap in gaps:
+        bins[min(99, int(1000 * gap))] += 1
     print(json.dumps({'frames': len(gaps) + 1,
                       'variation': statistics.pstdev(gaps) / statistics.mean(gaps),
-                      'uneven': sum(abs(gap - frame) > frame / 2 for gap in gaps)}))
+                      'uneven': sum(abs(gap - frame) > frame / 2 for gap in gaps),
+                      'bins': bins}))
 
 
 if __name__ == '__main__':
