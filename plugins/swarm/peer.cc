@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "peer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <libtorrent/bdecode.hpp>
 #include <libtorrent/error_code.hpp>
 #include <libtorrent/peer_request.hpp>
@@ -8,7 +11,9 @@
 #include "swarm.h"
 
 #define MESSAGE_HAVE 4
+#define MESSAGE_CANCEL 8
 #define MESSAGE_EXTENDED 20
+#define FAST_BIT 4 // of the last reserved byte of the handshake
 
 PeerPlugin::PeerPlugin (std::shared_ptr<Swarm> swarm, lt::peer_connection_handle connection)
     : m_swarm (std::move (swarm)), m_connection (std::move (connection)),
@@ -28,11 +33,39 @@ PeerPlugin::has (int piece) const
   return m_have[std::size_t (piece)];
 }
 
+static void
+put (char *at, int number)
+{
+  for (int i = 0; i < 4; i++)
+    at[i] = char (std::uint32_t (number) >> (24 - 8 * i));
+}
+
+bool
+PeerPlugin::on_handshake (lt::span<const char> reserved)
+{
+  m_rejects = reserved.size () == 8 && (reserved[7] & FAST_BIT) != 0;
+  return true;
+}
+
+// libtorrent forgets the request when it is rejected.
+void
+PeerPlugin::cancel (int piece)
+{
+  char message[17] = { 0, 0, 0, 13, MESSAGE_CANCEL };
+
+  for (const lt::peer_request &request : m_asked) {
+    if (!m_rejects || int (request.piece) != piece || m_connection.is_disconnecting ())
+      continue;
+    put (message + 5, piece);
+    put (message + 9, request.start);
+    put (message + 13, request.length);
+    lt::peer_connection_handle (m_connection).send_buffer (message, sizeof message);
+  }
+}
+
 void
 PeerPlugin::tell (int piece, bool have)
 {
-  const auto n = std::uint32_t (piece);
-  const char number[] = { char (n >> 24), char (n >> 16), char (n >> 8), char (n) };
   char message[10] = { 0, 0, 0, 5, MESSAGE_HAVE };
   int head = 5;
 
@@ -46,7 +79,7 @@ PeerPlugin::tell (int piece, bool have)
     message[5] = char (m_dont_have);
     head = 6;
   }
-  std::copy (std::begin (number), std::end (number), message + head);
+  put (message + head, piece);
   lt::peer_connection_handle (m_connection).send_buffer (message, head + 4);
 }
 
@@ -124,6 +157,8 @@ bool
 PeerPlugin::on_choke ()
 {
   m_sends = false;
+  if (!m_rejects)
+    forget_all (); // as it does
   m_swarm->peer_changed (this);
   return false;
 }
@@ -136,10 +171,45 @@ PeerPlugin::on_unchoke ()
   return false;
 }
 
+void
+PeerPlugin::sent_request (const lt::peer_request &request)
+{
+  if (std::find (m_asked.begin (), m_asked.end (), request) != m_asked.end ())
+    return;
+  m_asked.push_back (request);
+  m_swarm->peer_asked (int (request.piece));
+}
+
+void
+PeerPlugin::forget (const lt::peer_request &request)
+{
+  const auto i = std::find (m_asked.begin (), m_asked.end (), request);
+
+  if (i == m_asked.end ())
+    return;
+  m_asked.erase (i);
+  m_swarm->peer_answered (int (request.piece));
+}
+
+void
+PeerPlugin::forget_all ()
+{
+  for (const lt::peer_request &request : std::exchange (m_asked, {}))
+    m_swarm->peer_answered (int (request.piece));
+}
+
+bool
+PeerPlugin::on_reject (const lt::peer_request &request)
+{
+  forget (request);
+  return false;
+}
+
 bool
 PeerPlugin::on_piece (const lt::peer_request &request, lt::span<const char>)
 {
-  m_swarm->peer_sent (this, int (request.piece), request.start, request.length);
+  forget (request);
+  m_swarm->peer_sent (int (request.piece), request.start, request.length);
   return false;
 }
 
@@ -152,6 +222,7 @@ PeerPlugin::sent_payload (int bytes)
 void
 PeerPlugin::on_disconnect (const lt::error_code &error)
 {
+  forget_all ();
   m_swarm->peer_went (
       this, error == lt::errors::peer_banned || error == lt::errors::too_many_corrupt_pieces);
 }

@@ -18,17 +18,20 @@ public:
   // Tells that a piece of the torrent is there again, or has left (BEP 54).
   void tell (int piece, bool have);
 
+  // Takes back what was asked of it of a piece, if it would answer that (BEP 6).
+  void cancel (int piece);
+
   bool has (int piece) const;
   bool sends () const
   {
     return m_sends;
   }
 
-  // The swarm's: what it has counted of the peer, and what came within the present second.
+  // The swarm's: what it has counted of the peer, and whether it sends.
   std::vector<bool> counted;
   bool counted_sends = false;
-  uint64_t second_bytes = 0;
 
+  bool on_handshake (lt::span<const char> reserved) override;
   bool on_choke () override;
   bool on_unchoke () override;
   bool on_have (lt::piece_index_t piece) override;
@@ -38,17 +41,22 @@ public:
   bool on_have_none () override;
   bool on_extension_handshake (const lt::bdecode_node &handshake) override;
   bool on_piece (const lt::peer_request &request, lt::span<const char> bytes) override;
+  bool on_reject (const lt::peer_request &request) override;
+  void sent_request (const lt::peer_request &request) override;
   void sent_payload (int bytes) override;
   void on_disconnect (const lt::error_code &error) override;
 
 private:
   void set_all (bool have);
-  void changed ();
+  void forget (const lt::peer_request &request);
+  void forget_all ();
 
   const std::shared_ptr<Swarm> m_swarm;
   const lt::peer_connection_handle m_connection;
-  std::vector<bool> m_have; // of the torrent
-  int m_dont_have = 0;      // the number of its message; 0: it does not know any
+  std::vector<bool> m_have;              // of the torrent
+  std::vector<lt::peer_request> m_asked; // of it, and not answered
+  int m_dont_have = 0;                   // the number of its message; 0: it does not know any
+  bool m_rejects = false;                // what it does not send (BEP 6)
   bool m_sends = false;
 };
 

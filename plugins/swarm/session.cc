@@ -16,7 +16,8 @@
 #include "swarm.h"
 
 #define CONNECTIONS_MAX 1000 // of a session
-#define REQUEST_QUEUE_S 1    // of a peer: what was asked of it arrives late if it is asked more
+#define SLOTS 4 // peers that a title's bytes are sent to at a time: each piece comes sooner
+#define REQUEST_QUEUE_S 1 // of a peer: what was asked of it arrives late if it is asked more
 
 std::string
 SessionSettings::key () const
@@ -56,8 +57,9 @@ make_pack (const SessionSettings &settings)
   pack.set_int (P::unchoke_interval, int (settings.unchoke_interval_s));
   pack.set_int (P::optimistic_unchoke_interval, 2 * int (settings.unchoke_interval_s));
   pack.set_int (P::choking_algorithm, P::fixed_slots_choker);
-  if (settings.rate_blind)
-    pack.set_int (P::unchoke_slots_limit, -1);
+  pack.set_int (P::unchoke_slots_limit, settings.rate_blind ? -1 : SLOTS);
+  // The limit is that of payload and messages, as a title's rate is that of its bytes.
+  pack.set_bool (P::rate_limit_ip_overhead, false);
   return pack;
 }
 
@@ -156,7 +158,8 @@ Session::get (const SessionSettings &settings, std::string &why)
   return session;
 }
 
-Session::Session (const SessionSettings &settings, const lt::ip_filter &filter) : m_filter (filter)
+Session::Session (const SessionSettings &settings, const lt::ip_filter &filter)
+    : m_filter (filter), m_rate_blind (settings.rate_blind)
 {
   lt::session_params params (make_pack (settings), std::vector<std::shared_ptr<lt::plugin>> ());
   lt::ip_filter classes;
@@ -225,6 +228,8 @@ Session::add (lt::add_torrent_params params, const std::shared_ptr<Swarm> &swarm
   params.flags &= ~(lt::torrent_flags::auto_managed | lt::torrent_flags::paused);
   params.flags |= lt::torrent_flags::duplicate_is_error;
   handle = m_session->add_torrent (std::move (params), error);
+  if (!error)
+    count_torrents (1);
   if (error)
     why = "libtorrent refuses the torrent: " + error.message ();
   return !error;
@@ -239,8 +244,24 @@ Session::post (std::function<void ()> work)
 void
 Session::remove (const lt::torrent_handle &handle)
 {
-  if (handle.is_valid ())
-    m_session->remove_torrent (handle);
+  if (!handle.is_valid ())
+    return;
+  m_session->remove_torrent (handle);
+  count_torrents (-1);
+}
+
+// Peers of all titles share the slots of a session.
+void
+Session::count_torrents (int by)
+{
+  std::lock_guard<std::mutex> guard (m_lock);
+  lt::settings_pack pack;
+
+  m_torrents += by;
+  if (m_rate_blind || m_torrents < 1)
+    return;
+  pack.set_int (lt::settings_pack::unchoke_slots_limit, SLOTS * m_torrents);
+  m_session->apply_settings (pack);
 }
 
 unsigned

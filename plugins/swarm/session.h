@@ -55,9 +55,12 @@ public:
 
 private:
   Session (const SessionSettings &settings, const lt::ip_filter &filter);
+  void count_torrents (int by);
 
   const lt::ip_filter m_filter;
-  std::mutex m_lock; // for `m_swarms`
+  const bool m_rate_blind;
+  std::mutex m_lock; // for `m_torrents` and `m_swarms`
+  int m_torrents = 0;
   std::map<std::string, std::weak_ptr<Swarm>> m_swarms;
   lt::io_context *m_context = nullptr;
   std::unique_ptr<lt::session> m_session;

@@ -130,7 +130,9 @@ public:
   void peer_went (PeerPlugin *peer, bool banned);
   // The peer has or lost pieces, or can send or cannot anymore.
   void peer_changed (PeerPlugin *peer);
-  void peer_sent (PeerPlugin *peer, int piece, int start, int length);
+  void peer_asked (int piece); // for a block of it
+  void peer_answered (int piece);
+  void peer_sent (int piece, int start, int length);
   void sent_to_peer (int bytes);
   void piece_passed (int piece);
   void piece_failed (int piece);
@@ -143,6 +145,8 @@ private:
     std::shared_ptr<Slot> slot;
     std::vector<bool> blocks;      // while it is not held
     bool told = false;             // to libtorrent, which thinks that it is there from now on
+    unsigned asked = 0;            // requests at peers
+    int64_t asked_ns = 0;          // since when there are some
     int64_t fetched_ns = 0;        // when the origin was asked
     GCancellable *fetch = nullptr; // for the thread of loop.h
   };
@@ -174,6 +178,8 @@ private:
   void tell_peers (const std::shared_ptr<Session> &session, std::vector<uint32_t> leaving,
       std::vector<uint32_t> back);
   void hand_over (std::vector<uint32_t> pieces); // to libtorrent
+  void cancel_requests (const std::shared_ptr<Session> &session, std::vector<uint32_t> pieces);
+  void note_transfer (const Piece &piece, int64_t now_ns);
   void count_peer (PeerPlugin *peer, bool here);
   uint32_t playing (int64_t now_ns) const;
   bool is_pinned (uint32_t piece) const;
@@ -213,8 +219,10 @@ private:
   int64_t m_back_off_ns = 0;
   int64_t m_progress_ns = 0;
   uint64_t m_second_bytes = 0;
-  double m_swarm_rate = 0, m_peer_rate = 0; // bits a second
-  double m_bit_rate;                        // as a reader knows it; 0: none does
+  double m_swarm_rate = 0;                            // bits a second
+  double m_transfer_ns = 0, m_transfer_spread_ns = 0; // of a piece from peers; 0: not known
+  bool m_second_pieces = false;
+  double m_bit_rate; // as a reader knows it; 0: none does
   const uint64_t m_viewer;
   std::string m_failure; // of the storage
   std::map<const void *, std::function<void (const std::string &)>> m_on_origin_error;

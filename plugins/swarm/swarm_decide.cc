@@ -23,7 +23,7 @@ extern "C" {
 #define FETCH_TIMEOUT_MS 20000 // of one
 #define RATE_UNKNOWN 8e6       // bits a second, before a reader has read for a second
 #define RATE_LEAST 200e3
-#define LEAD_LEAST_NS (200 * MS)
+#define LEAD_LEAST_NS (500 * MS)
 #define LEAD_MOST_NS (30 * SECOND)
 #define BACK_OFF_NS SECOND
 #define BACK_OFF_MOST_NS (10 * SECOND)
@@ -139,17 +139,17 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
   }
   if (m_left)
     return;
+  const double transfer_ns = m_transfer_ns > 0 ? m_transfer_ns + m_transfer_spread_ns
+                                               : title.piece_bytes * 8e9 / title.bit_rate;
   for (uint32_t i = 0; i < m_title.pieces; i++)
     availability[i] = m_pieces[i].told ? 0 : m_n_sending ? m_ready[i] : m_known[i];
   WeirPickerView view = { title, head, m_states.data (), availability.data (), m_arrived.data (),
-    m_peer_rate, m_swarm_rate, lead_ns + lead_ns / 4, m_settings.window_ns, m_ahead };
+    title.piece_bytes * 8e9 / transfer_ns, m_swarm_rate, lead_ns + lead_ns / 4,
+    m_settings.window_ns, m_ahead };
   if (!usable) {
     // Without an origin nothing can come too late: the reader waits.
     view.playhead.byte -= view.playhead.byte % title.piece_bytes;
-    view.playhead.at_ns =
-        now_ns + view.lead_ns
-        + int64_t (
-            std::ceil (title.piece_bytes * 8e9 / (m_peer_rate > 0 ? m_peer_rate : title.bit_rate)));
+    view.playhead.at_ns = now_ns + view.lead_ns + int64_t (std::ceil (transfer_ns)) + 1;
   }
   reader.first = usable ? weir_picker_first (&view, now_ns) : 0;
   for (double &draw : draws)
@@ -253,6 +253,7 @@ Swarm::decide ()
     work.session->remove (work.handle);
   else if (!work.priorities.empty ())
     work.handle.prioritize_pieces (work.priorities);
+  cancel_requests (work.session, work.fetches);
   for (const uint32_t piece : work.fetches) {
     const TitleRange range = title_range (m_title, piece);
     m_pieces[piece].fetch = origin_get (

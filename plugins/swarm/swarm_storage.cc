@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The pieces of a swarm: what libtorrent reads and writes, and what it and the peers report.
 #include <algorithm>
+#include <cmath>
 
 #include <libtorrent/hasher.hpp>
 
@@ -186,10 +187,12 @@ Swarm::piece_passed (int number)
   m_n_told += !m_pieces[i].told;
   m_pieces[i].told = true;
   m_stats.finished = m_n_told == m_title.pieces;
-  if (m_states[i] != WEIR_PIECE_HELD && m_pieces[i].slot)
+  if (m_states[i] != WEIR_PIECE_HELD && m_pieces[i].slot) {
+    note_transfer (m_pieces[i], now_ns);
     hold (i, now_ns);
-  else if (m_states[i] != WEIR_PIECE_HELD)
+  } else if (m_states[i] != WEIR_PIECE_HELD) {
     m_leaving.push_back (i); // it left before libtorrent had it
+  }
   wake (now_ns);
 }
 
@@ -298,14 +301,13 @@ Swarm::peer_changed (PeerPlugin *peer)
 }
 
 void
-Swarm::peer_sent (PeerPlugin *peer, int number, int start, int length)
+Swarm::peer_sent (int number, int start, int length)
 {
   std::lock_guard<std::mutex> lock (m_lock);
   const auto bytes = uint64_t (length);
 
   m_stats.peer_bytes += bytes;
   m_second_bytes += bytes;
-  peer->second_bytes += bytes;
   m_progress_ns = clock_now_ns ();
   if (!is_mine (number))
     return;
@@ -324,22 +326,70 @@ Swarm::sent_to_peer (int bytes)
   m_stats.sent_bytes += uint64_t (bytes);
 }
 
-// Estimates what peers bring. Who was not asked much has not shown what it can do, so the rate of a
-// peer falls slowly.
 void
 Swarm::second_passed ()
 {
   std::lock_guard<std::mutex> lock (m_lock);
-  unsigned n = 0;
 
-  for (PeerPlugin *peer : m_peers) {
-    n += peer->second_bytes > 0;
-    peer->second_bytes = 0;
-  }
-  const double rate = double (m_second_bytes) * 8;
-  m_swarm_rate += (rate - m_swarm_rate) / 4;
-  if (n > 0)
-    m_peer_rate = std::max (rate / n, m_peer_rate * 0.95);
+  m_swarm_rate += (double (m_second_bytes) * 8 - m_swarm_rate) / 4;
   m_second_bytes = 0;
+  // Without pieces from peers, the last ones say less and less of the next one.
+  if (!m_second_pieces)
+    m_transfer_ns *= 0.98;
+  m_second_pieces = false;
   wake (0);
+}
+
+void
+Swarm::peer_asked (int number)
+{
+  if (!is_mine (number))
+    return;
+  std::lock_guard<std::mutex> lock (m_lock);
+  Piece &piece = m_pieces[uint32_t (number) - m_title.first];
+  if (piece.asked++ == 0)
+    piece.asked_ns = clock_now_ns ();
+}
+
+void
+Swarm::peer_answered (int number)
+{
+  if (!is_mine (number))
+    return;
+  std::lock_guard<std::mutex> lock (m_lock);
+  m_pieces[uint32_t (number) - m_title.first].asked--;
+}
+
+// Averages the time of a piece from its first request to its last byte, as TCP does with its round
+// trips (RFC 6298).
+void
+Swarm::note_transfer (const Piece &piece, int64_t now_ns)
+{
+  const auto took_ns = double (now_ns - piece.asked_ns);
+
+  m_second_pieces = true;
+  if (m_transfer_ns == 0) {
+    m_transfer_ns = took_ns;
+    m_transfer_spread_ns = took_ns / 2;
+    return;
+  }
+  m_transfer_spread_ns += (std::abs (took_ns - m_transfer_ns) - m_transfer_spread_ns) / 4;
+  m_transfer_ns += (took_ns - m_transfer_ns) / 8;
+}
+
+// Takes back what peers were asked of pieces that come from the origin.
+void
+Swarm::cancel_requests (const std::shared_ptr<Session> &session, std::vector<uint32_t> pieces)
+{
+  if (pieces.empty ())
+    return;
+  session->post ([weak = weak_from_this (), pieces] {
+    const auto self = weak.lock ();
+    if (!self)
+      return;
+    for (PeerPlugin *peer : self->m_peers) {
+      for (const uint32_t piece : pieces)
+        peer->cancel (int (self->m_title.first + piece));
+    }
+  });
 }

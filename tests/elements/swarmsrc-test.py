@@ -233,6 +233,9 @@ class Puller:
         assert flow == Gst.FlowReturn.OK, flow
         return buffer.extract_dup(0, buffer.get_size())
 
+    def pull_all(self):
+        return b''.join(self.pull(at, min(PIECE, SIZE - at)) for at in range(0, SIZE, PIECE))
+
     def __exit__(self, *_):
         self.element.set_state(Gst.State.NULL)
 
@@ -406,6 +409,59 @@ def peers_that_do_not_help(case):
                         peers=f'{one.address},{two.address},{three.address}')
         assert one.accepted and two.accepted and three.accepted
         assert found['origin-bytes'] == SIZE and found['stalls'] == 0, found
+
+
+@swarm_test
+def what_the_origin_sends_is_taken_back(case):
+    """Peers that can reject are told not to send what the origin was asked for in their place"""
+    for rejects in True, False:
+        with Origin(case.data) as origin, \
+                torrents.BadPeer(case.torrent, 'stalls', rejects=rejects) as peer:
+            def sent(number):
+                return [body for kind, body in peer.messages if kind == number]
+            with Puller(source(case, origin=origin.url, peers=peer.address,
+                               bitrate=RATE)) as puller:
+                puller.pull(0, PIECE)
+                until(lambda: sent(6), lambda: peer.messages)
+                assert puller.pull_all() == case.data
+            until(lambda: peer.ended, lambda: peer.messages)
+            asked, taken_back = sent(6), sent(8)
+            assert sorted(taken_back) == (sorted(asked) if rejects else []), peer.messages
+
+
+@swarm_test
+def no_more_than_the_upload(case):
+    """An element sends what `upload` allows, which may be spent up to 3 s later"""
+    upload, wanted = 250_000, SIZE // 2
+    with Origin(case.data) as origin, \
+            Puller(source(case, origin=origin.url, leave='seed', bitrate=RATE,
+                          upload=8 * upload)) as giver:
+        assert giver.pull_all() == case.data
+        until(lambda: stats(giver.element)['finished'], lambda: stats(giver.element))
+        begun = time.monotonic()
+        with Puller(source(case, peers=f'127.0.0.1:{stats(giver.element)["port"]}')) as taker:
+            assert taker.pull(0, PIECE) == case.data[:PIECE]
+            until(lambda: stats(taker.element)['peer-bytes'] > wanted, lambda: stats(taker.element))
+            sent = stats(giver.element)['sent-bytes']
+            most = upload * (time.monotonic() - begun + 3)
+            assert wanted < sent <= most, (sent, most)
+
+
+@swarm_test
+def who_leaves_after_the_download(case):
+    """With leave=download, an element leaves when it has all pieces, before they are read"""
+    with torrents.Peer(case.torrent, case.folder) as peer:
+        for leave in 'download', 'stream':
+            with Puller(source(case, peers=peer.address, bitrate=RATE, leave=leave)) as puller:
+                assert puller.pull(0, PIECE) == case.data[:PIECE]
+                until(lambda: stats(puller.element)['finished'], lambda: stats(puller.element))
+                if leave == 'download':
+                    until(lambda: stats(puller.element)['left'], lambda: stats(puller.element))
+                    until(lambda: not stats(puller.element)['peers'],
+                          lambda: stats(puller.element))
+                else:
+                    assert not stats(puller.element)['left'], stats(puller.element)
+                assert puller.pull_all() == case.data
 
 
 @swarm_test

@@ -39,16 +39,18 @@ class Peer:
 
 class BadPeer:
     """A peer that says it has all pieces, or nothing. It answers requests with wrong bytes ('lies'),
-    not at all ('stalls'), or by closing the connection ('leaves'). `messages` has (number, body) of
-    what came, `accepted` the connections."""
+    not at all ('stalls'), or by closing the connection ('leaves'). With `rejects`, it says that it
+    answers what it does not send (BEP 6). `messages` has (number, body) of what came, `accepted` and
+    `ended` count the connections."""
 
-    def __init__(self, torrent, manner):
+    def __init__(self, torrent, manner, rejects=False):
         info = lt.torrent_info(str(torrent))
         self.hash = bytes.fromhex(str(info.info_hash()))
         self.pieces = info.num_pieces()
         self.manner = manner
+        self.reserved = bytes(7) + (b'\4' if rejects else b'\0')
         self.messages = []
-        self.accepted = 0
+        self.accepted = self.ended = 0
         self.listener = socket.create_server(('127.0.0.1', 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -81,10 +83,12 @@ class BadPeer:
                 self._talk(connection)
             except OSError:
                 pass
+        self.ended += 1
 
     def _talk(self, connection):
         self._read(connection, 68)
-        connection.sendall(b'\x13BitTorrent protocol' + bytes(8) + self.hash + b'-XX0000-' + bytes(12))
+        connection.sendall(b'\x13BitTorrent protocol' + self.reserved + self.hash
+                           + b'-XX0000-' + bytes(12))
         if self.manner != 'empty':
             bits = int('1' * self.pieces + '0' * (-self.pieces % 8), 2)
             field = bits.to_bytes((self.pieces + 7) // 8, 'big')
