@@ -7,13 +7,14 @@
 //   viewers, rate (bits a second), gap (s between arrivals), arrivals (uniform, poisson, together)
 //   upload (in rates of the title), picker, window (s), leave, storage, choking, unchoke (s), seed
 // Each viewer reads the title at its rate, and compares it with the file. At the end it prints one
-// line of sums over the viewers, and their start-up times and stalls, as JSON.
+// line of sums over the viewers, their start-up times and stalls, and the CPU time, as JSON.
 
 #include <gst/gst.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define CHUNK 16384
 #define PEERS 50       // that a viewer is told of
@@ -219,6 +220,7 @@ static void
 print_sums (void)
 {
   Viewer sum = { 0 };
+  struct rusage usage;
   guint failed = 0;
 
   for (guint i = 0; i < n_viewers; i++) {
@@ -235,16 +237,19 @@ print_sums (void)
     sum.stalled_us += viewer->stalled_us;
     failed += (guint) viewer->failed;
   }
+  getrusage (RUSAGE_SELF, &usage);
   qsort (viewers, n_viewers, sizeof *viewers, compare_start_ups);
 #define N G_GUINT64_FORMAT
   printf ("{\"size\": %" G_GSIZE_FORMAT ", \"failed\": %u, \"read\": %" N ", \"peer\": %" N
           ", \"origin\": %" N ", \"duplicate\": %" N ", \"late\": %" N ", \"wrong\": %" N
           ", \"sent\": %" N ", \"stalls\": %u, \"stalled_s\": %.3f, \"start_up_s\": %.3f, "
-          "\"start_up_most_s\": %.3f}\n",
+          "\"start_up_most_s\": %.3f, \"cpu_s\": %.3f}\n",
       g_mapped_file_get_length (file), failed, sum.read, sum.peer, sum.origin, sum.duplicate,
       sum.late, sum.wrong, sum.sent, sum.stalls, (gdouble) sum.stalled_us / 1e6,
       (gdouble) viewers[n_viewers / 2].start_up_us / 1e6,
-      (gdouble) viewers[n_viewers - 1].start_up_us / 1e6);
+      (gdouble) viewers[n_viewers - 1].start_up_us / 1e6,
+      (gdouble) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+          + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
 #undef N
 }
 
