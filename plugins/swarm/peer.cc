@@ -53,7 +53,7 @@ PeerPlugin::cancel (int piece)
 {
   char message[17] = { 0, 0, 0, 13, MESSAGE_CANCEL };
 
-  for (const lt::peer_request &request : m_asked) {
+  for (const lt::peer_request &request : std::vector<lt::peer_request> (m_asked)) {
     if (!m_rejects || int (request.piece) != piece || m_connection.is_disconnecting ())
       continue;
     put (message + 5, piece);

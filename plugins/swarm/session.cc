@@ -228,11 +228,14 @@ Session::add (lt::add_torrent_params params, const std::shared_ptr<Swarm> &swarm
   params.flags &= ~(lt::torrent_flags::auto_managed | lt::torrent_flags::paused);
   params.flags |= lt::torrent_flags::duplicate_is_error;
   handle = m_session->add_torrent (std::move (params), error);
-  if (!error)
-    count_torrents (1);
-  if (error)
+  if (error) {
     why = "libtorrent refuses the torrent: " + error.message ();
-  return !error;
+    return false;
+  }
+  std::lock_guard<std::mutex> guard (m_lock);
+  m_torrents.insert (handle.id ());
+  set_slots ();
+  return true;
 }
 
 void
@@ -246,21 +249,22 @@ Session::remove (const lt::torrent_handle &handle)
 {
   if (!handle.is_valid ())
     return;
+  const std::uint32_t id = handle.id ();
   m_session->remove_torrent (handle);
-  count_torrents (-1);
+  std::lock_guard<std::mutex> guard (m_lock);
+  m_torrents.erase (id);
+  set_slots ();
 }
 
-// Peers of all titles share the slots of a session.
+// Peers of all titles share the slots of a session. With the lock.
 void
-Session::count_torrents (int by)
+Session::set_slots ()
 {
-  std::lock_guard<std::mutex> guard (m_lock);
   lt::settings_pack pack;
 
-  m_torrents += by;
-  if (m_rate_blind || m_torrents < 1)
+  if (m_rate_blind || m_torrents.empty ())
     return;
-  pack.set_int (lt::settings_pack::unchoke_slots_limit, SLOTS * m_torrents);
+  pack.set_int (lt::settings_pack::unchoke_slots_limit, SLOTS * int (m_torrents.size ()));
   m_session->apply_settings (pack);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include <libtorrent/io_context.hpp>
@@ -55,12 +56,12 @@ public:
 
 private:
   Session (const SessionSettings &settings, const lt::ip_filter &filter);
-  void count_torrents (int by);
+  void set_slots ();
 
   const lt::ip_filter m_filter;
   const bool m_rate_blind;
   std::mutex m_lock; // for `m_torrents` and `m_swarms`
-  int m_torrents = 0;
+  std::set<std::uint32_t> m_torrents; // their ids
   std::map<std::string, std::weak_ptr<Swarm>> m_swarms;
   lt::io_context *m_context = nullptr;
   std::unique_ptr<lt::session> m_session;
