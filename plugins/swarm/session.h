@@ -60,7 +60,7 @@ private:
 
   const lt::ip_filter m_filter;
   const bool m_rate_blind;
-  std::mutex m_lock; // for `m_torrents` and `m_swarms`
+  std::mutex m_lock;                  // for `m_torrents` and `m_swarms`
   std::set<std::uint32_t> m_torrents; // their ids
   std::map<std::string, std::weak_ptr<Swarm>> m_swarms;
   lt::io_context *m_context = nullptr;
