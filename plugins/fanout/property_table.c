@@ -200,9 +200,10 @@ install_sending (GObjectClass *klass)
   /**
    * WeirFanoutSink:spread:
    *
-   * Time in ns over which the element spreads the sends of a frame to all readers, 64 readers at a
-   * time, so that thousands of readers do not cause one burst. Use at most half a frame's duration,
-   * or frames pile up. 0 sends as fast as possible.
+   * Time in ns over which the element spreads the sends of a frame to all readers, 16 readers at a
+   * time, so that many readers do not cause one burst. Use at most half a frame's duration, or
+   * frames pile up. 0 sends as fast as possible. Set it before readers are added: those that were
+   * added while it was 0 are served 64 at a time.
    */
   g_object_class_install_property (klass, PROP_SPREAD,
       g_param_spec_uint64 ("spread", "Spread",

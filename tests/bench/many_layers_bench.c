@@ -158,10 +158,6 @@ main (int argc, char **argv)
   sends = (double) (get (after, "sends") - get (before, "sends") + get (after, "clones")
                     - get (before, "clones"));
   g_print ("segments %.1f\n", packets / sends);
-  g_printerr ("triggers %f clones %f sends %f\n",
-      (double) (get (after, "triggers") - get (before, "triggers")),
-      (double) (get (after, "clones") - get (before, "clones")),
-      (double) (get (after, "sends") - get (before, "sends")));
   g_print ("bits %.0f\n",
       8.0 * (double) (get (after, "bytes-sent") - get (before, "bytes-sent")) / seconds);
   g_print ("bytes %.0f\n", (double) get (after, "bytes-sent")); // since the start

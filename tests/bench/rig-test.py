@@ -122,6 +122,18 @@ def a_narrow_line_has_its_rate():
 
 
 @test
+def a_switch_loses_what_its_queue_does_not_hold():
+    with rig() as net, net.switch(1, 10):
+        send(net, 5, 20, PROBE)
+        end = time.monotonic() + 20
+        while (counts := net.counters())['arrived'][0] + counts['lost'][0] < 100:
+            assert time.monotonic() < end, counts
+            time.sleep(0.01)
+    assert 10 <= counts['arrived'][0] < 50, counts  # one more each second
+    assert counts['lost'][1] == counts['lost'][0] * 1028, counts
+
+
+@test
 def two_rigs_are_independent():
     with rig() as one, rig() as other:
         one.drop_all_but(2)

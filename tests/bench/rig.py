@@ -99,6 +99,31 @@ class Rig:
         finally:
             self._namespaces[0].run('tc', 'qdisc', 'del', *device)
 
+    @contextlib.contextmanager
+    def switch(self, rate, queue):
+        """While the context lasts, drops UDP packets for the readers' ports that find no room in
+        the queue of a switch on the way: it forwards `rate` packets a second, and keeps `queue`.
+        Counts them as `lost`, and the others, which it drops, too, as `arrived`.
+
+        Other than with narrow(), no packet in the queue belongs to a socket of the server, so a
+        full queue does not hold the server back. The device does not segment, as a switch judges
+        each packet by itself.
+        """
+        features = 'ethtool', '-K', 'veth', 'tx-udp-segmentation'
+        ports = f'udp dport {FIRST_PORT}-65535'
+        before = self._namespaces[0].run('ethtool', '-k', 'veth')
+        self._namespaces[0].run(*features, 'off')
+        # For the counts, a bucket of tokens is a queue.
+        self._rules(self._namespaces[1], ('arrived', 'lost'), 'netdev', 'ingress device "veth"',
+                    [f'{ports} limit rate over {rate}/second burst {queue} packets counter name lost '
+                     'drop',
+                     f'{ports} counter name arrived drop'])
+        try:
+            yield
+        finally:
+            if 'tx-udp-segmentation: on' in before:
+                self._namespaces[0].run(*features, 'on')
+
     def drop_all_but(self, probes, tracks=1, let_through=()):
         """Drops packets for the readers' ports, except those of the first `probes` readers.
 
@@ -122,11 +147,6 @@ class Rig:
         """Drops and counts nothing from now on."""
         for side in self._namespaces:
             side.run('nft', 'flush', 'ruleset')
-
-    def count_all(self):
-        """Counts UDP packets for the readers' ports as `arrived`, and drops them."""
-        self._rules(self._namespaces[1], ('arrived',), 'netdev', 'ingress device "veth"',
-                    [f'udp dport {FIRST_PORT}-65535 counter name arrived drop'])
 
     def lose(self, every):
         """Drops one of `every` UDP packets for the readers' even ports."""

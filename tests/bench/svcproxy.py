@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The experiments of a proxy for scalable video: 160 readers of H.264 SVC with 3 x 3 layers."""
 
-import time
-
 from many import has_kernel_path, measure
 from report import Column
 from rig import FIRST_PORT
@@ -10,8 +8,8 @@ from tap import Skip
 
 NAME = 'svcproxy'
 READERS = 160
-FULL = 2.1e6  # bits per second of all layers, on the line
-LINE, BUFFER = 2, 256 << 10  # of the burst experiment: times the rate of all readers, and bytes
+PACKETS = 252  # a second, of all layers
+LINE, QUEUES = 2, (256, 1024)  # of the burst experiment: times the rate of all readers, and packets
 
 
 def serve(rig, kernel, layers, seconds, spread=0):
@@ -43,24 +41,22 @@ class Bursts:
     """What the thesis left for later: loss by bursts, and how spreading them helps."""
 
     NAME = 'svcproxy-bursts'
-    TITLE = f'{READERS} readers of all layers on a line of {LINE} times their rate, with a ' \
-        f'buffer of {BUFFER >> 10} KiB'
-    CASE, WHO, YARDSTICK, LOG = 'spread', 'way', None, False
-    COLUMNS = (Column('lost', '% of bytes lost', '{:.1f}'), Column('rate', 'kb/s a reader'), Column('cpu', 'CPU %', '{:.1f}'))
+    TITLE = f'{READERS} readers of all layers behind a switch, which forwards {LINE} times their rate'
+    CASE, WHO, YARDSTICK, LOG = 'queue, packets', 'spread', '0 ms', False
+    COLUMNS = (Column('lost', '% of bytes lost', '{:.1f}'), Column('rate', 'kb/s sent to a reader'),
+               Column('cpu', 'CPU %', '{:.1f}'))
 
     @staticmethod
     def run(rig, quick):
         if not rig.real:
             raise Skip('svcproxy-bursts needs the rig')
-        for spread in (0, 30) if quick else (0, 5, 10, 20, 30):
-            for layers, name in ('all', 'all layers'), ('9', 'nine sets'):
-                rig.count_all()
-                with rig.narrow(f'{int(LINE * FULL * READERS / 1e6)}mbit', BUFFER, '64kb'):
-                    result = serve(rig, 'off', layers, 4 if quick else 10, spread)
-                    time.sleep(1)  # until the queue is empty
-                arrived = rig.rtp('arrived')
-                yield f'{spread} ms', name, {
-                    **result, 'lost': 100 * (1 - arrived / result['bytes'])}
+        for queue in QUEUES:
+            for spread in (0, 30) if quick else (0, 5, 10, 20, 30):
+                with rig.switch(LINE * PACKETS * READERS, queue):
+                    result = serve(rig, 'off', 'all', 4 if quick else 10, spread)
+                    arrived, lost = rig.rtp('arrived'), rig.rtp('lost')
+                yield str(queue), f'{spread} ms', {
+                    **result, 'lost': 100 * lost / (lost + arrived)}
 
 
 PARTS = Layers, Bursts

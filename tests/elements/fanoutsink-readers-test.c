@@ -1207,6 +1207,38 @@ test_many (gconstpointer launch)
   finish (h, sink);
 }
 
+// With `spread`, readers are served 16 at a time: the second half of 32 readers after half of the
+// time. Only a frame that comes before all readers have settled may be sent at once.
+static void
+test_spread_takes_its_time (void)
+{
+  enum { READERS = 32, SPREAD_US = 200000, FRAMES = 20 };
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink spread=200000000", &sink);
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+  gint64 longest = 0;
+
+  for (guint i = 0; i < READERS; i++) {
+    gchar *host = g_strdup_printf ("127.0.0.%u", i + 1);
+
+    g_signal_emit_by_name (sink, "add", host, (gint) port);
+    g_free (host);
+  }
+  for (guint n = 0; n < FRAMES && longest < SPREAD_US / 4; n++) {
+    gint64 start = g_get_monotonic_time ();
+
+    push_frame (h, n, n == 0);
+    for (guint i = 0; i < READERS; i++)
+      g_assert_cmpuint (receive_udp (socket).n, ==, n);
+    longest = MAX (longest, g_get_monotonic_time () - start);
+  }
+  g_assert_cmpint (longest, >=, SPREAD_US / 4);
+
+  g_object_unref (socket);
+  finish (h, sink);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -1256,5 +1288,6 @@ main (int argc, char **argv)
       "/readers/many/by-the-workers", "fanoutsink inline-readers=0 join=keyframe", test_many);
   g_test_add_data_func ("/readers/many/inline", "fanoutsink inline-readers=1000", test_many);
   g_test_add_data_func ("/readers/many/spread", "fanoutsink spread=20000000", test_many);
+  g_test_add_func ("/readers/spread-takes-its-time", test_spread_takes_its_time);
   return g_test_run ();
 }

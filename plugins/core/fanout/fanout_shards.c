@@ -67,6 +67,14 @@ list_to_change (Shard *shard)
 
 // ---- adding and removing readers ----
 
+// Returns how many readers a new shard takes. Spread passes have smaller shards, as the readers of a
+// shard are served at once. Under the lock.
+static size_t
+shard_size (const WeirFanout *fanout)
+{
+  return fanout->settings.spread_ns > 0 ? SPREAD_READERS : SHARD_READERS;
+}
+
 // Returns a shard of this priority with room. If one shard does not hold all readers, those of the
 // same layers come together, as they share sends; each of LAYER_STREAMS sets can have a shard that
 // is not full. Under the lock. NULL: no memory.
@@ -76,12 +84,12 @@ shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
   unsigned priority = wanted < WEIR_PRIORITIES ? wanted : WEIR_PRIORITIES - 1;
   uint32_t layers = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
   Shard *shard, *found = NULL, *other = NULL;
-  size_t n_shards = 0;
+  size_t n_shards = 0, size = shard_size (fanout);
 
   for (shard = fanout->shards; shard; shard = shard->next, n_shards++) {
     size_t n = shard->list ? shard->list->n : 0;
 
-    if (shard->priority != priority || n == SHARD_READERS)
+    if (shard->priority != priority || n >= size)
       continue;
     if (shard->layers == layers)
       return shard;
@@ -91,8 +99,7 @@ shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
   }
   if (found)
     found->layers = layers;
-  else if (fanout->n_readers < SHARD_READERS
-           || n_shards >= LAYER_STREAMS + fanout->n_readers / SHARD_READERS)
+  else if (fanout->n_readers < size || n_shards >= LAYER_STREAMS + fanout->n_readers / size)
     found = other;
   if (found)
     return found;
@@ -164,13 +171,14 @@ static Shard *
 merge (WeirFanout *fanout, Shard *shard)
 {
   unsigned n = atomic_load (&shard->n_readers);
+  size_t size = shard_size (fanout);
   Shard *to = fanout->shards;
 
-  if (n == 0 || n > SHARD_READERS / 4)
+  if (n == 0 || n > size / 4)
     return NULL;
   while (to
          && (to == shard || to->priority != shard->priority || atomic_load (&to->n_readers) == 0
-             || atomic_load (&to->n_readers) + n > SHARD_READERS / 2))
+             || atomic_load (&to->n_readers) + n > size / 2))
     to = to->next;
   if (!to)
     return NULL;
