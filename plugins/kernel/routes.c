@@ -28,11 +28,11 @@ struct weir_clone_route {
   guint32 to, from; // `from` is 0 if the socket is bound to no address
   guint16 to_port, from_port;
   gboolean force;
-  atomic_bool gone;   // no reader uses it
   atomic_bool single; // its device does not segment
   atomic_int why_not; // WeirClones
 
   // For the thread.
+  guint at; // its place among the routes
   gboolean found;
   WeirNetRoute hop;
 
@@ -47,10 +47,10 @@ typedef struct {
   gboolean segments; // it segments UDP
 } Device;
 
-// What the thread knows. `lock` guards `added`; the rest is the thread's.
+// What the thread knows. `lock` guards `added` and `released`; the rest is the thread's.
 static struct {
   GMutex lock;
-  GPtrArray *added; // of WeirCloneRoute, new ones
+  GPtrArray *added, *released; // of WeirCloneRoute: new ones, and those that no reader uses
   int wake_fd, ask_fd, watch_fd;
   GHashTable *devices;    // interface index -> Device
   GHashTable *neighbours; // key -> WeirNetNeighbour
@@ -102,6 +102,19 @@ copy_header (WeirCloneRoute *route, guint device, struct clone_reader *reader)
          && atomic_load_explicit (&route->version, memory_order_relaxed) == version;
 }
 
+static gboolean
+is_published (const WeirCloneRoute *route, guint device, const struct clone_reader *reader)
+{
+  guint64 words[HEADER_WORDS];
+
+  memcpy (words, reader, sizeof words);
+  for (gsize i = 0; i < HEADER_WORDS; i++) {
+    if (atomic_load_explicit (&route->header[i], memory_order_relaxed) != words[i])
+      return FALSE;
+  }
+  return atomic_load_explicit (&route->device, memory_order_relaxed) == device;
+}
+
 static guint64
 neighbour_key (guint32 device, guint32 address)
 {
@@ -151,7 +164,8 @@ update (WeirCloneRoute *route)
   atomic_store (&route->single, !device->segments);
   memcpy (reader.to, neighbour->hardware, sizeof reader.to);
   memcpy (reader.from, device->net.address, sizeof reader.from);
-  publish (route, route->hop.device, &reader);
+  if (!is_published (route, route->hop.device, &reader))
+    publish (route, route->hop.device, &reader);
 }
 
 static void
@@ -222,31 +236,39 @@ static const WeirNetChanges changes = { on_device, on_neighbour, on_routes };
 
 // ---- the thread ----
 
+static void
+forget (WeirCloneRoute *route)
+{
+  guint at = route->at;
+
+  g_ptr_array_remove_index_fast (self.routes, at);
+  if (at < self.routes->len)
+    ((WeirCloneRoute *) g_ptr_array_index (self.routes, at))->at = at;
+}
+
 // Takes the new routes in, and forgets those that no reader uses.
 static void
 take_routes (void)
 {
-  GPtrArray *added;
+  GPtrArray *added, *released;
 
   g_mutex_lock (&self.lock);
   added = self.added;
+  released = self.released;
   self.added = g_ptr_array_new ();
+  self.released = g_ptr_array_new ();
   g_mutex_unlock (&self.lock);
-  for (guint i = 0; i < self.routes->len;) {
-    WeirCloneRoute *route = g_ptr_array_index (self.routes, i);
-
-    if (atomic_load (&route->gone))
-      g_ptr_array_remove_index_fast (self.routes, i);
-    else
-      i++;
-  }
   for (guint i = 0; i < added->len; i++) {
     WeirCloneRoute *route = g_ptr_array_index (added, i);
 
+    route->at = self.routes->len;
     g_ptr_array_add (self.routes, route);
     look_up (route);
   }
+  for (guint i = 0; i < released->len; i++)
+    forget (g_ptr_array_index (released, i));
   g_ptr_array_free (added, TRUE);
+  g_ptr_array_free (released, TRUE);
 }
 
 static void
@@ -288,6 +310,7 @@ weir_routes_start (GError **error)
   self.watch_fd = weir_netlink_watch ();
   self.ask_fd = weir_netlink_open ();
   self.added = g_ptr_array_new ();
+  self.released = g_ptr_array_new ();
   self.routes = g_ptr_array_new_with_free_func ((GDestroyNotify) route_unref);
   self.devices = g_hash_table_new_full (NULL, NULL, NULL, device_free);
   self.neighbours = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, g_free);
@@ -359,7 +382,9 @@ weir_route_new (int fd, const WeirAddress *address, gboolean force)
 static void
 release (WeirCloneRoute *route)
 {
-  atomic_store (&route->gone, true);
+  g_mutex_lock (&self.lock);
+  g_ptr_array_add (self.released, route);
+  g_mutex_unlock (&self.lock);
   eventfd_write (self.wake_fd, 1);
   route_unref (route);
 }

@@ -118,6 +118,7 @@ class Net:
         except NoRig as why:
             raise Skip(str(why))
         self.process, self.all = None, []
+        self.thinned = False  # a reader lagged so far that it got less
         self.seq, self.timestamp, self.sent = 65000, 90000, []
 
     def __enter__(self):
@@ -188,8 +189,9 @@ class Net:
         end = time.monotonic() + PATIENCE
         while True:
             stats = self.stats()
-            lag = sum(self.stats_of(r)['lag-packets'] for r in self.all if not hasattr(r, 'last'))
-            if lag == 0:
+            readers = [self.stats_of(r) for r in self.all if not hasattr(r, 'last')]
+            self.thinned |= any(reader['state'] != 'ok' for reader in readers)
+            if sum(reader['lag-packets'] for reader in readers) == 0:
                 stats = self.stats()
                 assert stats['packets-due'] == stats['packets-sent'] + stats['dropped'], stats
                 return stats
@@ -265,8 +267,8 @@ def exact(n_readers=200, device=(), n_hosts=4, most=40):
                 net.await_packets(reader, len(net.sent) - reader.first)
         stats = net.check()
         assert stats['clones'] > before['clones'], stats
-        # Nothing but clones, in triggers of up to 64 readers.
-        assert stats['sends'] == before['sends'], (before, stats)
+        # Nothing but clones, in triggers of up to 64 readers, unless a reader lagged.
+        assert stats['sends'] == before['sends'] or net.thinned, (before, stats)
         snmp = net.readers.run('awk', '/^Udp: [0-9]/ { print $4, $8 }', '/proc/net/snmp').split()
         assert snmp == ['0', '0'], f'UDP errors, checksum errors: {snmp}'
 
@@ -297,7 +299,8 @@ def without_segmentation():
 
 def readers_of_layers(kernel):
     """Gives each of nine sets of layers six readers, which join at three times, and changes the
-    layers of one reader of each set. Returns what the readers have got."""
+    layers of one reader of each set. Returns what the readers have got, or None if the system was too
+    busy for all of it."""
     with Net(n_hosts=2) as net:
         net.need(net.start(kernel))
         sets = [(d, t) for d in range(3) for t in range(3)]
@@ -317,15 +320,22 @@ def readers_of_layers(kernel):
         for reader in net.all:
             net.await_packets(reader, net.stats_of(reader)['packets-sent'])
             assert len(reader.got) == net.stats_of(reader)['packets-sent']
-        return [reader.got for reader in net.all], stats
+        return None if net.thinned else ([reader.got for reader in net.all], stats)
+
+
+def unthinned_readers_of_layers(kernel):
+    for _ in range(5):
+        if found := readers_of_layers(kernel):
+            return found
+    raise Skip('the system is too busy: readers lag by a quarter of a second')
 
 
 @test
 def sets_of_layers_are_cloned():
     """readers of nine sets of layers get clones, and the same bytes as by sends"""
-    sent, stats = readers_of_layers('off')
+    sent, stats = unthinned_readers_of_layers('off')
     assert stats['clones'] == 0, stats
-    cloned, stats = readers_of_layers('on')
+    cloned, stats = unthinned_readers_of_layers('on')
     print(f'# {stats["clones"]} clones, {stats["sends"]} sends')
     assert stats['clones'] > 4 * stats['sends'], stats
     assert stats['kernel-readers'] >= 45, stats  # the nine readers whose layers changed are alone
