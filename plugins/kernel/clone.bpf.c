@@ -173,6 +173,7 @@ clone_burst (struct __sk_buff *skb)
   __u32 number = skb->mark - CLONE_MARK;
   struct clone_slot *slot;
   struct job job;
+  __u64 took;
 
   if (number >= CLONE_SLOTS || !(slot = bpf_map_lookup_elem (&slots, &number))
       || bpf_get_socket_cookie (skb) != slot->cookie)
@@ -188,7 +189,11 @@ clone_burst (struct __sk_buff *skb)
   skb->mark = 0;
   skb->priority = slot->priority;
   job = (struct job) { skb, slot };
+  took = bpf_ktime_get_ns ();
   bpf_loop (slot->n, clone_one, &job, 0);
+  took = bpf_ktime_get_ns () - took;
+  if (took > slot->longest)
+    slot->longest = took;
   __sync_lock_test_and_set (&slot->state, CLONE_DONE);
   return TC_ACT_SHOT;
 }

@@ -32,8 +32,9 @@ struct clone_reader {
 
 struct clone_slot {
   __u64 state;
-  __u64 cookie; /* of the slot's socket */
-  __u32 device; /* interface index */
+  __u64 cookie;  /* of the slot's socket */
+  __u64 longest; /* most ns that the clones of one message took, for benches: softirqs are off */
+  __u32 device;  /* interface index */
   __u32 n;
   __u32 priority; /* of the packets, as SO_PRIORITY */
   __u8 tos, ttl;

@@ -20,6 +20,7 @@ COLUMNS = (
     Column('segments', 'packets per send', '{:.1f}'),
     Column('dropped', 'dropped'),
     Column('memory', 'bytes per reader'),
+    Column('longest', 'longest trigger, µs', '{:.0f}'),
 )
 
 SECONDS = 5
@@ -43,7 +44,23 @@ def environment():
 def measure(rig, program, *arguments):
     done = subprocess.run([*rig.server, BUILD / 'tests/bench' / program, *arguments],
                           env=environment(), capture_output=True, text=True, check=True)
-    return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
+    return figures(done.stdout)
+
+
+def figures(text):
+    return {name: float(value) for name, value in map(str.split, text.splitlines())}
+
+
+def measure_kernel(rig, *arguments):
+    """Measures the kernel path, and for how long at most one message turned softirqs off."""
+    with subprocess.Popen([*rig.server, BUILD / 'tests/bench/many_bench', 'kernel', *arguments],
+                          env=environment(), stdout=subprocess.PIPE, text=True) as bench:
+        text, longest = '', ''
+        for line in bench.stdout:  # it prints the first line when it has measured
+            longest = longest or subprocess.run([BUILD / 'tests/bench/longest_trigger'], check=True,
+                                                capture_output=True, text=True).stdout
+            text += line
+    return {**figures(text), 'longest': float(longest)}
 
 
 def run(rig, quick):
@@ -54,9 +71,10 @@ def run(rig, quick):
             for way in ways:
                 if way == 'off' and readers > 1000:
                     continue  # about 300 of these readers fill a core
-                yield str(readers), WAYS[way], measure(
-                    rig, 'many_bench', way, clip_of(4), rig.readers_address, str(FIRST_PORT),
-                    str(readers), str(SECONDS))
+                job = (clip_of(4), rig.readers_address, str(FIRST_PORT), str(readers), str(SECONDS))
+                yield str(readers), WAYS[way], (
+                    measure_kernel(rig, *job) if way == 'kernel' else
+                    measure(rig, 'many_bench', way, *job))
     for _ in range(1 if quick else 3):
         for layers, name in LAYERS.items():
             for kernel in ('off', 'on') if 'kernel' in ways else ('off',):

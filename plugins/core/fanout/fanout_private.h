@@ -15,7 +15,7 @@
 #include "net/poller.h"
 
 #define SHARD_READERS 64
-#define SPREAD_READERS 16 // of a shard, if passes are spread
+#define SPREAD_READERS 16    // of a shard, if passes are spread
 #define PLAN_NS 2000000000LL // a plan is valid for this time
 
 typedef struct shard Shard;

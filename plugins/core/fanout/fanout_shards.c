@@ -67,8 +67,8 @@ list_to_change (Shard *shard)
 
 // ---- adding and removing readers ----
 
-// Returns how many readers a new shard takes. Spread passes have smaller shards, as the readers of a
-// shard are served at once. Under the lock.
+// Returns how many readers a new shard takes. Spread passes have smaller shards, as the readers of
+// a shard are served at once. Under the lock.
 static size_t
 shard_size (const WeirFanout *fanout)
 {
