@@ -31,14 +31,15 @@ GOP_SECONDS = 2
 
 def raise_file_limit():
     """Raises the limit of open files: a server of thousands of readers needs thousands. Children
-    inherit the limit."""
+    inherit the limit. Returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (FILES, FILES), (min(hard, FILES), hard):
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, limit)
-            return
+            return limit[0]
         except (ValueError, PermissionError):
             continue
+    return soft
 
 
 def clip_of(megabits, gop=GOP_SECONDS, live=False):
