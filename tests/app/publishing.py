@@ -181,6 +181,19 @@ def the_api_tells_who_publishes():
 
 
 @test
+def each_mount_has_its_own_publisher():
+    """readers of one of two mounts with the same settings get nothing of the other's publisher"""
+    with Proxy({'/cam': LIVE, '/other': LIVE}) as proxy, Publisher(proxy) as one, \
+            Publisher(proxy, path='/other') as other:
+        with sending(one), sending(other, b'\x65other'), Watch(proxy) as reader, \
+                Watch(proxy, '/other') as second:
+            read_until(second, b'\x65other')
+            for _ in range(20):
+                channel, packet = reader.frame()
+                assert channel or not packet[12:].startswith(b'\x65other'), packet
+
+
+@test
 def a_second_publisher_is_refused():
     """a second publisher gets 503 with the reason, and the first stays"""
     with Proxy({'/cam': LIVE}) as proxy, Publisher(proxy) as first, Rtsp(proxy.port) as second:

@@ -13,6 +13,8 @@ append_pull (GString *key, const PullConfig *pull)
   g_string_append_printf (key, "%s %s %s %d %d %u %u\n", pull->uri, pull->user ? pull->user : "",
       pull->password ? pull->password : "", pull->transport, pull->client, pull->connect_timeout_ms,
       pull->read_timeout_ms);
+  if (pull_config_awaits (pull)) // each mount has its own publisher
+    g_string_append_printf (key, "of %s\n", pull->path);
   g_string_append_printf (key, "tls %d %s %s\n", trust->any, trust->ca ? trust->ca : "",
       trust->fingerprint ? trust->fingerprint : "");
 }
