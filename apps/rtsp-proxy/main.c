@@ -15,6 +15,9 @@
 #include "outlets/http/http_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
+#ifdef HAVE_SRT
+#include "outlets/srt/srt_outlet.h"
+#endif
 #include "outlets/ts/pushes.h"
 #include "outlets/ts/ts_outlet.h"
 #include "sources/isolated_pull.h"
@@ -75,15 +78,16 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 static void
 log_access (const ProxyConfig *config)
 {
-  const gchar *const http[] = { config->http.listen.address, config->http.tls_listen.address };
+  const gchar *const others[] = { config->http.listen.address, config->http.tls_listen.address,
+    config->srt.listen.address };
   ListenAddress listen[3];
   gboolean reachable = FALSE;
 
   proxy_config_list_listen (config, listen);
   for (const ListenAddress *each = listen; each->address; each++)
     reachable |= !proxy_config_is_loopback (each->address);
-  for (guint i = 0; i < G_N_ELEMENTS (http); i++)
-    reachable |= http[i] && !proxy_config_is_loopback (http[i]);
+  for (guint i = 0; i < G_N_ELEMENTS (others); i++)
+    reachable |= others[i] && !proxy_config_is_loopback (others[i]);
   if (!config->users && reachable)
     log_event ("only clients on this machine are admitted, because the configuration has no users; "
                "to admit everybody, write: users: [{name: any, permissions: [{action: read}, "
@@ -134,6 +138,44 @@ stop_http (Web *self)
     g_clear_pointer (&self->http, http_outlet_free);
   if (stopped)
     g_clear_pointer (&self->hls, hls_outlet_free);
+}
+
+// The outlets that take publishers over other protocols than RTSP. Each is NULL if the
+// configuration does not have it.
+typedef struct {
+#ifdef HAVE_SRT
+  SrtOutlet *srt;
+#endif
+} Takers;
+
+static void
+log_taker (gchar *url)
+{
+  log_event ("takes publishers at %s", url);
+  g_free (url);
+}
+
+static gboolean
+start_takers (Takers *self, const ProxyConfig *config, Server *server, GError **error)
+{
+#ifdef HAVE_SRT
+  if (config->srt.listen.address) {
+    self->srt = srt_outlet_new (
+        &config->srt, server_get_mounts (server), server_get_access (server), error);
+    if (!self->srt)
+      return FALSE;
+    log_taker (srt_outlet_dup_url (self->srt));
+  }
+#endif
+  return TRUE;
+}
+
+static void
+stop_takers (Takers *self)
+{
+#ifdef HAVE_SRT
+  g_clear_pointer (&self->srt, srt_outlet_free);
+#endif
 }
 
 static void
@@ -199,6 +241,7 @@ serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
   static Web web; // connections that do not end in time still use it
+  Takers takers = { 0 };
   Notices *notices;
   Reload *reload;
   Server *server;
@@ -215,7 +258,7 @@ serve (const Options *options, ProxyConfig *config)
     return fail (error);
   notices = notices_new (server);
   reload = reload_new (options, server, config);
-  if (start_http (&web, config, server, &error))
+  if (start_http (&web, config, server, &error) && start_takers (&takers, config, server, &error))
     api = start_api (config, server, reload, &error);
   if (!error) {
     Pushes *pushes = pushes_new (server_get_mounts (server));
@@ -229,6 +272,7 @@ serve (const Options *options, ProxyConfig *config)
   reload_free (reload);
   notices_free (notices);
   stop_http (&web);
+  stop_takers (&takers);
   // After a time-out, threads still use the server; the process ends anyway.
   if (server_stop (server, STOP_TIMEOUT_MS)) {
     while (g_main_context_iteration (NULL, FALSE)) // what threads have sent here last

@@ -607,6 +607,18 @@ def wrong_keys_of_tokens_and_checks_are_named():
 
 
 @test
+def wrong_keys_of_srt_are_named():
+    refused([
+        (f'srt: 7\n{MOUNT}', 'FILE:1:6: srt: expected {listen: ADDR:PORT}'),
+        (f'srt: {{latency: 1s}}\n{MOUNT}', 'FILE:1:6: srt: listen is missing; write it like {listen: :8890}'),
+        (f'srt: {{listen: x}}\n{MOUNT}', 'FILE:1:15: listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
+        (f'srt: {{listen: ":1", passphrase: short}}\n{MOUNT}',
+         'FILE:1:6: srt: an SRT passphrase has 10 to 79 bytes'),
+        (f'srt: {{listen: ":1", latency: 2m}}\n{MOUNT}', 'FILE:1:6: srt: the latency is 60s at most'),
+    ])
+
+
+@test
 def wrong_keys_of_hls_are_named():
     refused([
         (f'hls: 7\n{MOUNT}', 'FILE:1:6: hls: expected {KEY: VALUE}, such as {part: 300ms}'),
@@ -630,7 +642,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 14, out
+    assert status == 0 and len(tables) == 15, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

@@ -7,6 +7,7 @@
 
 #include "access/check_cache.h"
 #include "access/http_client.h"
+#include "access/peer.h"
 #include "base/log.h"
 #include "config/web_url.h"
 
@@ -93,6 +94,25 @@ add_text (JsonBuilder *builder, const gchar *name, const gchar *text)
   g_free (valid);
 }
 
+static const gchar *
+get_protocol (AccessPeer *peer)
+{
+  const gchar *protocol = access_peer_get_protocol (peer);
+
+  return g_str_has_prefix (protocol, "rtsp")   ? "rtsp"
+         : g_str_has_prefix (protocol, "http") ? "http"
+                                               : protocol;
+}
+
+// Reports whether the peer's connection is one for media, without TLS.
+static gboolean
+is_open_media (AccessPeer *peer)
+{
+  const gchar *protocol = access_peer_get_protocol (peer);
+
+  return !g_str_has_prefix (protocol, "http") && !access_peer_has_tls (peer);
+}
+
 static GBytes *
 make_body (AccessCase *asked)
 {
@@ -111,8 +131,7 @@ make_body (AccessCase *asked)
   add_text (builder, "ip", access_peer_get_address (peer));
   add_text (builder, "action", access_action_words[request->action]);
   add_text (builder, "path", path + (path[0] == '/')); // as other servers send it
-  add_text (builder, "protocol",
-      g_str_has_prefix (access_peer_get_protocol (peer), "rtsp") ? "rtsp" : "http");
+  add_text (builder, "protocol", get_protocol (peer));
   add_text (builder, "id", access_peer_get_id (peer));
   add_text (builder, "query", request->query);
   add_text (builder, "userAgent", request->user_agent);
@@ -226,12 +245,12 @@ is_ours (CheckJudge *self, AccessCase *asked)
 {
   const AccessRequest *request = access_case_get_request (asked);
   CredentialsKind kind = access_case_get_credentials (asked)->kind;
-  const gchar *protocol = access_peer_get_protocol (access_case_get_peer (asked));
+  AccessPeer *peer = access_case_get_peer (asked);
 
   if (!self->config || self->config->excluded & 1u << request->action || kind == CREDENTIALS_WRONG
       || kind == CREDENTIALS_DIGEST)
     return FALSE;
-  return kind != CREDENTIALS_BASIC || self->basic || !g_str_equal (protocol, "rtsp");
+  return kind != CREDENTIALS_BASIC || self->basic || !is_open_media (peer);
 }
 
 // Lets a case wait for a check that sends `body`. Returns FALSE if the judgement is known now. Call
@@ -286,11 +305,11 @@ static void
 check_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
 {
   CheckJudge *self = data;
-  const gchar *protocol = access_peer_get_protocol (access_case_get_peer (asked));
+  AccessPeer *peer = access_case_get_peer (asked);
   gboolean asks;
 
   g_mutex_lock (&self->lock);
-  asks = self->config && (self->basic || !g_str_equal (protocol, "rtsp"));
+  asks = self->config && (self->basic || !is_open_media (peer));
   g_mutex_unlock (&self->lock);
   for (guint i = 0; asks && i < lines->len; i++)
     asks = !g_str_has_prefix (g_ptr_array_index (lines, i), "Basic ");

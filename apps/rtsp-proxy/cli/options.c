@@ -65,6 +65,7 @@ print_config_docs (void)
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
   gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
   gchar *hls = schema_to_markdown (hls_config_keys (), "hls.", proxy_effect_words);
+  gchar *srt = schema_to_markdown (srt_config_keys (), "srt.", proxy_effect_words);
   gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
   gchar *permission =
       schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
@@ -74,14 +75,15 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
-      broadcast, tls, http, hls, user, permission, jwt, external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
+      broadcast, tls, http, hls, srt, user, permission, jwt, external, kinds, limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
   g_free (tls);
   g_free (http);
   g_free (hls);
+  g_free (srt);
   g_free (user);
   g_free (permission);
   g_free (kinds);

@@ -2,27 +2,13 @@
 #include "config/http_config.h"
 
 #include "config/proxy_effect.h"
-#include "text/config_error.h"
-
-static gboolean
-read_listen (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  ListenAddress *listen = (ListenAddress *) ((guint8 *) object + key->offset);
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong = text ? listen_address_parse (listen, text) : g_strdup ("expected ADDR:PORT");
-
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
-}
-
-static const SchemaValue listen_value = { .read = read_listen };
 
 static const SchemaKey keys[] = {
   { "listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, listen), .form = "ADDR:PORT",
-      .value = &listen_value, .effect = PROXY_EFFECT_RESTART,
+      .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where HTTP clients connect, written like the `listen` of the file" },
   { "tls-listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, tls_listen), .form = "ADDR:PORT",
-      .value = &listen_value, .effect = PROXY_EFFECT_RESTART,
+      .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where HTTPS clients connect; requires the key `tls`, which has the certificate" },
   { NULL },
 };
@@ -51,14 +37,9 @@ http_config_read (
   return schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error);
 }
 
-static gboolean
-equal (const ListenAddress *a, const ListenAddress *b)
-{
-  return a->address && b->address ? listen_address_equal (a, b) : a->address == b->address;
-}
-
 gboolean
 http_config_equal (const HttpConfig *a, const HttpConfig *b)
 {
-  return equal (&a->listen, &b->listen) && equal (&a->tls_listen, &b->tls_listen);
+  return listen_address_maybe_equal (&a->listen, &b->listen)
+         && listen_address_maybe_equal (&a->tls_listen, &b->tls_listen);
 }

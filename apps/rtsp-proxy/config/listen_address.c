@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/listen_address.h"
 
+#include "text/config_error.h"
+
 #include <gio/gio.h>
 #include <string.h>
 
@@ -55,3 +57,22 @@ listen_address_dup_url (const ListenAddress *self, const gchar *scheme)
   return g_strdup_printf (strchr (self->address, ':') ? "%s://[%s]:%u" : "%s://%s:%u", scheme,
       self->address, self->port);
 }
+
+gboolean
+listen_address_maybe_equal (const ListenAddress *a, const ListenAddress *b)
+{
+  return a->address && b->address ? listen_address_equal (a, b) : a->address == b->address;
+}
+
+static gboolean
+read_listen (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  ListenAddress *listen = (ListenAddress *) ((guint8 *) object + key->offset);
+  const gchar *text = yaml_text (reader, node);
+  gchar *wrong = text ? listen_address_parse (listen, text) : g_strdup ("expected ADDR:PORT");
+
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+const SchemaValue listen_address_value = { .read = read_listen };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-#include <glib.h>
+#include "text/schema.h"
 
 typedef struct {
   gchar *address; // an IP address
@@ -13,6 +13,12 @@ typedef struct {
 gchar *listen_address_parse (ListenAddress *self, const gchar *text);
 
 gboolean listen_address_equal (const ListenAddress *a, const ListenAddress *b);
+
+// Like listen_address_equal(), for addresses that may be NULL.
+gboolean listen_address_maybe_equal (const ListenAddress *a, const ListenAddress *b);
+
+// Reads the value of a key into the ListenAddress at its offset.
+extern const SchemaValue listen_address_value;
 
 // Returns "SCHEME://ADDR:PORT". The caller owns the result.
 gchar *listen_address_dup_url (const ListenAddress *self, const gchar *scheme);

@@ -135,6 +135,12 @@ equal_hls (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+equal_srt (gconstpointer a, gconstpointer b)
+{
+  return srt_config_equal (&((const ProxyConfig *) a)->srt, &((const ProxyConfig *) b)->srt);
+}
+
+static gboolean
 equal_limits (gconstpointer a, gconstpointer b)
 {
   return limits_equal (&((const ProxyConfig *) a)->limits, &((const ProxyConfig *) b)->limits);
@@ -253,6 +259,7 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
 static const SchemaValue hls_value = { .read = hls_config_read, .equal = equal_hls };
+static const SchemaValue srt_value = { .read = srt_config_read, .equal = equal_srt };
 static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
 static const SchemaValue jwt_value = { .read = read_jwt };
 static const SchemaValue external_auth_value = { .read = read_external_auth };
@@ -282,6 +289,10 @@ static const SchemaKey top_keys[] = {
       .help =
           "how live mounts are cut for HLS, which the listener of `http` serves; see the keys of "
           "`hls`" },
+  { "srt", SCHEMA_OTHER, AT (srt), .form = "{listen: ADDR:PORT, ...}", .value = &srt_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help = "takes publishers over SRT, and serves live mounts over SRT as MPEG-TS; off without "
+              "this key" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -362,6 +373,7 @@ proxy_config_new (void)
   self->isolate = ISOLATE_AUTO;
   self->workers = 16;
   hls_config_init (&self->hls);
+  srt_config_init (&self->srt);
   limits_init (&self->limits);
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
@@ -375,6 +387,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_listen.address);
   tls_config_clear (&self->tls);
   http_config_clear (&self->http);
+  srt_config_clear (&self->srt);
   g_free (self->api_token);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);

@@ -11,6 +11,7 @@
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/srtp.h"
+#include "outlets/srt/srt_counts.h"
 #include "isolate/pool.h"
 #include "access/refusals.h"
 #include "base/memory.h"
@@ -309,6 +310,29 @@ guards (Page *page)
 }
 
 static void
+srt (Page *page)
+{
+  static const struct {
+    const gchar *name, *help;
+    gboolean in;
+  } late[] = {
+    { "srt_late_received_total",
+        "Packets of publishers that SRT has dropped because they came too late.", TRUE },
+    { "srt_late_sent_total",
+        "Packets to readers that SRT has dropped because they would have come too late.", FALSE },
+  };
+
+  head (page, "srt_connections", "gauge",
+      "Callers over SRT that publish, read or wait for the door.");
+  g_string_append_printf (page->out, "weir_srt_connections %u\n", srt_counts_get_connections ());
+  for (guint i = 0; i < G_N_ELEMENTS (late); i++) {
+    head (page, late[i].name, "counter", late[i].help);
+    g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", late[i].name,
+        srt_counts_get_late (late[i].in));
+  }
+}
+
+static void
 workers (Page *page)
 {
   WorkerCounts counts;
@@ -517,6 +541,7 @@ metrics_dup_text (Server *server)
   gauges (&page);
   kernel_path (&page);
   guards (&page);
+  srt (&page);
   workers (&page);
   access_counts (&page, server);
   refusals (&page);

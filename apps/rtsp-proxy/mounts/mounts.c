@@ -73,6 +73,22 @@ compare_paths (gconstpointer a, gconstpointer b)
   return strcmp (mount_get_path (*(Mount **) a), mount_get_path (*(Mount **) b));
 }
 
+MountConfig *
+mounts_dup_publish_config (Mounts *self, const gchar *path, gboolean *exists)
+{
+  Mount *mount = mounts_get (self, path);
+  MountConfig *config = mount ? mount_dup_config (mount) : NULL;
+  gboolean awaits = FALSE;
+
+  *exists = mount != NULL;
+  for (guint i = 0; config && i < config->pulls->len; i++)
+    awaits |= pull_config_awaits (g_ptr_array_index (config->pulls, i));
+  if (!awaits)
+    g_clear_pointer (&config, mount_config_unref);
+  g_clear_pointer (&mount, mount_unref);
+  return config;
+}
+
 GPtrArray *
 mounts_dup_all (Mounts *self)
 {

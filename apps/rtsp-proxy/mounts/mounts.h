@@ -23,6 +23,10 @@ void mounts_remove (Mounts *self, const gchar *path);
 // Returns the mount with exactly this path, or NULL. Call from any thread. (transfer full)
 Mount *mounts_get (Mounts *self, const gchar *path);
 
+// Returns the configuration of the mount with exactly this path if clients may publish to it
+// (transfer full), or NULL. `*exists` says whether there is such a mount. Call from any thread.
+MountConfig *mounts_dup_publish_config (Mounts *self, const gchar *path, gboolean *exists);
+
 // Returns references to all mounts, sorted by path. Call from any thread. (transfer full)
 GPtrArray *mounts_dup_all (Mounts *self);
 

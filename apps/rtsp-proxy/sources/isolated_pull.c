@@ -146,7 +146,9 @@ put_config (WireMessage *message, const PullConfig *config)
 static gboolean
 open_endpoint (const PullConfig *config, gint *fd, GError **error)
 {
-  *fd = -1;
+  *fd = config->endpoint.is_open ? config->endpoint.fd : -1;
+  if (config->endpoint.is_open)
+    return TRUE;
   if (config->parser != PULL_PARSES || !config->endpoint.address)
     return TRUE;
   *fd =

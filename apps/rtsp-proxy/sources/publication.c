@@ -5,6 +5,7 @@
 // uses the context.
 struct _PublishRun {
   gatomicrefcount refs;
+  guint64 number;
   const PullContext *context;
   gchar *path;
   gboolean taken; // it has, or had, a publisher; protected by `table`
@@ -142,7 +143,7 @@ meet (const gchar *path)
     self = publication_ref (slot->current);
     run = run_ref (slot->run);
     run->taken = TRUE;
-    caps = self->caps;
+    caps = g_ptr_array_ref (self->caps);
   }
   forget_slot_if_empty (path);
   g_mutex_unlock (&table);
@@ -153,6 +154,7 @@ meet (const gchar *path)
     context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
     relay_source_set_asker (context->source, ask_key, publication_ref (self), publication_unref);
   }
+  g_ptr_array_unref (caps);
   g_mutex_lock (&self->lock);
   ended = self->ended;
   if (!ended) {
@@ -207,11 +209,24 @@ publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
 void
 publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
 {
+  GPtrArray *former;
+  PublishRun *run;
+
   g_mutex_lock (&table);
+  former = self->caps;
+  if (!former)
+    self->since = g_get_real_time ();
   self->transport = transport;
-  self->since = g_get_real_time ();
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
+  g_mutex_lock (&self->lock);
+  run = g_steal_pointer (&self->run);
+  g_mutex_unlock (&self->lock);
+  if (run) {
+    end_run (run, "the publisher has changed its tracks");
+    run_unref (run);
+  }
+  g_clear_pointer (&former, g_ptr_array_unref);
   meet (self->path);
 }
 
@@ -271,6 +286,12 @@ publication_context (const PublishRun *run)
   return run->context;
 }
 
+guint64
+publication_get_number (const PublishRun *run)
+{
+  return run->number;
+}
+
 void
 publication_leave (PublishRun *run)
 {
@@ -282,10 +303,12 @@ publication_leave (PublishRun *run)
 static gpointer
 start (const PullContext *context, GError **error)
 {
+  static guint64 n_runs; // main thread only
   PublishRun *run = g_new0 (PublishRun, 1), *former;
   Slot *slot;
 
   g_atomic_ref_count_init (&run->refs);
+  run->number = ++n_runs;
   run->context = context;
   run->path = g_strdup (context->config->path);
   g_mutex_lock (&table);

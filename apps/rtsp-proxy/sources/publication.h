@@ -25,7 +25,7 @@ Publication *publication_claim (const gchar *path, const gchar *peer, gboolean t
 
 // Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
 // static name of their transport. An upstream that runs takes them; one that starts later does so
-// then.
+// then. Call it again when the tracks have changed: the upstream then begins a new run.
 void publication_begin (Publication *self, const gchar *transport, GPtrArray *caps);
 
 // Gives the mount back and frees the claim. The upstream has then failed with `reason`. No
@@ -47,4 +47,5 @@ typedef struct _PublishRun PublishRun;
 
 PublishRun *publication_enter (Publication *self);
 const PullContext *publication_context (const PublishRun *run);
+guint64 publication_get_number (const PublishRun *run); // from 1 on; unique in the process
 void publication_leave (PublishRun *run);

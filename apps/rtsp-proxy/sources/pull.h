@@ -80,7 +80,7 @@ struct _PullConfig {
   gchar *user;
   gchar *password;
   PullTransport transport;
-  PullEndpoint endpoint; // udp:, rtp:; sdp: only the interface
+  PullEndpoint endpoint; // udp:, rtp:, pipe:; sdp: only the interface
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
   gchar *launch;         // launch: the line
@@ -176,6 +176,12 @@ PULL_CHECK (srt);
 // rtmp://HOST[:PORT]/APP/STREAM
 PULL_CHECK (rtmp);
 GstElement *stream_pull_new (const PullContext *context, GError **error);
+
+// A container that this process writes to a socket, which is the endpoint's; no configuration can
+// name it. Sets the fields of an empty `config`, except for the endpoint and the time-outs.
+#define PIPE_PULL_URI "pipe:"
+void pipe_pull_init (PullConfig *config);
+gboolean pipe_pull_is (const gchar *uri);
 
 // publish: what a client sends to the mount; see publication.h.
 PULL_CHECK (publish);

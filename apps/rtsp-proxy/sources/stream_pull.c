@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Reads a container or an elementary stream from a server, over HTTP (also HLS), SRT or RTMP, and
-// payloads its streams: those of a live protocol as they arrive, others at their own rate.
+// Reads a container or an elementary stream from a server, over HTTP (also HLS), SRT or RTMP, or
+// from a descriptor, and payloads its streams: those of a live protocol as they arrive, others at
+// their own rate.
 
 #include "base/element.h"
 #include "sources/pull_uri.h"
@@ -10,10 +11,12 @@
 
 #include <gst/base/gstbasesrc.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PASSPHRASE_MIN 10 // bytes, as libsrt allows
 #define PASSPHRASE_MAX 79
 #define LATENCY_MAX_MS 60000
+#define PIPE_READ 16384 // bytes
 
 typedef struct {
   const PullContext *context;
@@ -23,6 +26,7 @@ typedef struct {
   guint n_certain; // from so many named streams on, they are all
   guint n_pads;    // of parsebin; atomic
   guint n_told;    // streams that the demuxer has named; 0: not known; atomic
+  gint fd;         // of pipe:; -1: none
 } StreamPull;
 
 static void
@@ -31,6 +35,8 @@ pull_free (gpointer data)
   StreamPull *self = data;
 
   tracks_free (self->tracks);
+  if (self->fd >= 0)
+    close (self->fd);
   g_free (self);
 }
 
@@ -175,6 +181,7 @@ make_source (const PullConfig *config, GError **error)
 {
   const gchar *name = has_scheme (config, "srt:")    ? "srtsrc"
                       : has_scheme (config, "rtmp:") ? "rtmp2src"
+                      : has_scheme (config, "pipe:") ? "fdsrc"
                                                      : "souphttpsrc";
   GstElement *source = element_make (name, error);
 
@@ -186,6 +193,9 @@ make_source (const PullConfig *config, GError **error)
   } else if (has_scheme (config, "rtmp:")) {
     g_object_set (source, "location", config->uri, NULL);
     gst_base_src_set_live (GST_BASE_SRC (source), TRUE); // no preroll: the first track would block
+  } else if (has_scheme (config, "pipe:")) {
+    g_object_set (source, "fd", config->endpoint.fd, "blocksize", PIPE_READ, NULL);
+    gst_base_src_set_live (GST_BASE_SRC (source), TRUE);
   } else {
     set_http (source, config);
   }
@@ -203,11 +213,14 @@ stream_pull_new (const PullContext *context, GError **error)
 
   if (!parse) {
     gst_clear_object (&source);
+    if (context->config->endpoint.is_open)
+      close (context->config->endpoint.fd);
     return NULL;
   }
   self = g_new0 (StreamPull, 1);
   self->context = context;
-  self->is_live = has_scheme (context->config, "srt:") || has_scheme (context->config, "rtmp:");
+  self->is_live = !g_str_has_prefix (context->config->uri, "http");
+  self->fd = has_scheme (context->config, "pipe:") ? context->config->endpoint.fd : -1;
   // flvdemux names no streams: parsebin then names those that it has found.
   self->n_certain = has_scheme (context->config, "rtmp:") ? 2 : 1;
   self->pipeline = pipeline = gst_pipeline_new (NULL);
@@ -312,4 +325,18 @@ rtmp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   g_clear_pointer (&parsed, g_uri_unref);
   config->uri = g_strdup (uri);
   return wrong;
+}
+
+gboolean
+pipe_pull_is (const gchar *uri)
+{
+  return g_str_equal (uri, PIPE_PULL_URI);
+}
+
+void
+pipe_pull_init (PullConfig *config)
+{
+  config->uri = g_strdup (PIPE_PULL_URI);
+  config->make = stream_pull_new;
+  config->parser = PULL_PARSES;
 }

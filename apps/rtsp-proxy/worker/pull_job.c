@@ -107,11 +107,16 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
 {
   WeirBytes b = weir_bytes (data, len);
   guint8 type, transport, client;
-  gchar *uri, *wrong;
+  gchar *uri, *wrong = NULL;
 
   weir_bytes_u8 (&b, &type);
   uri = wire_dup_text (&b, URI_MAX);
-  wrong = type == WIRE_JOB && uri ? kinds_check (uri, 0, config) : g_strdup ("malformed job");
+  if (type != WIRE_JOB || !uri)
+    wrong = g_strdup ("malformed job");
+  else if (pipe_pull_is (uri))
+    pipe_pull_init (config);
+  else
+    wrong = kinds_check (uri, 0, config);
   g_free (uri);
   g_free (config->user);
   g_free (config->password);

@@ -134,23 +134,6 @@ publishing_end (Publishing *self, const gchar *reason)
 
 // ---- the watch ----
 
-// Returns the configuration of the mount if clients may publish to it (transfer full), or NULL.
-static MountConfig *
-find_config (Asker *asker, const gchar *path, gboolean *exists)
-{
-  Mount *mount = mounts_get (asker->mounts, path);
-  MountConfig *config = mount ? mount_dup_config (mount) : NULL;
-  gboolean awaits = FALSE;
-
-  *exists = mount != NULL;
-  for (guint i = 0; config && i < config->pulls->len; i++)
-    awaits |= pull_config_awaits (g_ptr_array_index (config->pulls, i));
-  if (!awaits)
-    g_clear_pointer (&config, mount_config_unref);
-  g_clear_pointer (&mount, mount_unref);
-  return config;
-}
-
 // Closes the connection of a publisher that is silent, or whose mount is gone. While it sends, its
 // session does not expire: many publishers send no other requests.
 static gboolean
@@ -161,7 +144,7 @@ watch (gpointer data)
   gint64 heard = __atomic_load_n (&self->shared.heard, __ATOMIC_RELAXED);
   gint64 silence = clock_now () - MAX (heard, self->since);
   gboolean exists;
-  MountConfig *config = find_config (publishing->asker, self->path, &exists);
+  MountConfig *config = mounts_dup_publish_config (publishing->asker->mounts, self->path, &exists);
   gchar *reason = NULL;
 
   if (!config)
@@ -305,7 +288,7 @@ publishing_announce (Publishing *self, GstRTSPContext *ctx)
   GstRTSPStatusCode status;
 
   publishing_end (self, "a new ANNOUNCE");
-  config = find_config (self->asker, path, &exists);
+  config = mounts_dup_publish_config (self->asker->mounts, path, &exists);
   if (config)
     status = begin (self, ctx, path, config);
   else if (exists)

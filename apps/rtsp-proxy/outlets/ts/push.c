@@ -2,7 +2,6 @@
 #include "outlets/ts/push.h"
 
 #include <gio/gio.h>
-#include <sys/socket.h>
 
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -59,6 +58,7 @@ stop (Push *self)
     gst_element_call_async (
         self->pipeline, stop_slowly, g_steal_pointer (&self->end), (GDestroyNotify) g_object_unref);
   gst_clear_object (&self->pipeline);
+  g_clear_object (&self->end);
   gst_clear_object (&self->sink);
   g_clear_pointer (&self->name, g_free);
   g_clear_pointer (&self->stream, ts_stream_unref);
@@ -134,30 +134,15 @@ start_slowly (GstElement *pipeline, gpointer unused)
 }
 
 static gboolean
-make_pair (GSocket *ends[2], GError **error)
-{
-  int fds[2];
-
-  if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
-    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "no sockets are left");
-    return FALSE;
-  }
-  for (guint i = 0; i < 2; i++)
-    ends[i] = g_socket_new_from_fd (fds[i], NULL);
-  return TRUE;
-}
-
-static gboolean
 start_srt (Push *self, GError **error)
 {
-  GSocket *ends[2];
   GstElement *sink;
   GstBus *bus;
   gchar *text;
 
-  if (!make_pair (ends, error))
+  self->name = ts_stream_add_pair (self->stream, &self->end, error);
+  if (!self->name)
     return FALSE;
-  self->end = ends[1];
   text = g_strdup_printf ("fdsrc fd=%d ! tsparse alignment=7 ! srtsink name=server sync=false "
                           "async=false mode=caller auto-reconnect=false",
       g_socket_get_fd (self->end));
@@ -171,11 +156,9 @@ start_srt (Push *self, GError **error)
     bus = gst_element_get_bus (self->pipeline);
     self->watch = gst_bus_add_watch (bus, on_message, self);
     gst_object_unref (bus);
-    self->name = ts_stream_add_socket (self->stream, ends[0]);
     self->sink = gst_object_ref (ts_stream_get_sink (self->stream));
     gst_element_call_async (self->pipeline, start_slowly, NULL, NULL);
   }
-  g_object_unref (ends[0]);
   return self->pipeline != NULL;
 }
 

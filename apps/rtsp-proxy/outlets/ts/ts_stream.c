@@ -2,6 +2,7 @@
 #include "outlets/ts/ts_stream.h"
 
 #include <gst/app/gstappsink.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/element.h"
@@ -186,7 +187,7 @@ add_bytes (TsStream *self, GstBuffer *buffer, gboolean *join)
 
 // Sends the datagrams to all ways.
 static void
-send (TsStream *self)
+send_list (TsStream *self)
 {
   GPtrArray *targets;
 
@@ -232,7 +233,7 @@ on_sample (GstAppSink *appsink, gpointer data)
     ts_cutter_take (&self->cutter, self->packets->data, self->packets->len,
         is_join (self, join, GST_BUFFER_PTS (first)), GST_BUFFER_PTS (first));
   if (gst_buffer_list_length (self->list) > 0)
-    send (self);
+    send_list (self);
   g_clear_pointer (&sample, gst_sample_unref);
   return GST_FLOW_OK;
 }
@@ -430,6 +431,28 @@ ts_stream_add_socket (TsStream *self, GSocket *socket)
   gchar *name = NULL;
 
   g_signal_emit_by_name (self->readers->sink, "add-socket", socket, 0, 0, &name);
+  return name;
+}
+
+gchar *
+ts_stream_add_pair (TsStream *self, GSocket **end, GError **error)
+{
+  gchar *name = NULL;
+  GSocket *own;
+  int fds[2];
+
+  if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "no sockets are left");
+    return NULL;
+  }
+  own = g_socket_new_from_fd (fds[0], NULL);
+  *end = g_socket_new_from_fd (fds[1], NULL);
+  name = ts_stream_add_socket (self, own);
+  g_object_unref (own);
+  if (!name) {
+    g_clear_object (end);
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "the stream takes no reader");
+  }
   return name;
 }
 

@@ -33,6 +33,10 @@ void ts_stream_close_readers (Presentation *presentation);
 // leaves or takes nothing for 10 s. Returns the reader's name in the sink, or NULL if the socket
 // has broken. (transfer full)
 gchar *ts_stream_add_socket (TsStream *self, GSocket *socket);
+
+// Adds a reader over a new pair of sockets, of which the caller gets the other end in `*end`
+// (transfer full). Returns NULL and sets `error` on failure. (transfer full)
+gchar *ts_stream_add_pair (TsStream *self, GSocket **end, GError **error);
 void ts_stream_remove_socket (TsStream *self, const gchar *name);
 
 // Where datagrams go.

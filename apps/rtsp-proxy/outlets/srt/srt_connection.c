@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/srt/srt_connection.h"
+
+#include <srt/access_control.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "outlets/srt/srt_counts.h"
+#include "outlets/srt/srt_reader.h"
+#include "sources/published_stream.h"
+#include "sources/publication.h"
+#include "text/stream_id.h"
+
+#define MESSAGES_MAX 64 // of one connection, before others get their turn
+
+// Shared by all callers, because any peer can cause refusals as fast as it calls.
+static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
+
+typedef enum {
+  STATE_ASKING, // for the door's decision
+  STATE_PUBLISHING,
+  STATE_READING,
+} State;
+
+struct _SrtConnection {
+  gatomicrefcount refs; // of the outlet, and of who may call from other threads
+  SrtContext *context;
+  SRTSOCKET socket;
+  GInetAddress *address;
+  gchar *peer;
+  AccessPeer *visitor;
+  gboolean publishes, has_begun;
+  Demand *demand;
+  AccessCase *asked;
+  gint64 since;
+  State state;
+  PublishedStream *published;
+  SrtReader *reader;
+  guint64 n_late; // packets that SRT had dropped, of those in srt_counts
+
+  GMutex lock;
+  gchar *closing; // why it is to end; protected by `lock`
+};
+
+// ---- references ----
+
+static void
+unref (gpointer data)
+{
+  SrtConnection *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  if (self->demand)
+    demand_free (self->demand);
+  g_clear_pointer (&self->asked, access_case_unref);
+  access_peer_unref (self->visitor);
+  connections_leave (self->context->connections, self->address);
+  g_object_unref (self->address);
+  g_mutex_clear (&self->lock);
+  g_atomic_rc_box_release (self->context);
+  g_free (self->closing);
+  g_free (self->peer);
+  g_free (self);
+}
+
+static gpointer
+ref (SrtConnection *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+// ---- other threads ----
+
+static void
+wake (SrtConnection *self)
+{
+  const guint64 one = 1;
+
+  // A full counter has woken the thread, too.
+  if (write (self->context->wake, &one, sizeof one) < 0)
+    return;
+}
+
+static void
+close_later (gpointer data, const gchar *reason)
+{
+  SrtConnection *self = data;
+
+  g_mutex_lock (&self->lock);
+  if (!self->closing)
+    self->closing = g_strdup (reason);
+  g_mutex_unlock (&self->lock);
+  wake (self);
+}
+
+static void
+on_decided (AccessCase *decided, gpointer data)
+{
+  wake (data);
+  unref (data);
+}
+
+static void
+on_reader_ready (gpointer data)
+{
+  wake (data);
+}
+
+// ---- the handshake ----
+
+static const gchar *
+kind_of (const SrtConnection *self)
+{
+  return self->publishes ? "publisher" : "reader";
+}
+
+static int
+refuse (SrtConnection *self, int code, const gchar *why)
+{
+  log_event_limited (&refusals, "%s %s refused: %s", kind_of (self), self->peer, why);
+  return code;
+}
+
+// Returns 0, or a code of SRT.
+static int
+check_verdict (SrtConnection *self)
+{
+  switch (access_case_get_verdict (self->asked)) {
+    case ACCESS_PENDING:
+    case ACCESS_ADMITTED:
+      return 0;
+    case ACCESS_ASKED:
+      return refuse (self, SRT_REJX_UNAUTHORIZED,
+          "its stream id must bring credentials: publish:PATH:USER:SECRET, or u=USER,s=SECRET");
+    case ACCESS_REFUSED:
+      return refuse (self, SRT_REJX_FORBIDDEN, "it has no permission");
+    case ACCESS_BUSY:
+      break;
+  }
+  return refuse (self, SRT_REJX_OVERLOAD, "no decision is possible now");
+}
+
+static int
+check_publisher (SrtConnection *self)
+{
+  PublisherFacts facts;
+  gboolean exists, takeover;
+  MountConfig *config =
+      mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
+
+  if (!config)
+    return exists ? refuse (self, SRT_REJX_BAD_MODE,
+                        "the mount takes no publishers: its upstream is not publish")
+                  : refuse (self, SRT_REJX_NOTFOUND, "there is no such mount");
+  takeover = config->takeover;
+  mount_config_unref (config);
+  if (takeover || !publication_find (self->demand->path, &facts))
+    return 0;
+  g_free (facts.peer);
+  return refuse (self, SRT_REJX_CONFLICT, "another client publishes to the mount");
+}
+
+static int
+check_reader (SrtConnection *self)
+{
+  gboolean found;
+  Resolved resolved;
+  GError *error = NULL;
+  int code = 0;
+
+  if (!mounts_resolve (self->context->mounts, self->demand, &resolved, &error)) {
+    code = refuse (self, SRT_REJX_NOTFOUND, error->message);
+    g_error_free (error);
+    return code;
+  }
+  found = resolved.mount && !resolved.title;
+  resolved_clear (&resolved);
+  return found ? 0 : refuse (self, SRT_REJX_NOTFOUND, "a title cannot be read over SRT");
+}
+
+static int
+check_target (SrtConnection *self)
+{
+  return self->publishes ? check_publisher (self) : check_reader (self);
+}
+
+static void
+ask (SrtConnection *self, const StreamId *id)
+{
+  gchar *pair = id->user ? g_strconcat (id->user, ":", id->secret ? id->secret : "", NULL) : NULL;
+  gchar *coded = pair ? g_base64_encode ((const guchar *) pair, strlen (pair)) : NULL;
+  gchar *header = coded ? g_strconcat ("Basic ", coded, NULL) : NULL;
+  Mount *mount = mounts_get (self->context->mounts, self->demand->path);
+  const AccessRequest request = {
+    .action = self->publishes ? ACCESS_PUBLISH : ACCESS_READ,
+    .path = self->demand->path,
+    .mount = mount ? mount_get_path (mount) : NULL,
+    .query = self->demand->query,
+    .authorization = header,
+    .token = !id->user && id->secret ? id->secret : self->demand->token,
+  };
+
+  self->asked = access_ask (self->context->access, self->visitor, &request, on_decided, ref (self));
+  if (!access_case_is_later (self->asked))
+    unref (self);
+  g_clear_pointer (&mount, mount_unref);
+  g_free (header);
+  g_free (coded);
+  g_free (pair);
+}
+
+// Returns 0, or a code of SRT.
+static int
+read_stream_id (SrtConnection *self, const gchar *text)
+{
+  const gchar *wrong;
+  StreamId id;
+  StreamIdVerdict verdict = stream_id_read (&id, text, &wrong);
+
+  if (verdict != STREAM_ID_GOOD) {
+    refusals_note (REFUSED_MALFORMED, self->peer, "its stream id cannot be used: %s", wrong);
+    return verdict == STREAM_ID_BAD_MODE ? SRT_REJX_BAD_MODE : SRT_REJX_BAD_REQUEST;
+  }
+  self->publishes = id.publishes;
+  self->demand = demand_new (id.url);
+  ask (self, &id);
+  stream_id_clear (&id);
+  return check_verdict (self);
+}
+
+static gboolean
+may_enter (SrtContext *context, GInetAddress *address, const gchar *peer)
+{
+  RefusedReason reason = REFUSED_MEMORY;
+  Limits limits;
+
+  limits_get (&limits);
+  if (memory_get_level () == MEMORY_ENOUGH
+      && connections_enter (context->connections, &limits, address, &reason))
+    return TRUE;
+  refusals_note (reason, peer, "%s",
+      reason == REFUSED_MEMORY    ? MEMORY_PROBLEM
+      : reason == REFUSED_ADDRESS ? "there are too many SRT connections from this address "
+                                    "(limits.connections-per-address)"
+                                  : "there are too many SRT connections (limits.connections)");
+  return FALSE;
+}
+
+SrtConnection *
+srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *stream_id,
+    SRTSOCKET socket, int *reject)
+{
+  GInetAddress *address = g_inet_socket_address_get_address (from);
+  gchar *ip = g_inet_address_to_string (address);
+  gchar *peer = g_strdup_printf (
+      strchr (ip, ':') ? "[%s]:%u" : "%s:%u", ip, g_inet_socket_address_get_port (from));
+  SrtConnection *self = NULL;
+
+  *reject = SRT_REJX_OVERLOAD;
+  if (may_enter (context, address, peer)) {
+    self = g_new0 (SrtConnection, 1);
+    g_atomic_ref_count_init (&self->refs);
+    g_mutex_init (&self->lock);
+    self->context = g_atomic_rc_box_acquire (context);
+    self->socket = socket;
+    self->address = g_object_ref (address);
+    self->peer = g_steal_pointer (&peer);
+    self->visitor = access_peer_new (ip, "srt");
+    self->since = clock_now ();
+    *reject = read_stream_id (self, stream_id);
+    // Only those who may do it find out which mounts exist.
+    if (!*reject && access_case_get_verdict (self->asked) == ACCESS_ADMITTED)
+      *reject = check_target (self);
+    if (*reject)
+      g_clear_pointer (&self, unref);
+  }
+  g_free (peer);
+  g_free (ip);
+  return self;
+}
+
+// ---- the connection ----
+
+static void
+watch (SrtConnection *self, int events)
+{
+  srt_epoll_update_usock (self->context->epoll, self->socket, &events);
+}
+
+void
+srt_connection_begin (SrtConnection *self)
+{
+  int events = SRT_EPOLL_ERR; // nothing is read before the door has decided
+
+  self->has_begun = TRUE;
+  srt_counts_add_connections (1);
+  srt_epoll_add_usock (self->context->epoll, self->socket, &events);
+}
+
+static gboolean
+begin_publishing (SrtConnection *self)
+{
+  gboolean exists;
+  MountConfig *config =
+      mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
+  GError *error = NULL;
+
+  if (!config)
+    return FALSE;
+  self->published = published_stream_new (
+      &(PublishedStreamSettings) { self->demand->path, self->peer, "SRT", config->takeover,
+          config->pull.connect_timeout_ms, config->pull.read_timeout_ms },
+      close_later, ref (self), unref, &error);
+  mount_config_unref (config);
+  if (!self->published) {
+    unref (self);
+    refuse (self, SRT_REJX_CONFLICT, error->message);
+    g_error_free (error);
+    return FALSE;
+  }
+  self->state = STATE_PUBLISHING;
+  watch (self, SRT_EPOLL_IN | SRT_EPOLL_ERR);
+  log_event ("publisher %s in: %s over SRT", self->peer, self->demand->path);
+  return TRUE;
+}
+
+static gboolean
+begin_reading (SrtConnection *self)
+{
+  GError *error = NULL;
+
+  self->reader = srt_reader_new (self->context->mounts, self->demand, self->socket,
+      self->context->epoll, self->peer, on_reader_ready, close_later, self, &error);
+  if (!self->reader) {
+    refuse (self, SRT_REJX_OVERLOAD, error->message);
+    g_error_free (error);
+    return FALSE;
+  }
+  self->state = STATE_READING;
+  watch (self, SRT_EPOLL_IN | SRT_EPOLL_ERR);
+  return TRUE;
+}
+
+static gboolean
+run_asking (SrtConnection *self)
+{
+  AccessVerdict verdict = access_case_get_verdict (self->asked);
+
+  if (verdict == ACCESS_PENDING)
+    return srt_getsockstate (self->socket) < SRTS_BROKEN;
+  if (check_verdict (self) || check_target (self))
+    return FALSE;
+  return self->publishes ? begin_publishing (self) : begin_reading (self);
+}
+
+static gboolean
+run_publishing (SrtConnection *self)
+{
+  char bytes[SRT_LIVE_MAX_PLSIZE];
+
+  for (guint i = 0; i < MESSAGES_MAX; i++) {
+    int n = srt_recvmsg (self->socket, bytes, sizeof bytes);
+
+    if (n <= 0)
+      return n < 0 && srt_getlasterror (NULL) == SRT_EASYNCRCV;
+    if (!published_stream_write (self->published, (const guint8 *) bytes, (gsize) n))
+      published_stream_count_overflow (self->published);
+  }
+  return TRUE;
+}
+
+static gboolean
+run_reading (SrtConnection *self)
+{
+  const gchar *reason;
+
+  if (srt_reader_run (self->reader, &reason))
+    return TRUE;
+  close_later (self, reason);
+  return FALSE;
+}
+
+gboolean
+srt_connection_run (SrtConnection *self)
+{
+  gboolean closing;
+
+  g_mutex_lock (&self->lock);
+  closing = self->closing != NULL;
+  g_mutex_unlock (&self->lock);
+  if (closing)
+    return FALSE;
+  if (self->state == STATE_ASKING && !run_asking (self))
+    return FALSE;
+  if (self->state == STATE_PUBLISHING)
+    return run_publishing (self);
+  return self->state == STATE_READING ? run_reading (self) : TRUE;
+}
+
+static void
+count_late (SrtConnection *self)
+{
+  SRT_TRACEBSTATS stats;
+  guint64 late;
+
+  if (srt_bistats (self->socket, &stats, 0, 1) < 0)
+    return;
+  late = (guint64) (self->publishes ? stats.pktRcvDropTotal : stats.pktSndDropTotal);
+  srt_counts_add_late (self->publishes, late - self->n_late);
+  self->n_late = late;
+  if (self->reader && srt_reader_is_slow (self->reader, late, (guint64) stats.pktSentUniqueTotal))
+    close_later (self, "it is too slow: for 10 s, more packets came too late than in time");
+}
+
+void
+srt_connection_tick (SrtConnection *self)
+{
+  MountConfig *config;
+  gboolean exists;
+
+  count_late (self);
+  if (self->state != STATE_PUBLISHING)
+    return;
+  config = mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
+  if (!config)
+    close_later (self, "the mount takes no publishers any more");
+  g_clear_pointer (&config, mount_config_unref);
+}
+
+// ---- the end ----
+
+static void
+end_publishing (SrtConnection *self, const gchar *reason)
+{
+  gchar *whole = g_strdup_printf ("the publisher has left (%s)", reason);
+
+  log_event ("publisher %s out: %s: %s", self->peer, self->demand->path, reason);
+  published_stream_end (self->published, whole);
+  g_free (whole);
+}
+
+void
+srt_connection_free (SrtConnection *self, const gchar *reason)
+{
+  if (self->has_begun) {
+    count_late (self);
+    srt_counts_add_connections (-1);
+    srt_epoll_remove_usock (self->context->epoll, self->socket);
+    srt_close (self->socket);
+  } else if (reason) {
+    log_event_limited (&refusals, "%s %s refused: %s", kind_of (self), self->peer, reason);
+  }
+  g_mutex_lock (&self->lock);
+  if (self->closing)
+    reason = self->closing;
+  g_mutex_unlock (&self->lock);
+  if (self->published)
+    end_publishing (self, reason);
+  if (self->reader)
+    srt_reader_free (self->reader, reason);
+  unref (self);
+}
+
+SRTSOCKET
+srt_connection_get_socket (const SrtConnection *self)
+{
+  return self->socket;
+}
+
+gint64
+srt_connection_get_since (const SrtConnection *self)
+{
+  return self->since;
+}
+
+gint
+srt_connection_get_pipe (const SrtConnection *self)
+{
+  return self->reader ? srt_reader_get_fd (self->reader) : -1;
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/srt/srt_reader.h"
+
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "content/live_content.h"
+#include "outlets/http/http_refusal.h"
+#include "outlets/ts/ts_cutter.h"
+#include "outlets/ts/ts_reader.h"
+#include "outlets/ts/ts_stream.h"
+#include "readers/places.h"
+
+#define MESSAGES_MAX 64 // before others get their turn
+#define SLOW_AFTER 10   // seconds
+
+// The wait for the content's start, which may end after the reader has been freed.
+typedef struct {
+  gatomicrefcount refs; // the reader's, and the content's
+  GMutex lock;          // protects the fields below
+  gboolean over;
+  void (*ready) (gpointer owner);
+  gpointer owner; // NULL: the reader has been freed
+} Wait;
+
+struct _SrtReader {
+  SRTSOCKET socket;
+  gint epoll;
+  gchar *peer, *path;
+  void (*close) (gpointer owner, const gchar *reason);
+  gpointer owner;
+  Wait *wait;
+  Mount *mount;
+  Content *content;
+  TsStream *stream; // from the start, so that it has the presentation's first packets
+  gchar *problem;   // what srt_reader_run() returned
+  gboolean has_place;
+  GSocket *end; // of the pair; NULL: it does not play yet
+  gchar *name;  // in the stream's sink
+  TsReader *shown;
+  gboolean blocked; // libsrt takes nothing now
+  guint8 message[TS_DATAGRAM];
+  gsize used;
+  // At the beginning of the seconds in hand.
+  guint seconds;
+  guint64 dropped, sent;
+};
+
+// ---- the wait ----
+
+static void
+wait_unref (Wait *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+static void
+on_waited (gpointer data)
+{
+  Wait *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->over = TRUE;
+  if (self->owner)
+    self->ready (self->owner);
+  g_mutex_unlock (&self->lock);
+  wait_unref (self);
+}
+
+static Wait *
+wait_for (Content *content, void (*ready) (gpointer owner), gpointer owner)
+{
+  Wait *self = g_new0 (Wait, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_atomic_ref_count_inc (&self->refs);
+  g_mutex_init (&self->lock);
+  self->ready = ready;
+  self->owner = owner;
+  content_wait (content, on_waited, self);
+  return self;
+}
+
+static gboolean
+wait_is_over (Wait *self)
+{
+  gboolean over;
+
+  g_mutex_lock (&self->lock);
+  over = self->over;
+  g_mutex_unlock (&self->lock);
+  return over;
+}
+
+static void
+wait_forget (Wait *self)
+{
+  g_mutex_lock (&self->lock);
+  self->owner = NULL;
+  g_mutex_unlock (&self->lock);
+  wait_unref (self);
+}
+
+// ---- the start ----
+
+static gboolean
+use (SrtReader *self, Mounts *mounts, const Demand *demand, GError **error)
+{
+  Resolved resolved;
+
+  if (!mounts_resolve (mounts, demand, &resolved, error))
+    return FALSE;
+  if (resolved.title) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a title cannot be read over SRT");
+  } else {
+    self->mount = mount_ref (resolved.mount);
+    self->content = mounts_use (mounts, &resolved, error);
+  }
+  resolved_clear (&resolved);
+  if (self->content)
+    self->stream = ts_stream_get (live_content_get (self->content), error);
+  return self->stream != NULL;
+}
+
+SrtReader *
+srt_reader_new (Mounts *mounts, const Demand *demand, SRTSOCKET socket, gint epoll,
+    const gchar *peer, void (*ready) (gpointer owner),
+    void (*close) (gpointer owner, const gchar *reason), gpointer owner, GError **error)
+{
+  SrtReader *self = g_new0 (SrtReader, 1);
+
+  self->socket = socket;
+  self->epoll = epoll;
+  self->peer = g_strdup (peer);
+  self->path = g_strdup (demand->path);
+  self->close = close;
+  self->owner = owner;
+  if (!use (self, mounts, demand, error)) {
+    srt_reader_free (self, NULL);
+    return NULL;
+  }
+  self->wait = wait_for (self->content, ready, owner);
+  return self;
+}
+
+static gboolean
+fail (SrtReader *self, gchar *problem)
+{
+  self->problem = problem;
+  return FALSE;
+}
+
+static gboolean
+take_place (SrtReader *self)
+{
+  const HttpRefusal *problem = http_refusal_of_reader (self->mount);
+
+  if (problem) {
+    refusals_note (problem->reason, self->peer, "%s", problem->text);
+    return fail (self, g_strdup (problem->text));
+  }
+  self->has_place = TRUE;
+  return TRUE;
+}
+
+static gboolean
+check_content (SrtReader *self)
+{
+  GError *error = NULL;
+  gchar *problem;
+
+  switch (content_ask (self->content, &error)) {
+    case CONTENT_READY:
+      problem = ts_stream_dup_problem (self->stream);
+      return !problem || fail (self, problem);
+    case CONTENT_FAILED:
+      problem = g_strdup (error->message);
+      g_error_free (error);
+      return fail (self, problem);
+    default:
+      return fail (self, g_strdup ("the upstream takes too long to start (start-timeout)"));
+  }
+}
+
+static void
+watch_pipe (SrtReader *self)
+{
+  int events = SRT_EPOLL_IN;
+
+  srt_epoll_add_ssock (self->epoll, srt_reader_get_fd (self), &events);
+}
+
+static gboolean
+play (SrtReader *self)
+{
+  GError *error = NULL;
+  gchar *left_out;
+
+  if (!check_content (self) || !take_place (self))
+    return FALSE;
+  self->name = ts_stream_add_pair (self->stream, &self->end, &error);
+  if (!self->name) {
+    fail (self, g_strdup (error->message));
+    g_error_free (error);
+    return FALSE;
+  }
+  left_out = ts_stream_dup_left_out (self->stream);
+  self->shown = ts_reader_new (ts_stream_get_sink (self->stream), self->name, 0,
+      mount_get_path (self->mount), self->peer, "SRT", left_out, self->close, self->owner);
+  g_free (left_out);
+  watch_pipe (self);
+  log_event ("reader %s in: %s over SRT", self->peer, self->path);
+  return TRUE;
+}
+
+// ---- sending ----
+
+// Waits until libsrt takes more; the window of the stream holds the rest meanwhile.
+static void
+set_blocked (SrtReader *self, gboolean blocked)
+{
+  int events = SRT_EPOLL_IN | SRT_EPOLL_ERR | (blocked ? SRT_EPOLL_OUT : 0);
+
+  if (blocked == self->blocked)
+    return;
+  self->blocked = blocked;
+  srt_epoll_update_usock (self->epoll, self->socket, &events);
+  if (blocked)
+    srt_epoll_remove_ssock (self->epoll, srt_reader_get_fd (self));
+  else
+    watch_pipe (self);
+}
+
+// Returns TRUE if the message is full.
+static gboolean
+fill (SrtReader *self, gboolean *over)
+{
+  gssize n;
+
+  if (self->used == TS_DATAGRAM)
+    return TRUE;
+  n = recv (
+      srt_reader_get_fd (self), self->message + self->used, TS_DATAGRAM - self->used, MSG_DONTWAIT);
+  *over = n == 0;
+  self->used += (gsize) MAX (n, 0);
+  return self->used == TS_DATAGRAM;
+}
+
+static gboolean
+send_all (SrtReader *self, const gchar **reason)
+{
+  gboolean over = FALSE;
+
+  for (guint i = 0; i < MESSAGES_MAX && fill (self, &over); i++) {
+    if (srt_sendmsg (self->socket, (const char *) self->message, TS_DATAGRAM, -1, 0) < 0) {
+      set_blocked (self, TRUE);
+      *reason = "the connection has ended";
+      return srt_getlasterror (NULL) == SRT_EASYNCSND;
+    }
+    self->used = 0;
+  }
+  set_blocked (self, FALSE);
+  *reason = "the stream has ended, or the reader has taken nothing for 10 s";
+  return !over;
+}
+
+// A reader that sends would fill the receive buffer.
+static gboolean
+check_silence (SrtReader *self, const gchar **reason)
+{
+  char byte[SRT_LIVE_MAX_PLSIZE];
+  int n = srt_recvmsg (self->socket, byte, sizeof byte);
+
+  *reason = n > 0 ? "a reader must not send" : "the connection has ended";
+  return n < 0 && srt_getlasterror (NULL) == SRT_EASYNCRCV;
+}
+
+gboolean
+srt_reader_run (SrtReader *self, const gchar **reason)
+{
+  if (!check_silence (self, reason))
+    return FALSE;
+  if (!self->end && !wait_is_over (self->wait))
+    return TRUE;
+  if (!self->end && !play (self)) {
+    *reason = self->problem;
+    return FALSE;
+  }
+  return send_all (self, reason);
+}
+
+gboolean
+srt_reader_is_slow (SrtReader *self, guint64 dropped, guint64 sent)
+{
+  gboolean slow = dropped - self->dropped > sent - self->sent;
+
+  if (++self->seconds < SLOW_AFTER)
+    return FALSE;
+  self->seconds = 0;
+  self->dropped = dropped;
+  self->sent = sent;
+  return slow;
+}
+
+gint
+srt_reader_get_fd (const SrtReader *self)
+{
+  return self->end ? g_socket_get_fd (self->end) : -1;
+}
+
+void
+srt_reader_free (SrtReader *self, const gchar *reason)
+{
+  g_clear_pointer (&self->wait, wait_forget);
+  if (reason)
+    log_event ("reader %s out: %s: %s", self->peer, self->path, reason);
+  g_clear_pointer (&self->shown, ts_reader_end);
+  if (self->end && !self->blocked)
+    srt_epoll_remove_ssock (self->epoll, srt_reader_get_fd (self));
+  if (self->name)
+    ts_stream_remove_socket (self->stream, self->name);
+  if (self->has_place)
+    places_leave (mount_get_path (self->mount));
+  g_clear_object (&self->end);
+  g_clear_pointer (&self->stream, ts_stream_unref);
+  g_clear_pointer (&self->content, content_unref);
+  g_clear_pointer (&self->mount, mount_unref);
+  g_free (self->problem);
+  g_free (self->name);
+  g_free (self->path);
+  g_free (self->peer);
+  g_free (self);
+}
