@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mp4/fragment.h"
+#include "mp4/index.h"
 #include "mp4/init.h"
+#include "mp4/read.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -180,6 +182,67 @@ a_short_buffer_is_never_overrun (void)
   }
 }
 
+// ---- reading ----
+
+static void
+a_file_is_read_as_it_was_written (void)
+{
+  const WeirMp4Track tracks[] = {
+    { WEIR_MP4_AAC, 48000, 0, 0, 2, RECORD (asc) },
+    { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) },
+  };
+  const WeirMp4Sample video[] = { { 100, 3600, 7200, true }, { 50, 3000, 0, false } };
+  const WeirMp4Run runs[] = { { 0, NULL, 0 }, { UINT64_C (1) << 33, video, 2 } };
+  const int64_t earlier[WEIR_MP4_TRACKS_MAX] = { 5, (INT64_C (1) << 33) - 7 };
+  uint8_t data[2048];
+  size_t size = weir_mp4_write_init (data, sizeof data, tracks, 2), fragment;
+  WeirMp4Init init;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+
+  CHECK_INT (weir_mp4_read_init (data, size, &init), 0);
+  CHECK (init.size == size && init.n_tracks == 2 && init.lead == 1);
+  CHECK (init.timescales[0] == 48000 && init.timescales[1] == 90000);
+  for (size_t len = 0; len < size; len++)
+    CHECK_INT (weir_mp4_read_init (data, len, &init), -EAGAIN);
+
+  fragment = weir_mp4_write_fragment (data, sizeof data, 5, false, runs, 2) - 8;
+  CHECK (weir_mp4_read_box (data, fragment, &box) == 0 && box.size == fragment);
+  CHECK_INT (weir_mp4_read_moof (data, fragment, &moof), 0);
+  CHECK (!moof.trafs[0].has && moof.trafs[1].has && moof.trafs[1].key);
+  CHECK (moof.trafs[1].start == UINT64_C (1) << 33 && moof.trafs[1].duration == 6600);
+  CHECK_INT (moof.trafs[1].offset, 7200);
+  for (size_t len = 0; len < fragment; len++)
+    CHECK_INT (weir_mp4_read_moof (data, len, &moof), -EINVAL);
+
+  CHECK_INT (weir_mp4_read_moof (data, fragment, &moof), 0);
+  weir_mp4_move (data, &moof, 77, earlier);
+  CHECK (data[moof.sequence_at + 3] == 77);
+  CHECK_INT (weir_mp4_read_moof (data, fragment, &moof), 0);
+  CHECK_INT (moof.trafs[1].start, 7);
+  weir_mp4_move (data, &moof, 78, earlier);
+  CHECK_INT (weir_mp4_read_moof (data, fragment, &moof), 0);
+  CHECK_INT (moof.trafs[1].start, 0);
+}
+
+static void
+an_index_is_read_as_it_was_written (void)
+{
+  const WeirMp4Entry entries[] = { { 7, 1000 }, { UINT64_C (1) << 40, UINT64_C (1) << 35 } };
+  WeirMp4Entry found[2];
+  uint8_t data[256];
+  size_t size = weir_mp4_write_index (data, sizeof data, 1, entries, 2);
+
+  CHECK_INT (weir_mp4_write_index (NULL, 0, 1, entries, 2), size);
+  CHECK_INT (weir_mp4_index_size (data + size - WEIR_MP4_INDEX_END), size);
+  CHECK_INT (weir_mp4_read_index (data, size, found, 2), 2);
+  CHECK (memcmp (found, entries, sizeof entries) == 0);
+  CHECK_INT (weir_mp4_read_index (data, size, NULL, 0), 2);
+  for (size_t len = 0; len < size; len++)
+    CHECK_INT (weir_mp4_read_index (data, len, found, 2), -EINVAL);
+  CHECK_INT (weir_mp4_index_size (data), 0);
+}
+
 int
 main (void)
 {
@@ -189,5 +252,7 @@ main (void)
   RUN (an_init_segment_has_all_tracks);
   RUN (a_fragment_says_where_its_data_are);
   RUN (a_short_buffer_is_never_overrun);
+  RUN (a_file_is_read_as_it_was_written);
+  RUN (an_index_is_read_as_it_was_written);
   return tap_done ();
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Fuzzes the readers of fragmented MP4 with the same bytes as a beginning, a fragment and an index.
+
+#include <string.h>
+
+#include "fuzz.h"
+#include "mp4/index.h"
+#include "mp4/read.h"
+
+static void
+move (const uint8_t *data, size_t size, const WeirMp4Moof *moof)
+{
+  int64_t earlier[WEIR_MP4_TRACKS_MAX] = { 1, -1, INT64_MAX, INT64_MIN };
+  uint8_t *copy = malloc (size);
+  WeirMp4Moof again;
+
+  memcpy (copy, data, size);
+  weir_mp4_move (copy, moof, 1, earlier);
+  require (
+      weir_mp4_read_moof (copy, size, &again) == 0 || moof->trafs[3].has || moof->trafs[1].has);
+  free (copy);
+}
+
+int
+LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+  WeirMp4Entry entries[4];
+  WeirMp4Init init;
+  WeirMp4Moof moof;
+
+  if (weir_mp4_read_init (data, size, &init) == 0) {
+    require (init.size <= size && init.n_tracks > 0 && init.n_tracks <= WEIR_MP4_TRACKS_MAX);
+    require (init.lead < init.n_tracks && init.timescales[init.lead] > 0);
+  }
+  if (weir_mp4_read_moof (data, size, &moof) == 0)
+    move (data, size, &moof);
+  if (size >= WEIR_MP4_INDEX_END)
+    weir_mp4_index_size (data + size - WEIR_MP4_INDEX_END);
+  require (weir_mp4_read_index (data, size, entries, 4) <= (int64_t) size);
+  return 0;
+}
