@@ -20,7 +20,7 @@
 typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
 
 struct _HlsCutter {
-  HlsWindow *window;
+  HlsOutput *output;
   HlsSettings settings;
   gchar *label;
   guint n_tracks, lead;
@@ -40,14 +40,17 @@ struct _HlsCutter {
   LogLimit full;
 };
 
+static void restart (HlsCutter *self);
+
 HlsCutter *
-hls_cutter_new (HlsWindow *window, const HlsSettings *settings, const gchar *label,
+hls_cutter_new (HlsOutput *output, const HlsSettings *settings, const gchar *label,
     const WeirMp4Codec *codecs, guint n_tracks)
 {
   HlsCutter *self = g_new0 (HlsCutter, 1);
 
   g_mutex_init (&self->lock);
-  self->window = hls_window_ref (window);
+  output->ops->ref (output);
+  self->output = output;
   self->settings = *settings;
   self->label = g_strdup (label);
   self->n_tracks = n_tracks;
@@ -64,9 +67,10 @@ hls_cutter_new (HlsWindow *window, const HlsSettings *settings, const gchar *lab
 void
 hls_cutter_free (HlsCutter *self)
 {
+  restart (self);
   for (guint i = 0; i < self->n_tracks; i++)
     hls_track_clear (&self->tracks[i]);
-  hls_window_unref (self->window);
+  self->output->ops->unref (self->output);
   g_mutex_clear (&self->lock);
   g_free (self->label);
   g_free (self);
@@ -130,10 +134,10 @@ begin_segment (HlsCutter *self, const HlsFrame *first)
   GBytes *init = self->changed ? make_init (self, &format) : NULL;
 
   follow_wall (self);
-  hls_window_begin_segment (self->window, init, init ? &format : NULL,
+  self->output->ops->begin_segment (self->output, init, init ? &format : NULL,
       first->pts / 1000 + self->wall_us, self->discontinuity);
   g_clear_pointer (&init, g_bytes_unref);
-  hls_format_clear (&format);
+  g_free (format.codecs);
   self->changed = self->discontinuity = FALSE;
   self->in_segment = TRUE;
   self->segment_start = self->part_start = first->dts;
@@ -142,7 +146,7 @@ begin_segment (HlsCutter *self, const HlsFrame *first)
 static void
 end_segment (HlsCutter *self)
 {
-  hls_window_end_segment (self->window);
+  self->output->ops->end_segment (self->output);
   self->in_segment = FALSE;
 }
 
@@ -219,8 +223,8 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
   for (guint i = 0; i < self->n_tracks; i++)
     hls_track_drop (&self->tracks[i], n[i]);
   self->examined -= MIN (n_lead, self->examined);
-  hls_window_add_part (
-      self->window, data, MIN (end - self->part_start, self->part_ns), independent);
+  self->output->ops->add_part (
+      self->output, data, MIN (end - self->part_start, self->part_ns), independent);
   self->part_start = end;
 }
 
@@ -228,7 +232,7 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
 static gint64
 get_segment_max (HlsCutter *self)
 {
-  gint64 max = hls_window_get_segment_max (self->window);
+  gint64 max = self->output->ops->get_segment_max (self->output);
 
   return max > 0 ? max : MAX (FIRST_MAX_NS, self->settings.segment_ns);
 }
@@ -301,7 +305,7 @@ measure (HlsCutter *self)
   if (self->part_ns == 0) {
     frames = MAX ((self->settings.part_ns + typical / 2) / typical, 1);
     self->part_ns = (frames * typical / NS_PER_MS + 1) * NS_PER_MS;
-    hls_window_set_part_target (self->window, self->part_ns);
+    self->output->ops->set_part_target (self->output, self->part_ns);
   }
   self->phase = PHASE_RUNNING;
 }
@@ -328,7 +332,8 @@ accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
   for (guint k = 0; k < self->n_tracks; k++)
     bytes += self->tracks[k].bytes;
   if (bytes > BYTES_MAX || track->frames->len >= FRAMES_MAX) {
-    log_event_limited (&self->full, "hls %s: too many frames wait to be written", self->label);
+    log_event_limited (&self->full, "%s %s: too many frames wait to be written",
+        self->output->ops->name, self->label);
     restart (self);
   }
   if (i == self->lead && self->phase != PHASE_WAITING && ABS (pts - self->newest_pts) > GAP_NS)

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Cuts the frames of all tracks of a stream into parts and segments, and writes them into a window.
-// The first video track leads, or the first audio track: segments begin with its keyframes, and
-// parts end between its frames. Call from any thread.
+// Cuts the frames of all tracks of a stream into parts and segments, and writes them into an
+// output. The first video track leads, or the first audio track: segments begin with its keyframes,
+// and parts end between its frames. Call from any thread.
 
 #include <gst/gst.h>
 
 #include "mp4/track.h"
-#include "outlets/hls/hls_window.h"
+#include "outlets/hls/hls_output.h"
+#include "outlets/hls/hls_settings.h"
 
 #define HLS_TRACKS_MAX 8
 
 typedef struct _HlsCutter HlsCutter;
 
 // `codecs` are of the tracks. `label` is for the log.
-HlsCutter *hls_cutter_new (HlsWindow *window, const HlsSettings *settings, const gchar *label,
+HlsCutter *hls_cutter_new (HlsOutput *output, const HlsSettings *settings, const gchar *label,
     const WeirMp4Codec *codecs, guint n_tracks);
+
+// Writes the frames that wait, ends the segment, and frees the cutter.
 void hls_cutter_free (HlsCutter *self);
 
 // Sets what the frames that follow are: a track of `codec`, whose record is `config`. If that

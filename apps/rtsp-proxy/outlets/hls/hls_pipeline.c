@@ -227,7 +227,7 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
 
 // Returns why the track cannot be carried (transfer full), or NULL.
 static gchar *
-try_track (HlsPipeline *self, GstCaps *caps, guint relay_track)
+try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const gchar *noun)
 {
   const GstStructure *structure = gst_caps_get_structure (caps, 0);
   const gchar *encoding = gst_structure_get_string (structure, "encoding-name");
@@ -237,9 +237,9 @@ try_track (HlsPipeline *self, GstCaps *caps, guint relay_track)
   gchar *text;
 
   if (!kind)
-    return g_strdup_printf ("HLS cannot carry %s", encoding ? encoding : "this codec");
+    return g_strdup_printf ("%s cannot carry %s", noun, encoding ? encoding : "this codec");
   if (self->n_tracks == HLS_TRACKS_MAX)
-    return g_strdup_printf ("HLS carries %u tracks at most", HLS_TRACKS_MAX);
+    return g_strdup_printf ("%s carries %u tracks at most", noun, HLS_TRACKS_MAX);
   *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
   if (add_track (self, track, kind, caps, &error)) {
     self->n_tracks++;
@@ -325,7 +325,7 @@ start (HlsPipeline *self, const gchar *label)
 }
 
 HlsPipeline *
-hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSettings *settings,
+hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSettings *settings,
     const gchar *label, GString *left_out, void (*failed) (const gchar *reason, gpointer data),
     gpointer data)
 {
@@ -337,10 +337,10 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSet
   self->failed = failed;
   self->data = data;
   for (guint i = 0; i < caps->len; i++) {
-    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i);
+    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, output->ops->noun);
 
     if (problem) {
-      log_event ("hls %s: track %u is left out: %s", label, i, problem);
+      log_event ("%s %s: track %u is left out: %s", output->ops->name, label, i, problem);
       g_string_append_printf (
           left_out, "%strack %u: %s", left_out->len > 0 ? "; " : "", i, problem);
       g_free (problem);
@@ -349,7 +349,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsWindow *window, const HlsSet
   for (guint i = 0; i < self->n_tracks; i++)
     codecs[i] = self->tracks[i].codec;
   if (self->n_tracks > 0) {
-    self->cutter = hls_cutter_new (window, settings, label, codecs, self->n_tracks);
+    self->cutter = hls_cutter_new (output, settings, label, codecs, self->n_tracks);
     start (self, label);
   } else {
     g_clear_pointer (&self, hls_pipeline_free);

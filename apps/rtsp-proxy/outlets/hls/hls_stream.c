@@ -57,8 +57,8 @@ start_pipeline (HlsStream *self, GPtrArray *caps)
   GString *left_out = g_string_new (NULL);
 
   self->caps = g_ptr_array_ref (caps);
-  self->pipeline = hls_pipeline_new (self->relay, caps, self->window, &self->settings,
-      content_get_label (self->content), left_out, on_failed, self);
+  self->pipeline = hls_pipeline_new (self->relay, caps, hls_window_get_output (self->window),
+      &self->settings, content_get_label (self->content), left_out, on_failed, self);
   hls_left_out_set (content_get_path (self->content), left_out->len > 0 ? left_out->str : NULL);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);

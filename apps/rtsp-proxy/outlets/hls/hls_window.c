@@ -33,20 +33,6 @@ hls_format_clear (HlsFormat *self)
 }
 
 HlsWindow *
-hls_window_new (const HlsSettings *settings)
-{
-  HlsWindow *self = g_new0 (HlsWindow, 1);
-
-  g_atomic_ref_count_init (&self->refs);
-  g_mutex_init (&self->lock);
-  self->settings = *settings;
-  self->segments = g_ptr_array_new_with_free_func (free_segment);
-  self->inits = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
-  self->waiters = g_hash_table_new (NULL, NULL);
-  return self;
-}
-
-HlsWindow *
 hls_window_ref (HlsWindow *self)
 {
   g_atomic_ref_count_inc (&self->refs);
@@ -116,9 +102,11 @@ hls_window_leave (HlsWindow *self, gpointer data)
 
 // ---- the writer ----
 
-void
-hls_window_set_part_target (HlsWindow *self, gint64 part_ns)
+static void
+set_part_target (HlsOutput *output, gint64 part_ns)
 {
+  HlsWindow *self = (HlsWindow *) output;
+
   g_mutex_lock (&self->lock);
   self->part_target_ns = part_ns;
   g_mutex_unlock (&self->lock);
@@ -139,10 +127,12 @@ add_segment (HlsWindow *self, gint64 wall_us)
   return segment;
 }
 
-void
-hls_window_begin_segment (
-    HlsWindow *self, GBytes *init, const HlsFormat *format, gint64 wall_us, gboolean discontinuity)
+static void
+begin_segment (HlsOutput *output, GBytes *init, const HlsFormat *format, gint64 wall_us,
+    gboolean discontinuity)
 {
+  HlsWindow *self = (HlsWindow *) output;
+
   g_mutex_lock (&self->lock);
   if (init) {
     g_ptr_array_add (self->inits, g_bytes_ref (init));
@@ -162,9 +152,10 @@ hls_window_begin_segment (
   g_mutex_unlock (&self->lock);
 }
 
-void
-hls_window_add_part (HlsWindow *self, GBytes *data, gint64 duration_ns, gboolean independent)
+static void
+add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independent)
 {
+  HlsWindow *self = (HlsWindow *) output;
   HlsPart *part = g_new (HlsPart, 1);
   HlsSegment *segment;
 
@@ -212,9 +203,10 @@ begin_playlists (HlsWindow *self, gint64 first_ns)
     hls_window_nth (self, i)->duration_ns = self->target_s * NS_PER_S;
 }
 
-void
-hls_window_end_segment (HlsWindow *self)
+static void
+end_segment (HlsOutput *output)
 {
+  HlsWindow *self = (HlsWindow *) output;
   HlsSegment *segment;
 
   g_mutex_lock (&self->lock);
@@ -231,15 +223,52 @@ hls_window_end_segment (HlsWindow *self)
   g_mutex_unlock (&self->lock);
 }
 
-gint64
-hls_window_get_segment_max (HlsWindow *self)
+static gint64
+get_segment_max (HlsOutput *output)
 {
+  HlsWindow *self = (HlsWindow *) output;
   gint64 max;
 
   g_mutex_lock (&self->lock);
   max = self->target_s > 0 ? self->target_s * NS_PER_S + NS_PER_S / 2 - 1 : 0;
   g_mutex_unlock (&self->lock);
   return max;
+}
+
+static void
+ref_output (HlsOutput *output)
+{
+  hls_window_ref ((HlsWindow *) output);
+}
+
+static void
+unref_output (HlsOutput *output)
+{
+  hls_window_unref ((HlsWindow *) output);
+}
+
+static const HlsOutputOps output_ops = { "hls", "HLS", set_part_target, begin_segment, add_part,
+  end_segment, get_segment_max, ref_output, unref_output };
+
+HlsOutput *
+hls_window_get_output (HlsWindow *self)
+{
+  return &self->output;
+}
+
+HlsWindow *
+hls_window_new (const HlsSettings *settings)
+{
+  HlsWindow *self = g_new0 (HlsWindow, 1);
+
+  self->output.ops = &output_ops;
+  g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->lock);
+  self->settings = *settings;
+  self->segments = g_ptr_array_new_with_free_func (free_segment);
+  self->inits = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
+  self->waiters = g_hash_table_new (NULL, NULL);
+  return self;
 }
 
 // ---- readers ----

@@ -7,6 +7,7 @@
 
 #include <glib.h>
 
+#include "outlets/hls/hls_output.h"
 #include "outlets/hls/hls_settings.h"
 
 typedef struct _HlsWindow HlsWindow;
@@ -15,37 +16,11 @@ HlsWindow *hls_window_new (const HlsSettings *settings);
 HlsWindow *hls_window_ref (HlsWindow *self);
 void hls_window_unref (HlsWindow *self);
 
-// ---- for the writer ----
-
-// What a multivariant playlist says of the stream.
-typedef struct {
-  gchar *codecs; // "avc1.64001f,mp4a.40.2"
-  guint width, height;
-  gdouble frame_rate;    // 0: not known
-  guint64 average, peak; // bits a second
-} HlsFormat;
+// Returns what a cutter writes into. Its longest segment is EXT-X-TARGETDURATION, as EXTINF is
+// rounded; the first segment sets it. (transfer none)
+HlsOutput *hls_window_get_output (HlsWindow *self);
 
 void hls_format_clear (HlsFormat *self);
-
-// Sets the longest duration of a part, which never changes later.
-void hls_window_set_part_target (HlsWindow *self, gint64 part_ns);
-
-// Begins a segment. `init` is its initialization segment if that differs from the one before, and
-// `format` what it holds; else both are NULL. `wall_us` is the time of its first frame, in us since
-// the epoch. `discontinuity`: its timestamps or its format do not continue those before.
-void hls_window_begin_segment (
-    HlsWindow *self, GBytes *init, const HlsFormat *format, gint64 wall_us, gboolean discontinuity);
-
-// Adds a part to the segment. `independent`: a decoder can start with it. Takes ownership of
-// `data`.
-void hls_window_add_part (HlsWindow *self, GBytes *data, gint64 duration_ns, gboolean independent);
-
-// Ends the segment.
-void hls_window_end_segment (HlsWindow *self);
-
-// Returns the longest allowed duration of a segment in ns: EXT-X-TARGETDURATION, as EXTINF is
-// rounded; 0 until the first segment has ended, which sets it.
-gint64 hls_window_get_segment_max (HlsWindow *self);
 
 // ---- for readers ----
 

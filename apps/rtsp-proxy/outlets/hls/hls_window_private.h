@@ -21,6 +21,7 @@ typedef struct {
 } HlsSegment;
 
 struct _HlsWindow {
+  HlsOutput output;
   gatomicrefcount refs;
   HlsSettings settings;
 
