@@ -13,6 +13,7 @@
 #include "outlets/hls/hls_outlet.h"
 #include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
+#include "outlets/recording/recordings.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
 #ifdef HAVE_SRT
@@ -262,10 +263,12 @@ serve (const Options *options, ProxyConfig *config)
     api = start_api (config, server, reload, &error);
   if (!error) {
     Pushes *pushes = pushes_new (server_get_mounts (server));
+    Recordings *recordings = recordings_new (server_get_mounts (server));
 
     run (server, config, reload);
     log_event ("stopping");
     pushes_free (pushes);
+    recordings_free (recordings, STOP_TIMEOUT_MS);
   }
   access_close (server_get_access (server));
   g_clear_pointer (&api, api_free);

@@ -7,6 +7,7 @@
 #include "config/http_config.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_keys.h"
 #include "config/user_read.h"
@@ -51,6 +52,7 @@ main (void)
   write_keys (builder, "cache", "cache.", mount_cache_keys ());
   write_keys (builder, "swarm", "swarm.", mount_swarm_keys ());
   write_keys (builder, "broadcast", "broadcast.", mount_broadcast_keys ());
+  write_keys (builder, "record", "record.", mount_record_keys ());
   write_keys (builder, "tls", "tls.", tls_config_keys ());
   write_keys (builder, "http", "http.", http_config_keys ());
   write_keys (builder, "hls", "hls.", hls_config_keys ());

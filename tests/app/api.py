@@ -54,13 +54,29 @@ def metric(text, name, **labels):
     return int(value)
 
 
+def recorded(folder):
+    return {**CLIP, 'priority': 4, 'record': {'folder': folder, 'part': '200ms'}}
+
+
+def wait_for_recording(proxy):
+    """Returns when the first segment of /cam begins."""
+    def ask():
+        status, _, body = proxy.http('GET', '/v1/recordings?path=/cam')
+        return body['recordings'] if status == 200 else []
+    wait_until(ask, 30, 'a recording')
+    return ask()[0]['start']
+
+
 @test
 def every_operation_answers_as_documented():
     contract = Checked.contract
     contract.seen.clear()
-    with Checked({'/cam': CLIP, '/a/b': {'upstream': NOWHERE}}) as proxy, Watch(proxy):
+    with tempfile.TemporaryDirectory() as folder, Checked(
+            {'/cam': recorded(folder), '/a/b': {'upstream': NOWHERE}}) as proxy, Watch(proxy):
         wait_for_readers_of(proxy, 1)
-        for path in ('/v1/mounts', '/v1/mounts/cam', '/v1/mounts/a/b', '/v1/readers',
+        start = wait_for_recording(proxy)
+        assert proxy.expect(200, 'GET', f'/v1/recordings/get?path=/cam&start={start}&duration=1s')[4:8] == b'ftyp'
+        for path in ('/v1/recordings?path=/cam', '/v1/mounts', '/v1/mounts/cam', '/v1/mounts/a/b', '/v1/readers',
                      '/v1/readers?mount=/cam', '/v1/readers/1', '/v1/graph', '/v1/graph.dot',
                      '/v1/health', '/v1/ready', '/v1/openapi.json', '/metrics'):
             proxy.expect(200, 'GET', path)
@@ -139,7 +155,7 @@ def the_contract_knows_every_key():
     keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
     schemas = Checked.contract.file['components']['schemas']
     assert set(schemas['MountConfig']['properties']) == keys - {
-        'password-file', 'password-env', 'keys-file', 'swarm'}
+        'password-file', 'password-env', 'keys-file', 'swarm', 'record'}
 
 
 @test
@@ -707,12 +723,13 @@ def the_lines_of_the_page_work():
     if not shutil.which('dot'):
         snippets = [text for text in snippets if '.svg' not in text]
     with tempfile.TemporaryDirectory() as directory:
-        clip = {**CLIP, 'priority': 4}
-        with Checked({'/cam': clip}) as proxy, Watch(proxy), Watch(proxy):
+        with Checked({'/cam': recorded(directory)}) as proxy, Watch(proxy), Watch(proxy):
             wait_for_readers_of(proxy, 2)
+            start = wait_for_recording(proxy)
             for text in snippets:
                 text = text.replace('127.0.0.1:9554', f'127.0.0.1:{proxy.api_port}')
                 text = text.replace('rtsp://192.0.2.7/stream', CLIP_URI)
+                text = re.sub(r'2026-11-23T[\d:]+Z', start, text)
                 done = subprocess.run(['sh', '-ec', f'alias curl="curl -fsS"\n{text}'],
                                       cwd=directory, capture_output=True, text=True, timeout=30)
                 assert done.returncode == 0, (text, done)

@@ -663,6 +663,7 @@ def the_examples_of_the_page_are_valid():
             example = re.sub(r'/etc/rtsp-proxy/\S+', password.name, example)
             example = example.replace('/srv/films/', os.path.dirname(CLIP) + '/')
             example = example.replace('/srv/soon.mp4', CLIP)
+            example = example.replace('/srv/recordings', os.path.dirname(password.name))
             out, err, status = load(example, '--check-config')
         assert status == 0 and out.startswith('The configuration is good'), (example, err)
 

@@ -170,12 +170,22 @@ dup_pushes (const MountConfig *mount)
   return g_string_free (text, FALSE);
 }
 
+// Returns a comment on where the stream is recorded, or an empty text.
+static gchar *
+dup_record (const MountConfig *mount)
+{
+  if (!mount->record.folder)
+    return g_strdup ("");
+  return g_strdup_printf ("# The stream is recorded all the time, in files of %u s in %s%s.\n",
+      mount->record.segment_ms / 1000, mount->record.folder, mount->path);
+}
+
 static gchar *
 explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
   GPtrArray *chain;
-  gchar *text, *title, *chain_text, *pushes;
+  gchar *text, *title, *chain_text, *pushes, *record;
 
   if (mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
@@ -189,7 +199,9 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
   title = dup_title (demand, mount->cache.time_ms > 0);
   chain_text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
-  text = g_strconcat (chain_text, pushes, NULL);
+  record = demand->choices ? g_strdup ("") : dup_record (mount);
+  text = g_strconcat (chain_text, pushes, record, NULL);
+  g_free (record);
   g_free (chain_text);
   g_free (pushes);
   g_free (title);

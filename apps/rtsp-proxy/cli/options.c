@@ -10,6 +10,7 @@
 #include "config/auth_config.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_keys.h"
 #include "config/mounts_check.h"
@@ -62,6 +63,7 @@ print_config_docs (void)
   gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
   gchar *swarm = schema_to_markdown (mount_swarm_keys (), "swarm.", mount_effect_words);
   gchar *broadcast = schema_to_markdown (mount_broadcast_keys (), "broadcast.", mount_effect_words);
+  gchar *record = schema_to_markdown (mount_record_keys (), "record.", mount_effect_words);
   gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
   gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
   gchar *hls = schema_to_markdown (hls_config_keys (), "hls.", proxy_effect_words);
@@ -75,8 +77,8 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
-      broadcast, tls, http, hls, srt, user, permission, jwt, external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
+      broadcast, record, tls, http, hls, srt, user, permission, jwt, external, kinds, limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
@@ -92,6 +94,7 @@ print_config_docs (void)
   g_free (cache);
   g_free (swarm);
   g_free (broadcast);
+  g_free (record);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))

@@ -5,6 +5,7 @@
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
+#include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
@@ -308,6 +309,9 @@ static const SchemaKey mount_keys[] = {
       .help = "up to 8 receivers to which the stream is sent all the time: `udp://ADDR:PORT` (with "
               "`?ttl=` and `iface=` for a group), `srt://HOST:PORT?streamid=...`, "
               "`rtmp://HOST/APP/STREAM`" },
+  { "record", SCHEMA_OTHER, .form = "{folder: FOLDER, segment: TIME, ...}",
+      .value = &mount_record_value, .effect = MOUNT_EFFECT_NONE, .file_only = TRUE,
+      .help = "writes the stream into files all the time" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
       .help = "priority of the readers under load: 0 is served first, 7 last" },

@@ -88,6 +88,18 @@ check_swarm (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
       "this mount has no folder of torrents; set upstream: swarm:///DIR/");
 }
 
+static gboolean
+check_record (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "record");
+
+  if (!value || !mount->record.folder
+      || (!mount_config_get_folder (mount) && mount->interval_ms == 0))
+    return TRUE;
+  return yaml_fail (reader, value, "record", CONFIG_ERROR_VALUE, error,
+      "this mount has no single stream: it serves stored titles");
+}
+
 // Checks the mount after all its keys were read.
 static gboolean
 finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
@@ -129,6 +141,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
          && check_standby (mount, reader, place, mapping, error)
          && check_cache (mount, reader, mapping, error)
          && check_swarm (mount, reader, mapping, error)
+         && check_record (mount, reader, mapping, error)
          && mount_broadcast_check (mount, reader, place, mapping, error);
 }
 

@@ -77,6 +77,12 @@ typedef struct {
   const gchar *join;
   const gchar *catch_up;
   GStrv push; // URIs; see config/mount_push.h
+  struct {
+    gchar *folder; // NULL: no recording
+    guint segment_ms, part_ms;
+    guint64 keep_s, limit; // 0: no limit; bytes
+    gchar *hook;           // a command, a URL, or NULL
+  } record;
   guint priority;
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the highest layers that any reader gets

@@ -98,6 +98,8 @@ static const struct {
   { "GET", "/v1/graph", api_get_graph },
   { "GET", "/v1/graph.dot", api_get_graph_dot },
   { "GET", "/v1/graph.svg", api_get_graph_svg },
+  { "GET", "/v1/recordings", api_list_recordings },
+  { "GET", "/v1/recordings/get", api_get_recording },
   { "POST", "/v1/reload", api_reload },
   { "GET", "/v1/health", get_health },
   { "GET", "/v1/ready", get_ready },
@@ -321,7 +323,7 @@ void
 api_free (Api *self)
 {
   g_cancellable_cancel (self->ending);
-  while (self->n_drawing > 0 || self->n_asking > 0)
+  while (self->n_drawing > 0 || self->n_asking > 0 || self->n_sending > 0)
     g_main_context_iteration (NULL, TRUE);
   g_clear_pointer (&self->port, port_free);
   soup_server_disconnect (self->soup);

@@ -22,3 +22,6 @@ void api_delete_reader (ApiRequest *request);
 void api_get_graph (ApiRequest *request);
 void api_get_graph_dot (ApiRequest *request);
 void api_get_graph_svg (ApiRequest *request);
+
+void api_list_recordings (ApiRequest *request);
+void api_get_recording (ApiRequest *request);

@@ -106,7 +106,7 @@ on_got_body (SoupServerMessage *message, Visit *self)
 }
 
 static void
-on_wrote_headers (SoupServerMessage *message, Visit *self)
+on_wrote_some (SoupServerMessage *message, Visit *self)
 {
   wait_until (self, self->limits.write_ms, on_response_late);
 }
@@ -138,7 +138,8 @@ watch (SoupServerMessage *message, Visit *self)
   wait_until (self, self->limits.request_ms, on_request_late);
   g_signal_connect (message, "got-headers", G_CALLBACK (on_got_headers), self);
   g_signal_connect (message, "got-body", G_CALLBACK (on_got_body), self);
-  g_signal_connect (message, "wrote-headers", G_CALLBACK (on_wrote_headers), self);
+  g_signal_connect (message, "wrote-headers", G_CALLBACK (on_wrote_some), self);
+  g_signal_connect (message, "wrote-chunk", G_CALLBACK (on_wrote_some), self);
   g_signal_connect (message, "finished", G_CALLBACK (on_finished), self);
 }
 

@@ -4,6 +4,7 @@
 #include "config/mount_keys.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "control/recording_figures.h"
 #include "control/swarm_figures.h"
 #include "config/mount_read.h"
 
@@ -128,6 +129,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   write_presentations (builder, mount);
   disk_figures_write (builder, mount);
   broadcast_figures_write (builder, mount);
+  recording_figures_write (builder, mount);
   swarm_figures_write (builder, mount);
   write_config (builder, config);
   json_builder_end_object (builder);

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "control/recording_figures.h"
 #include "control/swarm_figures.h"
 #include "net/clones.h"
 #include "outlets/http/http_counts.h"
@@ -463,6 +464,36 @@ broadcasts (Page *page, GPtrArray *mounts)
   g_array_unref (all);
 }
 
+// ---- recordings ----
+
+typedef struct {
+  const gchar *path;
+  RecordingSample sample;
+} MountRecording;
+
+static void
+recordings (Page *page, GPtrArray *mounts)
+{
+  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountRecording));
+
+  for (guint i = 0; i < mounts->len; i++) {
+    MountRecording mount = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
+
+    if (recording_figures_sample (g_ptr_array_index (mounts, i), &mount.sample))
+      g_array_append_val (all, mount);
+  }
+  for (const RecordingFigure *figure = recording_figures; figure->name; figure++) {
+    head (page, figure->metric, figure->type, figure->help);
+    for (guint i = 0; i < all->len; i++) {
+      const MountRecording *mount = &g_array_index (all, MountRecording, i);
+
+      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
+          figure->metric, mount->path, recording_figures_get (figure, &mount->sample));
+    }
+  }
+  g_array_unref (all);
+}
+
 // ---- swarms ----
 
 typedef struct {
@@ -548,6 +579,7 @@ metrics_dup_text (Server *server)
   http (&page);
   disks (&page, mounts);
   broadcasts (&page, mounts);
+  recordings (&page, mounts);
   swarms (&page, mounts);
   process (&page, server);
   g_free (samples);

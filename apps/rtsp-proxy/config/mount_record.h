@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The key `record` of a mount: how its stream is recorded.
+
+#include "text/schema.h"
+
+extern const SchemaValue mount_record_value;
+
+// The keys within its value.
+const SchemaKey *mount_record_keys (void);

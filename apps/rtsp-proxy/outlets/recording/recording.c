@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/recording/recording.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/mount_record.h"
+#include "content/live_content.h"
+#include "outlets/hls/hls_pipeline.h"
+#include "relay/relay_caps.h"
+
+#define WELL (10 * (gint64) GST_SECOND) // a run that lasted so long begins a new row of failures
+#define NS_PER_MS G_GINT64_CONSTANT (1000000)
+
+struct _Recording {
+  gatomicrefcount refs; // the owner's, the relay's, and those of functions that run later
+  Mounts *mounts;
+  MountConfig *config;
+  RecordingWriter *writer;
+  RecordingHook *hook;
+  Content *content; // in use; NULL: not yet
+  gboolean told, ended;
+  GPtrArray *caps; // of the relay's tracks; NULL until they are known
+  gboolean sinking;
+  HlsPipeline *pipeline;
+  gint64 begun, again;
+  guint n_failures;
+  gchar *problem; // why there is no pipeline
+  GString *left_out;
+};
+
+static Recording *
+ref (Recording *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+static void
+unref (gpointer data)
+{
+  Recording *self = data;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  recording_writer_unref (self->writer);
+  recording_hook_unref (self->hook);
+  mount_config_unref (self->config);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_string_free (self->left_out, TRUE);
+  g_free (self->problem);
+  g_free (self);
+}
+
+static const gchar *
+get_mount (const Recording *self)
+{
+  return self->config->path;
+}
+
+// ---- the pipeline ----
+
+static void
+on_failed (const gchar *reason, gpointer data)
+{
+  Recording *self = data;
+  gint64 now = clock_now ();
+  guint wait_ms;
+
+  if (now - self->begun > WELL)
+    self->n_failures = 0;
+  wait_ms = backoff_ms (++self->n_failures, g_random_double ());
+  self->again = now + wait_ms * NS_PER_MS;
+  g_free (self->problem);
+  self->problem = g_strdup (reason);
+  log_event ("record %s down: %s; next try in %.1f s", get_mount (self), reason, wait_ms / 1000.0);
+}
+
+static void
+start_pipeline (Recording *self)
+{
+  const gint64 part_ns = self->config->record.part_ms * NS_PER_MS;
+  // A file may begin where a segment of the cutter does, so these are short.
+  const HlsSettings settings = { .segment_ns = part_ns, .part_ns = part_ns };
+
+  g_clear_pointer (&self->problem, g_free);
+  self->begun = clock_now ();
+  g_string_truncate (self->left_out, 0);
+  self->pipeline = hls_pipeline_new (presentation_get_relay (live_content_get (self->content)),
+      self->caps, recording_writer_get_output (self->writer), &settings, get_mount (self),
+      self->left_out, on_failed, self);
+  if (!self->pipeline) {
+    self->again = G_MAXINT64; // until other tracks come
+    self->problem = g_strdup (self->left_out->str);
+  }
+}
+
+// ---- the relay's side ----
+
+typedef struct {
+  Recording *recording;
+  GPtrArray *caps;
+} Begun;
+
+static gboolean
+on_begun_here (gpointer data)
+{
+  Begun *begun = data;
+  Recording *self = begun->recording;
+
+  if (!self->ended && (!self->caps || !relay_caps_are_equal (self->caps, begun->caps))) {
+    g_clear_pointer (&self->pipeline, hls_pipeline_free);
+    g_clear_pointer (&self->caps, g_ptr_array_unref);
+    self->caps = g_ptr_array_ref (begun->caps);
+    self->again = 0;
+    start_pipeline (self);
+  }
+  unref (self);
+  g_ptr_array_unref (begun->caps);
+  g_free (begun);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
+{
+  Begun *begun = g_new (Begun, 1);
+
+  *begun = (Begun) { ref (data), g_ptr_array_ref (caps) };
+  g_idle_add_full (G_PRIORITY_DEFAULT, on_begun_here, begun, NULL);
+}
+
+static void
+on_push (gpointer self, const RelayPacket *packet)
+{
+  gst_buffer_unref (packet->buffer);
+}
+
+// It only learns the tracks: the feeds of the pipeline take the packets.
+static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = unref };
+
+// ---- the mount ----
+
+static gboolean
+use_content (Recording *self)
+{
+  Demand *demand;
+  Resolved resolved;
+  GError *error = NULL;
+
+  if (self->content)
+    return TRUE;
+  demand = demand_new (get_mount (self));
+  if (mounts_resolve (self->mounts, demand, &resolved, &error)) {
+    if (!resolved.title)
+      self->content = mounts_use (self->mounts, &resolved, &error);
+    resolved_clear (&resolved);
+  }
+  demand_free (demand);
+  if (!self->content && !self->told)
+    log_event ("record %s: %s", get_mount (self), error ? error->message : "it is no stream");
+  self->told = TRUE;
+  g_clear_error (&error);
+  return self->content != NULL;
+}
+
+void
+recording_tick (Recording *self)
+{
+  if (!use_content (self))
+    return;
+  if (!self->sinking) {
+    self->sinking = TRUE;
+    relay_add_sink (
+        presentation_get_relay (live_content_get (self->content)), &functions, ref (self), 0, 0);
+  }
+  if (self->problem && clock_now () >= self->again) {
+    g_clear_pointer (&self->pipeline, hls_pipeline_free);
+    start_pipeline (self);
+  }
+}
+
+static void
+on_complete (const gchar *path, const RecordingFacts *facts, gpointer hook)
+{
+  recording_hook_add (hook, path, facts);
+}
+
+Recording *
+recording_new (Mounts *mounts, MountConfig *config)
+{
+  RecordingSettings settings = { g_strdup (config->record.folder),
+    config->record.segment_ms * NS_PER_MS, (gint64) config->record.keep_s * G_USEC_PER_SEC,
+    config->record.limit };
+  Recording *self = g_new0 (Recording, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  self->mounts = mounts;
+  self->config = mount_config_ref (config);
+  self->left_out = g_string_new (NULL);
+  self->hook = recording_hook_new (config->path, config->record.hook);
+  self->writer = recording_writer_new (
+      config->path, &settings, on_complete, recording_hook_ref (self->hook), recording_hook_unref);
+  return self;
+}
+
+void
+recording_free (gpointer data)
+{
+  Recording *self = data;
+
+  self->ended = TRUE;
+  if (self->sinking)
+    relay_remove_sink (presentation_get_relay (live_content_get (self->content)), self);
+  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  recording_writer_end (self->writer);
+  g_clear_pointer (&self->content, content_unref);
+  unref (self);
+}
+
+gboolean
+recording_is_of (const Recording *self, const MountConfig *config)
+{
+  return mount_record_value.equal (self->config, config);
+}
+
+const gchar *
+recording_get_state_name (Recording *self)
+{
+  RecordingCounts counts;
+
+  recording_writer_get_counts (self->writer, &counts);
+  return counts.failing || self->problem          ? "failing"
+         : self->pipeline && counts.written.parts ? "recording"
+                                                  : "waiting";
+}
+
+gchar *
+recording_dup_problem (Recording *self)
+{
+  gchar *problem = recording_writer_dup_problem (self->writer);
+
+  return problem ? problem : g_strdup (self->problem);
+}
+
+const gchar *
+recording_get_left_out (Recording *self)
+{
+  return self->left_out->len > 0 ? self->left_out->str : NULL;
+}
+
+RecordingWriter *
+recording_get_writer (Recording *self)
+{
+  return self->writer;
+}
+
+RecordingHook *
+recording_get_hook (Recording *self)
+{
+  return self->hook;
+}

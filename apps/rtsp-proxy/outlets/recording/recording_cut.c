@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/recording/recording_cut.h"
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <unistd.h>
+
+#include "outlets/recording/recording_folder.h"
+
+#define CHUNK (256 * 1024)
+#define SEGMENTS_MAX 100000
+#define PARTED_NS G_GINT64_CONSTANT (2000000000) // of the clock and the stream's time
+#define NS_PER_S G_GINT64_CONSTANT (1000000000)
+
+typedef struct {
+  RecordingFacts facts;
+  guint64 from, to; // in the file
+  guint64 at;       // in the result
+  gint64 base_ns;   // the stream's time at the result's time 0
+} Piece;
+
+struct _RecordingCut {
+  gchar *folder, *mount;
+  GArray *pieces; // of Piece
+  guint64 size;
+  gint64 start_us;
+
+  // The place.
+  guint piece; // whose file is open, if `fd` is not -1
+  int fd;
+  guint64 at;        // in the result
+  guint64 copy_left; // bytes of the current box, which are copied as they are
+  guint64 skip;      // bytes that are read but not given
+};
+
+static Piece *
+nth (const RecordingCut *self, guint i)
+{
+  return &g_array_index (self->pieces, Piece, i);
+}
+
+static gboolean
+fail (const RecordingCut *self, const gchar *what, GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "the recording of %s %s", self->mount, what);
+  return FALSE;
+}
+
+static int
+open_piece (const RecordingCut *self, const Piece *piece, GError **error)
+{
+  int fd = recording_folder_open_file (self->folder, self->mount, piece->facts.start_us);
+
+  if (fd < 0)
+    fail (self, errno == ENOENT ? "has been deleted meanwhile" : "cannot be opened", error);
+  return fd;
+}
+
+// ---- places in a file ----
+
+static gint64
+get_lead_ns (const Piece *piece, const WeirMp4Moof *moof)
+{
+  return recording_facts_get_ns (&piece->facts, moof->trafs[piece->facts.init.lead].start);
+}
+
+// Returns a moof at or before `at` from which on boxes can be followed; by the index if there is
+// one.
+static guint64
+find_box_before (int fd, const Piece *piece, guint64 at)
+{
+  GArray *entries = piece->facts.complete ? recording_file_read_entries (fd, &piece->facts) : NULL;
+  guint64 found = piece->facts.init.size;
+
+  for (guint i = 0; entries && i < entries->len; i++) {
+    guint64 entry = g_array_index (entries, WeirMp4Entry, i).at;
+
+    if (entry <= at && entry >= found)
+      found = entry;
+  }
+  g_clear_pointer (&entries, g_array_unref);
+  return found;
+}
+
+// Returns the moof of the newest keyframe at `ns` of the stream's time or before, or the first one.
+static guint64
+find_key (int fd, const Piece *piece, gint64 ns)
+{
+  RecordingFacts facts = piece->facts;
+  GArray *entries = facts.complete ? recording_file_read_entries (fd, &facts)
+                                   : g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
+  guint64 found = facts.init.size;
+
+  if (!facts.complete)
+    recording_file_read (fd, &facts, entries);
+  for (guint i = 0; i < entries->len; i++) {
+    const WeirMp4Entry *entry = &g_array_index (entries, WeirMp4Entry, i);
+
+    if (i > 0 && recording_facts_get_ns (&facts, entry->time) > ns)
+      break;
+    if (entry->at < piece->facts.end)
+      found = entry->at;
+  }
+  g_array_unref (entries);
+  return found;
+}
+
+// Returns where the first part begins that is at `ns` or later.
+static guint64
+find_end (int fd, const Piece *piece, guint64 from, gint64 ns)
+{
+  guint64 part = from;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+
+  for (guint64 at = from; recording_file_read_box (fd, at, piece->facts.end, &box);
+      at += box.size) {
+    guint8 *bytes =
+        g_str_equal (box.type, "moof") ? recording_file_read_moof (fd, at, box.size, &moof) : NULL;
+    gboolean over =
+        bytes && moof.trafs[piece->facts.init.lead].has && get_lead_ns (piece, &moof) >= ns;
+
+    g_free (bytes);
+    if (over)
+      return part;
+    if (g_str_equal (box.type, "mdat"))
+      part = at + box.size;
+  }
+  return piece->facts.end;
+}
+
+// ---- the plan ----
+
+static gint64
+get_first_ns (const Piece *piece)
+{
+  return recording_facts_get_ns (&piece->facts, piece->facts.first);
+}
+
+// Sets when the result begins: with the earliest track of the first fragment.
+static gboolean
+set_first_base (RecordingCut *self, int fd, GError **error)
+{
+  Piece *first = nth (self, 0);
+  const WeirMp4Init *init = &first->facts.init;
+  guint64 at = first->from;
+  guint8 *bytes = NULL;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+
+  while (recording_file_read_box (fd, at, first->to, &box) && g_str_equal (box.type, "styp"))
+    at += box.size;
+  if (at < first->to)
+    bytes = recording_file_read_moof (fd, at, box.size, &moof);
+  if (!bytes || !moof.trafs[init->lead].has) {
+    g_free (bytes);
+    return fail (self, "cannot be read", error);
+  }
+  g_free (bytes);
+  first->base_ns = get_lead_ns (first, &moof);
+  self->start_us = first->facts.start_us + (first->base_ns - get_first_ns (first)) / 1000;
+  for (guint i = 0; i < init->n_tracks; i++) {
+    guint64 start = moof.trafs[i].start;
+    gint64 ns = (gint64) (start / init->timescales[i] * NS_PER_S
+                          + start % init->timescales[i] * NS_PER_S / init->timescales[i]);
+
+    if (moof.trafs[i].has)
+      first->base_ns = MIN (first->base_ns, ns);
+  }
+  return TRUE;
+}
+
+// Sets the time of a later piece. `end_ns` is where the one before ends in the result.
+static void
+set_base (RecordingCut *self, guint i, gint64 *end_ns)
+{
+  Piece *piece = nth (self, i);
+  const Piece *before = i > 0 ? nth (self, i - 1) : NULL;
+  gint64 wall_ns = before ? (piece->facts.start_us - before->facts.start_us) * 1000 : 0;
+  gint64 media_ns = before ? get_first_ns (piece) - get_first_ns (before) : 0;
+
+  if (before && piece->facts.first >= before->facts.last && ABS (wall_ns - media_ns) < PARTED_NS)
+    piece->base_ns = before->base_ns;
+  else if (before)
+    piece->base_ns =
+        get_first_ns (piece) - MAX ((piece->facts.start_us - self->start_us) * 1000, *end_ns);
+  *end_ns = recording_facts_get_ns (&piece->facts, piece->facts.last) - piece->base_ns;
+}
+
+static gboolean
+plan (RecordingCut *self, gint64 start_us, gint64 end_us, GError **error)
+{
+  guint last = self->pieces->len - 1;
+  gint64 end_ns = 0;
+  gboolean ok = TRUE;
+
+  for (guint i = 0; i <= last && ok; i++) {
+    Piece *piece = nth (self, i);
+    gint64 first_ns = get_first_ns (piece);
+    int fd = i == 0 || i == last ? open_piece (self, piece, error) : -1;
+
+    ok = fd >= 0 || (i > 0 && i < last);
+    piece->from = piece->facts.init.size;
+    piece->to = piece->facts.end;
+    if (ok && i == 0)
+      piece->from = find_key (fd, piece, first_ns + (start_us - piece->facts.start_us) * 1000);
+    if (ok && i == last)
+      piece->to =
+          find_end (fd, piece, piece->from, first_ns + (end_us - piece->facts.start_us) * 1000);
+    if (ok && i == 0)
+      ok = set_first_base (self, fd, error);
+    set_base (self, i, &end_ns);
+    piece->at = self->size;
+    self->size += piece->to - piece->from;
+    if (fd >= 0)
+      close (fd);
+  }
+  return ok;
+}
+
+RecordingCut *
+recording_cut_new (const gchar *folder, const gchar *mount, RecordingList *list, gint64 start_us,
+    gint64 duration_us, GError **error)
+{
+  RecordingCut *self = g_new0 (RecordingCut, 1);
+  GArray *found = recording_list_dup (list, start_us, start_us + duration_us, SEGMENTS_MAX);
+
+  self->folder = g_strdup (folder);
+  self->mount = g_strdup (mount);
+  self->pieces = g_array_new (FALSE, TRUE, sizeof (Piece));
+  self->fd = -1;
+  for (guint i = 0; i < found->len; i++) {
+    Piece piece = { .facts = g_array_index (found, RecordingFacts, i) };
+
+    if (i > 0 && piece.facts.format != nth (self, 0)->facts.format)
+      break;
+    g_array_append_val (self->pieces, piece);
+  }
+  g_array_unref (found);
+  if (self->pieces->len == 0) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+        "the recording of %s has nothing in this time", mount);
+    g_clear_pointer (&self, recording_cut_free);
+    return NULL;
+  }
+  self->size = nth (self, 0)->facts.init.size;
+  if (!plan (self, start_us, start_us + duration_us, error))
+    g_clear_pointer (&self, recording_cut_free);
+  return self;
+}
+
+static void
+close_piece (RecordingCut *self)
+{
+  if (self->fd >= 0)
+    close (self->fd);
+  self->fd = -1;
+}
+
+void
+recording_cut_free (RecordingCut *self)
+{
+  close_piece (self);
+  g_array_unref (self->pieces);
+  g_free (self->folder);
+  g_free (self->mount);
+  g_free (self);
+}
+
+guint64
+recording_cut_get_size (const RecordingCut *self)
+{
+  return self->size;
+}
+
+gint64
+recording_cut_get_start_us (const RecordingCut *self)
+{
+  return self->start_us;
+}
+
+gchar *
+recording_cut_dup_tag (const RecordingCut *self)
+{
+  GChecksum *sum = g_checksum_new (G_CHECKSUM_SHA256);
+  gchar *tag;
+
+  for (guint i = 0; i < self->pieces->len; i++) {
+    const Piece *piece = nth (self, i);
+    const guint64 all[] = { (guint64) piece->facts.start_us, piece->facts.format, piece->from,
+      piece->to, (guint64) piece->base_ns };
+
+    g_checksum_update (sum, (const guchar *) all, sizeof all);
+  }
+  tag = g_strdup_printf ("\"%.32s\"", g_checksum_get_string (sum));
+  g_checksum_free (sum);
+  return tag;
+}
+
+// ---- reading ----
+
+// Opens the piece with the current place. Returns NULL on failure.
+static const Piece *
+enter (RecordingCut *self, GError **error)
+{
+  const Piece *piece = nth (self, self->piece);
+
+  while (self->at >= piece->at + (piece->to - piece->from)) {
+    close_piece (self);
+    self->copy_left = 0;
+    piece = nth (self, ++self->piece);
+  }
+  if (self->fd < 0)
+    self->fd = open_piece (self, piece, error);
+  return self->fd >= 0 ? piece : NULL;
+}
+
+static gboolean
+append_file (RecordingCut *self, GByteArray *out, guint64 at, gsize size, GError **error)
+{
+  guint len = out->len;
+  gssize n;
+
+  g_byte_array_set_size (out, len + (guint) size);
+  n = pread (self->fd, out->data + len, size, (off_t) at);
+  g_byte_array_set_size (out, len + (guint) MAX (n, 0));
+  return n > 0 || fail (self, "cannot be read", error);
+}
+
+static void
+append_moof (RecordingCut *self, const Piece *piece, GByteArray *out, guint8 *bytes, gsize size,
+    const WeirMp4Moof *moof)
+{
+  const WeirMp4Init *init = &piece->facts.init;
+  gint64 earlier[WEIR_MP4_TRACKS_MAX] = { 0 };
+
+  for (guint i = 0; i < init->n_tracks; i++)
+    earlier[i] = piece->base_ns / NS_PER_S * init->timescales[i]
+                 + piece->base_ns % NS_PER_S * init->timescales[i] / NS_PER_S;
+  // A number that grows with the place is the same for every range.
+  weir_mp4_move (bytes, moof, (guint32) (self->at / 64 + 1), earlier);
+  g_byte_array_append (out, bytes, (guint) size);
+}
+
+// Appends the current box, or some of it.
+static gboolean
+append_some (RecordingCut *self, GByteArray *out, GError **error)
+{
+  const Piece *piece = enter (self, error);
+  guint before = out->len;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+  guint8 *bytes;
+  guint64 at;
+  gsize size;
+
+  if (!piece)
+    return FALSE;
+  at = piece->from + (self->at - piece->at);
+  if (self->copy_left == 0) {
+    if (!recording_file_read_box (self->fd, at, piece->to, &box))
+      return fail (self, "cannot be read", error);
+    if (g_str_equal (box.type, "moof")) {
+      bytes = recording_file_read_moof (self->fd, at, box.size, &moof);
+      if (!bytes)
+        return fail (self, "cannot be read", error);
+      append_moof (self, piece, out, bytes, box.size, &moof);
+      g_free (bytes);
+      self->at += box.size;
+      return TRUE;
+    }
+    self->copy_left = box.size;
+  }
+  size = MIN (self->copy_left, CHUNK);
+  if (!append_file (self, out, at, size, error))
+    return FALSE;
+  self->at += out->len - before;
+  self->copy_left -= out->len - before;
+  return TRUE;
+}
+
+static gboolean
+append_beginning (RecordingCut *self, GByteArray *out, GError **error)
+{
+  const Piece *first = nth (self, 0);
+
+  self->piece = 0;
+  close_piece (self);
+  self->fd = open_piece (self, first, error);
+  if (self->fd < 0 || !append_file (self, out, self->at, first->facts.init.size - self->at, error))
+    return FALSE;
+  self->at += out->len;
+  return TRUE;
+}
+
+GBytes *
+recording_cut_read (RecordingCut *self, GError **error)
+{
+  GByteArray *out;
+  gboolean ok = TRUE;
+
+  if (self->at >= self->size)
+    return NULL;
+  out = g_byte_array_new ();
+  while (ok && self->at < self->size && out->len < CHUNK)
+    ok = self->at < nth (self, 0)->facts.init.size ? append_beginning (self, out, error)
+                                                   : append_some (self, out, error);
+  if (ok && self->skip > 0)
+    g_byte_array_remove_range (out, 0, (guint) self->skip);
+  self->skip = 0;
+  if (ok)
+    return g_byte_array_free_to_bytes (out);
+  g_byte_array_unref (out);
+  return NULL;
+}
+
+// Follows the boxes of the current piece up to the one with the place `to`.
+static gboolean
+follow (RecordingCut *self, guint64 to, GError **error)
+{
+  const Piece *piece = enter (self, error);
+  guint64 target = piece ? piece->from + (to - piece->at) : 0, at;
+  WeirMp4Box box;
+
+  if (!piece)
+    return FALSE;
+  at = MAX (find_box_before (self->fd, piece, target), piece->from);
+  while (recording_file_read_box (self->fd, at, piece->to, &box) && at + box.size <= target)
+    at += box.size;
+  if (at < target && !g_str_equal (box.type, "moof")) {
+    self->copy_left = at + box.size - target;
+    at = target;
+  }
+  self->at = piece->at + (at - piece->from);
+  self->skip = target - at; // within a moof, or the box ahead
+  return TRUE;
+}
+
+gboolean
+recording_cut_seek (RecordingCut *self, guint64 at, GError **error)
+{
+  close_piece (self);
+  self->piece = 0;
+  self->at = at;
+  self->copy_left = self->skip = 0;
+  return at <= nth (self, 0)->facts.init.size || at >= self->size || follow (self, at, error);
+}

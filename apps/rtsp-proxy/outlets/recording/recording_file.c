@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/recording/recording_file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INIT_MAX (256 * 1024)
+#define MOOF_MAX (4 * 1024 * 1024)
+#define INDEX_MAX (64 * 1024 * 1024)
+#define NS_PER_S G_GINT64_CONSTANT (1000000000)
+
+// ---- names ----
+
+gchar *
+recording_file_dup_name (gint64 start_us)
+{
+  GDateTime *time = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
+  gchar *seconds = g_date_time_format (time, "%Y-%m-%dT%H-%M-%S");
+  gchar *name = g_strdup_printf ("%s.%06dZ.mp4", seconds, (int) (start_us % G_USEC_PER_SEC));
+
+  g_free (seconds);
+  g_date_time_unref (time);
+  return name;
+}
+
+gchar *
+recording_file_dup_time (gint64 start_us)
+{
+  GDateTime *seconds = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
+  gchar *text = g_date_time_format (seconds, "%Y-%m-%dT%H:%M:%S");
+  gchar *time = g_strdup_printf ("%s.%06dZ", text, (int) (start_us % G_USEC_PER_SEC));
+
+  g_free (text);
+  g_date_time_unref (seconds);
+  return time;
+}
+
+gboolean
+recording_file_parse_name (const gchar *name, gint64 *start_us)
+{
+  gint year, month, day, hour, minute, second, us, used = 0;
+  GDateTime *time;
+  gchar *again;
+  gboolean same;
+
+  if (strlen (name) != strlen ("2026-11-23T11-15-11.123456Z.mp4")
+      || sscanf (name, "%4d-%2d-%2dT%2d-%2d-%2d.%6dZ.mp4%n", &year, &month, &day, &hour, &minute,
+             &second, &us, &used)
+             != 7
+      || name[used] || used == 0)
+    return FALSE;
+  time = g_date_time_new_utc (year, month, day, hour, minute, second);
+  if (!time)
+    return FALSE;
+  *start_us = g_date_time_to_unix (time) * G_USEC_PER_SEC + us;
+  g_date_time_unref (time);
+  if (*start_us < 0)
+    return FALSE;
+  again = recording_file_dup_name (*start_us);
+  same = g_str_equal (again, name);
+  g_free (again);
+  return same;
+}
+
+// ---- facts ----
+
+gint64
+recording_facts_get_ns (const RecordingFacts *self, guint64 ticks)
+{
+  guint32 rate = self->init.timescales[self->init.lead];
+
+  return (gint64) (ticks / rate * NS_PER_S + ticks % rate * NS_PER_S / rate);
+}
+
+gint64
+recording_facts_get_duration_ns (const RecordingFacts *self)
+{
+  return recording_facts_get_ns (self, self->last - self->first);
+}
+
+gboolean
+recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size)
+{
+  GChecksum *sum;
+  guint8 digest[32];
+  gsize len = sizeof digest;
+
+  if (weir_mp4_read_init (init, size, &facts->init) < 0)
+    return FALSE;
+  sum = g_checksum_new (G_CHECKSUM_SHA256);
+  g_checksum_update (sum, init, (gssize) facts->init.size);
+  g_checksum_get_digest (sum, digest, &len);
+  g_checksum_free (sum);
+  memcpy (&facts->format, digest, sizeof facts->format);
+  return TRUE;
+}
+
+// ---- reading ----
+
+static gboolean
+read_all (int fd, guint64 at, guint8 *bytes, gsize size)
+{
+  gsize done = 0;
+  gssize n = 1;
+
+  for (; done < size && n > 0; done += (gsize) MAX (n, 0))
+    n = pread (fd, bytes + done, size - done, (off_t) (at + done));
+  return done == size;
+}
+
+gboolean
+recording_file_read_box (int fd, guint64 at, guint64 end, WeirMp4Box *box)
+{
+  guint8 head[WEIR_MP4_BOX_HEAD];
+
+  return at < end && end - at >= sizeof head && read_all (fd, at, head, sizeof head)
+         && weir_mp4_read_box (head, sizeof head, box) == 0 && box->size <= end - at;
+}
+
+guint8 *
+recording_file_read_moof (int fd, guint64 at, guint64 size, WeirMp4Moof *moof)
+{
+  guint8 *bytes = size <= MOOF_MAX ? g_malloc (size) : NULL;
+
+  if (bytes && read_all (fd, at, bytes, size) && weir_mp4_read_moof (bytes, size, moof) == 0)
+    return bytes;
+  g_free (bytes);
+  return NULL;
+}
+
+static gboolean
+read_beginning (int fd, RecordingFacts *facts)
+{
+  gsize size = MIN (facts->size, INIT_MAX);
+  guint8 *bytes = g_malloc (size + 1);
+  gboolean ok = read_all (fd, 0, bytes, size) && recording_facts_set_init (facts, bytes, size);
+
+  g_free (bytes);
+  return ok;
+}
+
+GArray *
+recording_file_read_entries (int fd, const RecordingFacts *facts)
+{
+  GArray *entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
+  gsize size = facts->size - facts->end;
+  guint8 *bytes = size <= INDEX_MAX ? g_malloc (size + 1) : NULL;
+  gint64 n = bytes && read_all (fd, facts->end, bytes, size)
+                 ? weir_mp4_read_index (bytes, size, NULL, 0)
+                 : 0;
+
+  if (n > 0) {
+    g_array_set_size (entries, (guint) n);
+    weir_mp4_read_index (bytes, size, (WeirMp4Entry *) (gpointer) entries->data, (gsize) n);
+  }
+  g_free (bytes);
+  return entries;
+}
+
+// Finds the end of the parts by the index, if there is one. Returns where to go on from.
+static guint64
+find_end (int fd, RecordingFacts *facts)
+{
+  guint8 tail[WEIR_MP4_INDEX_END];
+  guint64 from = facts->init.size;
+  GArray *entries;
+  gsize size = 0;
+
+  facts->end = facts->size;
+  if (facts->size > facts->init.size + sizeof tail
+      && read_all (fd, facts->size - sizeof tail, tail, sizeof tail))
+    size = weir_mp4_index_size (tail);
+  if (size == 0 || size > facts->size - facts->init.size)
+    return from;
+  facts->end = facts->size - size;
+  entries = recording_file_read_entries (fd, facts);
+  facts->complete = entries->len > 0;
+  if (facts->complete)
+    from = g_array_index (entries, WeirMp4Entry, entries->len - 1).at;
+  else
+    facts->end = facts->size;
+  g_array_unref (entries);
+  return from;
+}
+
+static void
+note (RecordingFacts *facts, const WeirMp4Moof *moof, guint64 at, gboolean *begun, GArray *entries)
+{
+  const WeirMp4Traf *lead = &moof->trafs[facts->init.lead];
+  const WeirMp4Entry entry = { lead->start + (guint64) MAX (lead->offset, 0), at };
+
+  if (!lead->has)
+    return;
+  if (!*begun)
+    facts->first = lead->start;
+  *begun = TRUE;
+  facts->last = MAX (lead->start + lead->duration, facts->first);
+  if (entries && lead->key)
+    g_array_append_val (entries, entry);
+}
+
+// Follows the parts from `at` on. Returns where the last whole one ends.
+static guint64
+follow (int fd, RecordingFacts *facts, guint64 at, gboolean begun, GArray *entries)
+{
+  guint64 whole = at;
+  WeirMp4Moof moof;
+  guint64 moof_at = 0;
+  WeirMp4Box box;
+
+  for (; recording_file_read_box (fd, at, facts->end, &box); at += box.size) {
+    if (g_str_equal (box.type, "moof")) {
+      guint8 *bytes = recording_file_read_moof (fd, at, box.size, &moof);
+
+      if (!bytes)
+        break;
+      g_free (bytes);
+      moof_at = at;
+    } else if (g_str_equal (box.type, "mdat") && moof_at > 0) {
+      note (facts, &moof, moof_at, &begun, entries);
+      whole = at + box.size;
+      moof_at = 0;
+    } else if (!g_str_equal (box.type, "styp") || moof_at > 0) {
+      break;
+    }
+  }
+  return whole;
+}
+
+// Reads the first part of a file whose parts are not followed from there.
+static gboolean
+read_first (int fd, RecordingFacts *facts)
+{
+  guint64 at = facts->init.size;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+  gboolean begun = FALSE;
+  guint8 *bytes;
+
+  while (recording_file_read_box (fd, at, facts->end, &box) && g_str_equal (box.type, "styp"))
+    at += box.size;
+  bytes = at < facts->end && g_str_equal (box.type, "moof")
+              ? recording_file_read_moof (fd, at, box.size, &moof)
+              : NULL;
+  if (bytes)
+    note (facts, &moof, at, &begun, NULL);
+  g_free (bytes);
+  return begun;
+}
+
+gboolean
+recording_file_read (int fd, RecordingFacts *facts, GArray *entries)
+{
+  struct stat st;
+  guint64 from, end;
+
+  if (fstat (fd, &st) < 0)
+    return FALSE;
+  facts->size = (guint64) st.st_size;
+  facts->complete = FALSE;
+  if (!read_beginning (fd, facts))
+    return FALSE;
+  from = find_end (fd, facts);
+  if (facts->complete && (from < facts->init.size || from >= facts->end || !read_first (fd, facts)))
+    facts->complete = FALSE;
+  if (facts->complete && follow (fd, facts, from, TRUE, NULL) == facts->end)
+    return TRUE;
+  // The index, if there is one, is not of these parts.
+  facts->complete = FALSE;
+  facts->end = facts->size;
+  facts->first = facts->last = 0;
+  end = follow (fd, facts, facts->init.size, FALSE, entries);
+  facts->end = end;
+  return end > facts->init.size && facts->last > facts->first;
+}

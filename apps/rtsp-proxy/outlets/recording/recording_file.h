@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// A segment of a recording: one file of fragmented MP4, named by the UTC time of its first frame,
+// so that names sort by time. Whoever wrote it is not trusted. Call from any thread; the functions
+// that read files may block.
+
+#include <glib.h>
+
+#include "mp4/index.h"
+#include "mp4/read.h"
+
+typedef struct {
+  gint64 start_us;     // UTC, us since the epoch
+  guint64 size;        // bytes of the file, so far
+  guint64 end;         // bytes up to the index: where the parts end
+  guint64 format;      // the same for files whose beginnings are equal
+  WeirMp4Init init;    // without it (size 0), the file has no readable beginning
+  guint64 first, last; // decode times of the leading track: of its first frame, and after its last
+  gboolean complete;   // it has ended, and has an index
+} RecordingFacts;
+
+// Returns the name of a file: "2026-11-23T11-15-11.123456Z.mp4". (transfer full)
+gchar *recording_file_dup_name (gint64 start_us);
+
+// Returns the time as text of ISO 8601. (transfer full)
+gchar *recording_file_dup_time (gint64 start_us);
+
+// Returns FALSE if the name is of another form.
+gboolean recording_file_parse_name (const gchar *name, gint64 *start_us);
+
+gint64 recording_facts_get_duration_ns (const RecordingFacts *self);
+
+// Returns the time in ns, of a leading track's time.
+gint64 recording_facts_get_ns (const RecordingFacts *self, guint64 ticks);
+
+// Fills `facts`, whose `start_us` is set, from the bytes of a beginning. Returns FALSE if it cannot
+// be read.
+gboolean recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size);
+
+// Reads what an open file has. Of an incomplete one, follows its parts to the last whole one, and
+// appends to `entries` (of WeirMp4Entry) where a decoder can start. Returns FALSE if the file has
+// no part.
+gboolean recording_file_read (int fd, RecordingFacts *facts, GArray *entries);
+
+// Reads the entries of a complete file. (transfer full)
+GArray *recording_file_read_entries (int fd, const RecordingFacts *facts);
+
+// Reads a moof of `size` bytes at a place (transfer full), or returns NULL.
+guint8 *recording_file_read_moof (int fd, guint64 at, guint64 size, WeirMp4Moof *moof);
+
+// Reads the head of the box at a place. Returns FALSE if there is no whole box up to `end`.
+gboolean recording_file_read_box (int fd, guint64 at, guint64 end, WeirMp4Box *box);

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/recording/recording_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/log.h"
+
+#define WALL_STEP_US (2 * G_USEC_PER_SEC) // of the clock: a new segment begins
+#define SLACK_NS G_GINT64_CONSTANT (10000000)
+#define LOCK_TRIES 40 // while another recording to the folder ends
+#define LOCK_WAIT_US 50000
+
+struct _RecordingFolder {
+  gchar *mount;
+  const RecordingSettings *settings;
+  RecordingList *list;
+  RecordingCompleteFunc complete;
+  gpointer data;
+  RecordingFolderCounts counts;
+  int dir; // of the mount; -1: not open
+
+  // The file that is being written; `fd` is -1 if there is none.
+  int fd;
+  RecordingFacts facts;
+  GArray *entries; // of WeirMp4Entry
+  GBytes *init;
+  gint64 written_ns;          // duration of its parts
+  gint64 wall_us, wall_at_ns; // the time of the newest part with one, and its place in the file
+};
+
+static gboolean
+fail (const RecordingFolder *self, const gchar *what, GError **error)
+{
+  const int reason = errno;
+
+  g_set_error (error, G_IO_ERROR, (gint) g_io_error_from_errno (reason), "%s%s: %s: %s",
+      self->settings->folder, self->mount, what, g_strerror (reason));
+  return FALSE;
+}
+
+RecordingFolder *
+recording_folder_new (const gchar *mount, const RecordingSettings *settings, RecordingList *list,
+    RecordingCompleteFunc complete, gpointer data)
+{
+  RecordingFolder *self = g_new0 (RecordingFolder, 1);
+
+  self->mount = g_strdup (mount);
+  self->settings = settings;
+  self->list = recording_list_ref (list);
+  self->complete = complete;
+  self->data = data;
+  self->dir = self->fd = -1;
+  self->entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
+  return self;
+}
+
+static void
+close_dir (RecordingFolder *self)
+{
+  if (self->dir >= 0)
+    close (self->dir);
+  self->dir = -1;
+}
+
+// ---- the segment that is being written ----
+
+static void
+drop_file (RecordingFolder *self)
+{
+  if (self->fd >= 0)
+    close (self->fd);
+  self->fd = -1;
+  g_array_set_size (self->entries, 0);
+  g_clear_pointer (&self->init, g_bytes_unref);
+}
+
+static gboolean
+write_all (int fd, const guint8 *bytes, gsize size)
+{
+  gssize n = write (fd, bytes, size);
+
+  if (n == (gssize) size)
+    return TRUE;
+  if (n >= 0) // the disk is full, or a limit of the file's size is near: the next write says so
+    n = write (fd, bytes + n, size - (gsize) n) < 0 ? -1 : 0;
+  if (n >= 0)
+    errno = EIO;
+  return FALSE;
+}
+
+// Writes the index of a file that is open at its end, and makes the file durable.
+static gboolean
+write_index (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries, GError **error)
+{
+  const WeirMp4Entry *all = (const WeirMp4Entry *) (gconstpointer) entries->data;
+  guint32 track = facts->init.lead + 1;
+  gsize size = weir_mp4_write_index (NULL, 0, track, all, entries->len);
+  guint8 *bytes = g_malloc (size);
+  gboolean ok;
+
+  weir_mp4_write_index (bytes, size, track, all, entries->len);
+  ok = write_all (fd, bytes, size) && fdatasync (fd) == 0;
+  g_free (bytes);
+  if (!ok)
+    return fail (self, "cannot end a segment", error);
+  facts->size = facts->end + size;
+  facts->complete = TRUE;
+  self->counts.segments++;
+  return TRUE;
+}
+
+static void
+tell_complete (RecordingFolder *self, const RecordingFacts *facts)
+{
+  gchar *name = recording_file_dup_name (facts->start_us);
+  gchar *path = g_strconcat (self->settings->folder, self->mount, "/", name, NULL);
+
+  recording_list_put (self->list, facts);
+  self->complete (path, facts, self->data);
+  g_free (path);
+  g_free (name);
+}
+
+gboolean
+recording_folder_end (RecordingFolder *self, GError **error)
+{
+  gboolean ok = TRUE;
+
+  if (self->fd < 0)
+    return TRUE;
+  ok = write_index (self, self->fd, &self->facts, self->entries, error);
+  if (ok)
+    tell_complete (self, &self->facts);
+  drop_file (self);
+  return ok;
+}
+
+static gboolean
+begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
+{
+  const guint8 *init;
+  gsize size;
+  gchar *name = NULL;
+
+  self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us, 0) };
+  while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
+    self->facts.start_us++;
+  name = recording_file_dup_name (self->facts.start_us);
+  self->fd = openat (
+      self->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
+  g_free (name);
+  if (self->fd < 0)
+    return fail (self, "cannot make a file", error);
+  init = g_bytes_get_data (part->init, &size);
+  if (!recording_facts_set_init (&self->facts, init, size)) {
+    errno = EINVAL;
+    return fail (self, "the stream's beginning", error);
+  }
+  if (!write_all (self->fd, init, size))
+    return fail (self, "cannot write", error);
+  self->facts.size = self->facts.end = size;
+  self->init = g_bytes_ref (part->init);
+  self->written_ns = self->wall_at_ns = 0;
+  self->wall_us = part->wall_us;
+  return TRUE;
+}
+
+// Returns whether the clock and the stream's time have parted since the newest part with a time.
+static gboolean
+has_stepped (const RecordingFolder *self, const RecordingPart *part)
+{
+  gint64 media_us = (self->written_ns - self->wall_at_ns) / 1000;
+
+  return ABS (part->wall_us - self->wall_us - media_us) > WALL_STEP_US;
+}
+
+static gboolean
+ends_before (const RecordingFolder *self, const RecordingPart *part)
+{
+  return self->fd >= 0
+         && (part->breaks
+             || (part->begins
+                 && (!g_bytes_equal (part->init, self->init) || has_stepped (self, part)
+                     || self->written_ns + SLACK_NS >= self->settings->segment_ns)));
+}
+
+// Notes where a part, which has been written, begins and ends.
+static void
+note_part (RecordingFolder *self, const guint8 *bytes, gsize size)
+{
+  RecordingFacts *facts = &self->facts;
+  const WeirMp4Traf *lead;
+  WeirMp4Entry entry;
+  WeirMp4Moof moof;
+  WeirMp4Box box;
+  gsize at = 0;
+
+  while (weir_mp4_read_box (bytes + at, size - at, &box) == 0 && g_str_equal (box.type, "styp")
+         && box.size < size - at)
+    at += box.size;
+  if (box.size <= size - at && weir_mp4_read_moof (bytes + at, box.size, &moof) == 0) {
+    lead = &moof.trafs[facts->init.lead];
+    entry = (WeirMp4Entry) { lead->start + (guint64) MAX (lead->offset, 0), facts->end + at };
+    if (lead->has && lead->key)
+      g_array_append_val (self->entries, entry);
+    if (lead->has && facts->end == facts->init.size)
+      facts->first = lead->start;
+    if (lead->has)
+      facts->last = lead->start + lead->duration;
+  }
+  facts->end = facts->size = facts->end + size;
+}
+
+static gboolean
+append (RecordingFolder *self, const RecordingPart *part, GError **error)
+{
+  gsize size;
+  const guint8 *bytes = g_bytes_get_data (part->data, &size);
+
+  if (part->begins) {
+    self->wall_us = part->wall_us;
+    self->wall_at_ns = self->written_ns;
+  }
+  if (!write_all (self->fd, bytes, size)) {
+    fail (self, "cannot write", error);
+    if (ftruncate (self->fd, (off_t) self->facts.end) < 0) // the next start will do so
+      log_event ("record %s: a part that was cut off stays for now", self->mount);
+    return FALSE;
+  }
+  // Lets the disk begin at once, so that the end of a segment does not wait for all of it.
+  sync_file_range (self->fd, (off_t) self->facts.end, (off_t) size, SYNC_FILE_RANGE_WRITE);
+  note_part (self, bytes, size);
+  self->written_ns += part->duration_ns;
+  self->counts.parts++;
+  self->counts.bytes += size;
+  recording_list_put (self->list, &self->facts);
+  return TRUE;
+}
+
+RecordingWritten
+recording_folder_add (RecordingFolder *self, const RecordingPart *part, GError **error)
+{
+  gboolean ok = !ends_before (self, part) || recording_folder_end (self, error);
+
+  if (ok && self->fd < 0 && !part->begins)
+    return RECORDING_SKIPPED;
+  ok = ok && (self->fd >= 0 || begin_file (self, part, error)) && append (self, part, error);
+  if (ok)
+    return RECORDING_WRITTEN;
+  drop_file (self);
+  close_dir (self);
+  return RECORDING_FAILED;
+}
+
+// ---- opening ----
+
+// Opens the folder of the mount, and makes what is missing of its path. Follows no link.
+static int
+open_mount (RecordingFolder *self)
+{
+  int at = open (self->settings->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  GStrv parts = g_strsplit (self->mount + 1, "/", -1);
+
+  for (gchar **part = parts; *part && at >= 0; part++) {
+    int next = -1;
+
+    if ((*part)[0] == '.' || (*part)[0] == '\0')
+      errno = EXDEV;
+    else if (mkdirat (at, *part, 0750) == 0 || errno == EEXIST)
+      next = openat (at, *part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    close (at);
+    at = next;
+  }
+  g_strfreev (parts);
+  return at;
+}
+
+static gboolean
+lock (RecordingFolder *self, GError **error)
+{
+  int locked = -1;
+
+  for (guint i = 0; i < LOCK_TRIES && locked < 0; i++) {
+    locked = flock (self->dir, LOCK_EX | LOCK_NB);
+    if (locked < 0 && errno == EWOULDBLOCK)
+      g_usleep (LOCK_WAIT_US);
+    else if (locked < 0)
+      break;
+  }
+  if (locked == 0)
+    return TRUE;
+  if (errno != EWOULDBLOCK)
+    return fail (self, "cannot lock the folder", error);
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s%s: another process records to this folder",
+      self->settings->folder, self->mount);
+  return FALSE;
+}
+
+// Ends a segment that was cut off: at its last whole part.
+static gboolean
+repair (RecordingFolder *self, const gchar *name, RecordingFacts *facts, GArray *entries,
+    GError **error)
+{
+  int fd = openat (self->dir, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  gboolean ok = fd >= 0 && ftruncate (fd, (off_t) facts->end) == 0;
+
+  if (!ok)
+    fail (self, "cannot trim a segment", error);
+  self->counts.trimmed += facts->size - facts->end;
+  ok = ok && write_index (self, fd, facts, entries, error);
+  if (fd >= 0)
+    close (fd);
+  if (ok)
+    log_event ("record %s: %s was cut off; it ends at its last whole part", self->mount, name);
+  return ok;
+}
+
+// Looks at one file. Returns FALSE only if it could not be repaired.
+static gboolean
+look_at (RecordingFolder *self, const gchar *name, GError **error)
+{
+  RecordingFacts facts = { 0 };
+  GArray *entries;
+  gboolean ok = TRUE;
+  int fd;
+
+  if (!recording_file_parse_name (name, &facts.start_us)
+      || (recording_list_find (self->list, facts.start_us, &facts) && facts.complete))
+    return TRUE;
+  fd = openat (self->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0)
+    return TRUE;
+  entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
+  if (recording_file_read (fd, &facts, entries)) {
+    if (facts.complete)
+      recording_list_put (self->list, &facts);
+    else if ((ok = repair (self, name, &facts, entries, error)))
+      tell_complete (self, &facts);
+  } else {
+    recording_list_remove (self->list, facts.start_us);
+    // It ended in its beginning, or behind it.
+    if (facts.size == 0 || facts.init.size > 0) {
+      log_event ("record %s: %s has no whole part and is deleted", self->mount, name);
+      unlinkat (self->dir, name, 0);
+    } else {
+      log_event ("record %s: %s is no recording; it stays", self->mount, name);
+    }
+  }
+  g_array_unref (entries);
+  close (fd);
+  return ok;
+}
+
+static gboolean
+look_at_all (RecordingFolder *self, GError **error)
+{
+  int fd = fcntl (self->dir, F_DUPFD_CLOEXEC, 0);
+  DIR *folder = fd >= 0 ? fdopendir (fd) : NULL;
+  gboolean ok = TRUE;
+  struct dirent *entry;
+
+  if (!folder) {
+    if (fd >= 0)
+      close (fd);
+    return fail (self, "cannot read the folder", error);
+  }
+  rewinddir (folder);
+  while (ok && (entry = readdir (folder)))
+    ok = look_at (self, entry->d_name, error);
+  closedir (folder);
+  return ok;
+}
+
+gboolean
+recording_folder_open (RecordingFolder *self, GError **error)
+{
+  gboolean ok;
+
+  if (self->dir >= 0)
+    return TRUE;
+  self->dir = open_mount (self);
+  if (self->dir < 0)
+    return fail (self, "cannot open the folder", error);
+  ok = lock (self, error) && look_at_all (self, error);
+  if (!ok)
+    close_dir (self);
+  return ok;
+}
+
+void
+recording_folder_free (RecordingFolder *self)
+{
+  GError *error = NULL;
+
+  if (!recording_folder_end (self, &error)) {
+    log_event ("record %s: %s", self->mount, error->message);
+    g_error_free (error);
+  }
+  close_dir (self);
+  recording_list_unref (self->list);
+  g_array_unref (self->entries);
+  g_free (self->mount);
+  g_free (self);
+}
+
+// ---- deleting ----
+
+static void delete (RecordingFolder *self, const RecordingFacts *facts)
+{
+  gchar *name = recording_file_dup_name (facts->start_us);
+
+  if (unlinkat (self->dir, name, 0) == 0 || errno == ENOENT) {
+    recording_list_remove (self->list, facts->start_us);
+    self->counts.deleted++;
+  } else {
+    log_event ("record %s: cannot delete %s: %s", self->mount, name, g_strerror (errno));
+  }
+  g_free (name);
+}
+
+void
+recording_folder_prune (RecordingFolder *self, gint64 now_us)
+{
+  const RecordingSettings *settings = self->settings;
+  GArray *all;
+  guint64 bytes;
+
+  recording_list_count (self->list, &bytes);
+  if (self->dir < 0
+      || (settings->keep_us == 0 && (settings->limit == 0 || bytes <= settings->limit)))
+    return;
+  all = recording_list_dup (self->list, G_MININT64, G_MAXINT64, G_MAXUINT);
+  for (guint i = 0; i < all->len; i++) {
+    const RecordingFacts *facts = &g_array_index (all, RecordingFacts, i);
+    gint64 end_us = facts->start_us + recording_facts_get_duration_ns (facts) / 1000;
+    gboolean old = settings->keep_us > 0 && end_us < now_us - settings->keep_us;
+
+    if (!facts->complete || (!old && (settings->limit == 0 || bytes <= settings->limit)))
+      continue;
+    delete (self, facts);
+    bytes -= MIN (facts->size, bytes);
+  }
+  g_array_unref (all);
+}
+
+const RecordingFolderCounts *
+recording_folder_get_counts (RecordingFolder *self)
+{
+  return &self->counts;
+}
+
+// ---- reading ----
+
+int
+recording_folder_open_file (const gchar *folder, const gchar *mount, gint64 start_us)
+{
+  gchar *name = recording_file_dup_name (start_us);
+  gchar *path = g_strconcat (mount + 1, "/", name, NULL);
+  int fd = beneath_open (folder, path);
+
+  g_free (path);
+  g_free (name);
+  return fd;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/recording/recordings.h"
+
+#include "base/timer.h"
+
+#include <signal.h>
+
+#define TICK_MS 500
+
+struct _Recordings {
+  Mounts *mounts;
+  Timer *timer;
+  GHashTable *all; // mount: Recording
+};
+
+static Recordings *the;
+
+static void
+keep_wanted (Recordings *self, GHashTable *wanted, Mount *mount)
+{
+  MountConfig *config = mount_dup_config (mount);
+  Recording *recording = g_hash_table_lookup (self->all, config->path);
+
+  if (config->record.folder) {
+    if (!recording || !recording_is_of (recording, config))
+      g_hash_table_replace (
+          self->all, g_strdup (config->path), recording_new (self->mounts, config));
+    g_hash_table_add (wanted, g_strdup (config->path));
+  }
+  mount_config_unref (config);
+}
+
+static gboolean
+is_not_wanted (gpointer mount, gpointer recording, gpointer wanted)
+{
+  return !g_hash_table_contains (wanted, mount);
+}
+
+static gboolean
+tick (gpointer data)
+{
+  Recordings *self = data;
+  GHashTable *wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  GHashTableIter iter;
+  gpointer recording;
+
+  for (guint i = 0; i < mounts->len; i++)
+    keep_wanted (self, wanted, g_ptr_array_index (mounts, i));
+  g_hash_table_foreach_remove (self->all, is_not_wanted, wanted);
+  g_hash_table_iter_init (&iter, self->all);
+  while (g_hash_table_iter_next (&iter, NULL, &recording))
+    recording_tick (recording);
+  g_ptr_array_unref (mounts);
+  g_hash_table_unref (wanted);
+  return G_SOURCE_CONTINUE;
+}
+
+Recordings *
+recordings_new (Mounts *mounts)
+{
+  Recordings *self = g_new0 (Recordings, 1);
+
+  signal (SIGXFSZ, SIG_IGN); // a limit of a file's size is an error of the write
+  self->mounts = mounts;
+  self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, recording_free);
+  self->timer = timer_add (TICK_MS, tick, self);
+  the = self;
+  return self;
+}
+
+static gboolean
+set_flag (gpointer flag)
+{
+  *(gboolean *) flag = TRUE;
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+end_hooks (GPtrArray *hooks, guint timeout_ms)
+{
+  gboolean over = FALSE, busy = hooks->len > 0;
+  Timer *timer = timer_add (timeout_ms, set_flag, &over);
+
+  while (busy && !over) {
+    busy = g_main_context_iteration (NULL, FALSE);
+    for (guint i = 0; i < hooks->len; i++)
+      busy |= recording_hook_is_busy (g_ptr_array_index (hooks, i));
+    if (busy && !g_main_context_pending (NULL))
+      g_main_context_iteration (NULL, TRUE);
+  }
+  timer_remove (timer);
+  for (guint i = 0; i < hooks->len; i++)
+    recording_hook_end (g_ptr_array_index (hooks, i));
+}
+
+void
+recordings_free (Recordings *self, guint timeout_ms)
+{
+  GPtrArray *hooks = g_ptr_array_new_with_free_func (recording_hook_unref);
+  GHashTableIter iter;
+  gpointer recording;
+
+  the = NULL;
+  timer_remove (self->timer);
+  g_hash_table_iter_init (&iter, self->all);
+  while (g_hash_table_iter_next (&iter, NULL, &recording))
+    g_ptr_array_add (hooks, recording_hook_ref (recording_get_hook (recording)));
+  g_hash_table_unref (self->all);
+  recording_writer_wait_all (timeout_ms);
+  end_hooks (hooks, timeout_ms);
+  g_ptr_array_unref (hooks);
+  g_free (self);
+}
+
+Recording *
+recordings_find (const gchar *mount)
+{
+  return the ? g_hash_table_lookup (the->all, mount) : NULL;
+}
