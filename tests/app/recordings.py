@@ -197,7 +197,7 @@ def check_served(proxy, name):
     """The folder of recordings is one of titles."""
     url = f'rtsp://127.0.0.1:{proxy.port}/files/cam/{name}'
     for seek, least in ([], 20), (['-ss', '0.5'], 8):
-        done = subprocess.run(['ffmpeg', '-v', 'error', '-rtsp_transport', 'tcp', *seek, '-i', url, '-map', '0:v',
+        done = subprocess.run(['ffmpeg', '-v', 'error', '-rtsp_transport', 'tcp', '-analyzeduration', '200000', *seek, '-i', url, '-map', '0:v',
                                '-frames:v', str(least), '-f', 'framehash', '-'], capture_output=True, text=True, timeout=30, check=False)
         n = sum(not line.startswith('#') for line in done.stdout.splitlines())
         assert n == least, (seek, n, done.stderr)
