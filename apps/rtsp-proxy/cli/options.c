@@ -77,8 +77,9 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache, swarm,
-      broadcast, record, tls, http, hls, srt, user, permission, jwt, external, kinds, limits);
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache,
+      swarm, broadcast, record, tls, http, hls, srt, user, permission, jwt, external, kinds,
+      limits);
   g_free (limits);
   g_free (jwt);
   g_free (external);
