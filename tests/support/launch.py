@@ -14,7 +14,7 @@ from sanitized import environment
 from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 20
+PATIENCE = 40
 STORE = '/srv/store'
 
 
