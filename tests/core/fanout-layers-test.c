@@ -436,11 +436,30 @@ receive (Reader *reader)
   }
 }
 
+static WeirReaderCounters
+counters (const Reader *reader)
+{
+  WeirReaderCounters c;
+
+  weir_reader_counters (fanout, reader->reader, now, &c);
+  return c;
+}
+
+static bool
+all_have_everything (void)
+{
+  for (size_t i = 0; i < n_readers; i++) {
+    if (counters (readers[i]).lag_packets > 0)
+      return false;
+  }
+  return true;
+}
+
 // A later pass sends the packets for which a connection had no room.
 static void
 run (void)
 {
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i == 0 || (i < 40 && !all_have_everything ()); i++) {
     weir_fanout_run (fanout, now);
     for (size_t k = 0; k < n_readers; k++)
       receive (readers[k]);
@@ -489,15 +508,6 @@ step (const AvcRtp *rtp, unsigned lost_percent)
   push_picture (rtp, lost_percent);
   now += FRAME_NS;
   run ();
-}
-
-static WeirReaderCounters
-counters (const Reader *reader)
-{
-  WeirReaderCounters c;
-
-  weir_reader_counters (fanout, reader->reader, now, &c);
-  return c;
 }
 
 static void
