@@ -63,6 +63,20 @@ def wait_for_worker(proxy, label, other_than=None):
     return found[0]
 
 
+def suspend(pid):
+    """Stops a process. Its threads run on until the first of them has seen the signal, so this
+    waits until all have stopped."""
+    def is_stopped():
+        threads = [f'{pid}/task/{thread}' for thread in os.listdir(f'/proc/{pid}/task')]
+        try:
+            return all(status_of(thread)['State'][0] == 'T' for thread in threads)
+        except (FileNotFoundError, ProcessLookupError):
+            return False # a thread has just ended
+
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(is_stopped, 20, f'process {pid} has stopped')
+
+
 def metric(proxy, name):
     text = proxy.get('/metrics').decode()
     return int(re.search(rf'^weir_{name} (\d+)$', text, re.M)[1])
@@ -128,7 +142,7 @@ def an_assertion_of_a_demuxer_ends_its_worker_only():
 def a_worker_that_hangs_is_killed():
     with Controlled({'/live': {'upstream': LIVE, 'read-timeout': '60s', **ON}}) as proxy:
         victim = wait_for_worker(proxy, 'a launch')
-        os.kill(victim, signal.SIGSTOP)
+        suspend(victim)
         proxy.wait_for_line(rf' worker {victim} was killed: it did not answer for 5 s', 20)
         assert wait_for_worker(proxy, 'a launch', other_than=victim)
         assert is_gone(victim)
@@ -140,7 +154,7 @@ def a_proxy_that_was_suspended_keeps_its_workers():
         worker = wait_for_worker(proxy, 'a launch')
         with Watch(proxy, '/live') as reader:
             for pid in proxy.pid, worker:
-                os.kill(pid, signal.SIGSTOP)
+                suspend(pid)
             time.sleep(6) # longer than a worker may be silent
             # The worker later, so that nothing from it waits when the proxy goes on.
             proxy.signal(signal.SIGCONT)
@@ -156,7 +170,7 @@ def a_worker_that_does_not_close_its_upstream_is_killed():
     with Controlled({'/live': {'upstream': LIVE, 'linger': '200ms'}}) as proxy:
         with Watch(proxy, '/live'):
             victim = wait_for_worker(proxy, 'a launch')
-            os.kill(victim, signal.SIGSTOP)
+            suspend(victim)
         proxy.wait_for_line(rf' worker {victim} was killed: it did not close a job|'
                             rf' worker {victim} was killed: it did not answer', 30)
         with Watch(proxy, '/live') as reader:
@@ -314,13 +328,13 @@ def a_title_whose_worker_hangs_ends():
     with films(workers=1) as proxy, Watch(proxy, '/live') as other:
         with Watch(proxy, '/films/film.mp4') as reader:
             victim = worker_of_titles(proxy)
-            os.kill(victim, signal.SIGSTOP)
+            suspend(victim)
             proxy.wait_for_line(rf' /films/film.mp4: worker {victim} was killed: '
                                 'it did not answer for 5 s', 20)
             read_to_the_end(reader)
         with Watch(proxy, '/films/film.mp4') as reader:
             victim = worker_of_titles(proxy)
-            os.kill(victim, signal.SIGSTOP)
+            suspend(victim)
             reader.socket.settimeout(30)
             url = proxy.url('/films/film.mp4')
             assert reader.request('PLAY', url, {'Range': 'npt=1-'})[0] >= 400
@@ -341,7 +355,7 @@ def a_title_that_is_closed_leaves_no_work_in_its_worker():
         assert worker_of_titles(proxy) == worker
         with Watch(proxy, '/films/film.mp4'):
             victim = worker_of_titles(proxy)
-            os.kill(victim, signal.SIGSTOP)
+            suspend(victim)
         proxy.wait_for_line(rf' worker {victim} was killed: it did not close a title within 5 s', 20)
         with Watch(proxy, '/films/film.mp4') as reader:
             reader.take()

@@ -53,8 +53,8 @@ gint64 title_file_get_duration (GstElement *self);
 // seek.
 gboolean title_file_is_raw (GstElement *self);
 
-// Reports, after a track has ended, whether it ended because its worker process did. An error tells
-// the reason, perhaps later.
+// Reports whether the worker process of the file has ended or has been given up, so that no track
+// gets more packets. An error tells the reason, perhaps later.
 gboolean title_file_is_cut_off (GstElement *self);
 
 // Posts an error, and makes a seek in progress fail. The file cannot be played any more. Call from

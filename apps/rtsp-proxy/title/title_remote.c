@@ -398,10 +398,14 @@ give_up (TitleFile *self)
 static gboolean
 is_cut_off (TitleFile *file)
 {
+  TitleRemote *self = (TitleRemote *) file;
   RemoteTrack *tracks[RELAY_MAX_TRACKS];
-  const guint n = get_tracks ((TitleRemote *) file, tracks);
-  gboolean cut_off = FALSE;
+  const guint n = get_tracks (self, tracks);
+  gboolean cut_off;
 
+  g_mutex_lock (&self->lock);
+  cut_off = self->is_gone;
+  g_mutex_unlock (&self->lock);
   for (guint i = 0; i < n; i++)
     cut_off |= remote_track_is_cut_off (tracks[i]);
   return cut_off;

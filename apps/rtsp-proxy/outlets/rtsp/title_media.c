@@ -256,7 +256,8 @@ go_back (GstRTSPMedia *media, GstSeekFlags flags)
   gst_rtsp_range_free (range);
 }
 
-// Seeks to the range; seeks back if there is no data.
+// Seeks to the range; seeks back if there is no data. A worker process that ends after it has
+// answered the seek also ends the wait for packets, without an error of the media.
 static GstRTSPStatusCode
 go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble rate)
 {
@@ -268,6 +269,8 @@ go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble
   if (gst_rtsp_media_get_status (media) != GST_RTSP_MEDIA_STATUS_PREPARED)
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   settle (media);
+  if (title_file_is_cut_off (self->file))
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   known = rates_are_known (media);
   if (!known) {
     log_event ("%s: no data at the position that the reader requested", self->label);
