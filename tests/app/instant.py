@@ -9,7 +9,7 @@ import threading
 import time
 
 from proc import Rtsp
-from proxy import CLIP, Proxy, wait_for_readers
+from proxy import CLIP, Proxy
 from tap import run, test
 
 # The clip has one keyframe, at its beginning, and lasts 5.3 s.
@@ -129,20 +129,31 @@ def join_live_waits_for_the_keyframe():
         assert not begins_with_key_picture(Player(proxy).played())
 
 
+def decode(url, transport):
+    """Returns what FFmpeg prints about 2 s of video."""
+    done = subprocess.run(
+        ['ffmpeg', '-nostdin', '-v', 'warning', '-rtsp_transport', transport, '-i', url, '-t', '2',
+         '-an', '-f', 'null', '-'],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 @test
 def ffmpeg_decodes_a_late_join_without_an_error():
-    with Proxy({'/cam': f'file://{CLIP}'}) as proxy:
-        Player(proxy)
-        wait_for_readers(proxy, 1)
+    with Proxy({'/cam': {'upstream': f'file://{CLIP}', 'on-demand': 'no'}}) as proxy:
+        proxy.wait_for_line(' mount /cam up')
         time.sleep(MIDDLE)
         for transport in 'udp', 'tcp':
-            done = subprocess.run(
-                ['ffmpeg', '-nostdin', '-v', 'warning', '-rtsp_transport', transport, '-i',
-                 proxy.url(), '-t', '2', '-an', '-f', 'null', '-'],
-                capture_output=True, text=True, timeout=30, check=False)
-            assert done.returncode == 0, done.stderr
-            for word in 'error', 'missing', 'decode_slice', 'concealing', 'non-existing':
-                assert word not in done.stderr, done.stderr
+            printed = decode(proxy.url(), transport)
+            # On a busy machine FFmpeg reads its sockets so late that the kernel drops packets. This
+            # says nothing about the join, so FFmpeg joins again.
+            for _ in range(10):
+                if transport == 'tcp' or 'RTP: missed' not in printed:
+                    break
+                printed = decode(proxy.url(), transport)
+            for word in 'error', 'missing', 'missed', 'decode_slice', 'concealing', 'non-existing':
+                assert word not in printed, printed
 
 
 if __name__ == '__main__':
