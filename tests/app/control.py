@@ -100,7 +100,7 @@ class Watch(Rtsp):
             while True:
                 self._more()
         except BlockingIOError:
-            self.socket.settimeout(10)
+            self.socket.settimeout(30)
 
     def take(self, number=50):
         """Reads this number of frames, to check that media flows."""

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from proc import Proc, Rtsp, interop
-from tap import Skip
+from tap import SLOWER, Skip
 
 CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
 
@@ -84,7 +84,7 @@ class Proxy(Proc):
     def url(self, path='/cam'):
         return f'rtsp://127.0.0.1:{self.port}{path}'
 
-    def ask(self, method, path='/cam', timeout=10, headers=None):
+    def ask(self, method, path='/cam', timeout=30, headers=None):
         """Sends one request on a new connection. Returns the status and the seconds that it
         took."""
         start = time.monotonic()
@@ -180,7 +180,8 @@ def matches(proc, regex, start=0):
 
 
 def wait_until(true, timeout, what):
-    """Waits for a condition for which the proxy prints no line."""
+    """Waits for a condition for which the proxy prints no line. The limit is for an idle machine."""
+    timeout *= SLOWER
     deadline = time.monotonic() + timeout
     while not true():
         assert time.monotonic() < deadline, f'not within {timeout} s: {what}'

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Child processes, ports and a raw RTSP client for end-to-end tests.
 
+Time limits of waits are for an idle machine; a wait ends after SLOWER times its limit.
+
 No child outlives the test: each is in a context manager, and dies with this process.
 """
 
@@ -16,10 +18,10 @@ import sys
 import threading
 import time
 
-from tap import Skip
+from tap import SLOWER, Skip
 
 PR_SET_PDEATHSIG = 1
-TERMINATE_WAIT = 5
+TERMINATE_WAIT = 20
 
 _libc = ctypes.CDLL(None)
 _children = []
@@ -105,7 +107,7 @@ class Proc:
     def wait_for_line(self, regex, timeout=10, start=0):
         """Returns the match in the first line, from line number `start` on, that matches."""
         pattern = re.compile(regex)
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + SLOWER * timeout
         seen = start
         with self._changed:
             while True:
@@ -118,7 +120,7 @@ class Proc:
                     raise AssertionError(f'{self.command[0]} ended without a line like {regex!r}')
                 if left <= 0:
                     raise AssertionError(
-                        f'{self.command[0]} printed no line like {regex!r} in {timeout} s'
+                        f'{self.command[0]} printed no line like {regex!r} in {SLOWER * timeout} s'
                     )
                 self._changed.wait(left)
 
@@ -128,9 +130,9 @@ class Proc:
     def wait(self, timeout=10):
         """Waits until the child exits. Returns its exit status (-N for signal N)."""
         try:
-            status = self._child.wait(timeout)
+            status = self._child.wait(SLOWER * timeout)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f'{self.command[0]} still runs after {timeout} s') from None
+            raise AssertionError(f'{self.command[0]} still runs after {SLOWER * timeout} s') from None
         self._finish()
         return status
 
@@ -207,7 +209,7 @@ class Rtsp:
     the kernel drop what it has announced room for.
     """
 
-    def __init__(self, port, host='127.0.0.1', timeout=10, kernel=None):
+    def __init__(self, port, host='127.0.0.1', timeout=30, kernel=None):
         self.socket = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET)
         if kernel:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, kernel)
