@@ -18,6 +18,10 @@ from tap import run, test
 # Seconds after the read time-out of QUICK: the first wait of the back-off and the start.
 BACK = 4
 
+# The start time-out for readers of an upstream that is down, in seconds. Other answers are sooner,
+# on a busy machine too.
+START = 4
+
 
 def serve(url, **settings):
     return {'upstream': url, **QUICK, **{k.replace('_', '-'): v for k, v in settings.items()}}
@@ -172,7 +176,8 @@ def a_silent_track_does_not_stop_the_other():
 def down(origin_url, reason, origin=None, **settings):
     """Checks that DESCRIBE is refused in time, the log says why, and another mount is served."""
     with Origin() as good:
-        mounts = {'/bad': serve(origin_url, linger='20s', **settings), '/good': good.url}
+        bad = serve(origin_url, linger='20s', start_timeout=f'{START}s', **settings)
+        mounts = {'/bad': bad, '/good': good.url}
         with Proxy(mounts) as proxy:
             assert proxy.ask('DESCRIBE', '/good')[0] == 200
             answers = []
@@ -184,9 +189,9 @@ def down(origin_url, reason, origin=None, **settings):
                 worst = max(worst, seconds)
                 assert status == 200, status
                 asking.join(0.1)
-            assert worst < 1, worst
+            assert worst < START - 1, worst
             assert answers and answers[0][0] == 503, answers
-            assert answers[0][1] < 2.7, answers  # the start time-out of QUICK is 2 s
+            assert answers[0][1] < START + 3, answers
             proxy.wait_for_line(
                 rf' mount /bad down: rtsp://\S+: {reason}; next try in 0\.[2-5] s$', 5)
             assert not matches(proxy, ' mount /bad up: '), proxy.output()
@@ -325,7 +330,7 @@ def a_reader_that_goes_and_comes_cannot_hasten_the_next_try():
 def described(proxy):
     status, seconds = proxy.ask('DESCRIBE')
     assert status == 200, status
-    assert seconds < 0.5, seconds
+    assert seconds < 1.5, seconds  # the start time-out of QUICK is 2 s
 
 
 @test
@@ -367,11 +372,11 @@ def the_upstream_ends_after_the_last_reader_and_the_linger_time():
 
 @test
 def a_reader_within_the_linger_time_finds_the_upstream_running():
-    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='1500ms')}) as proxy:
+    with Origin() as origin, Proxy({'/cam': serve(origin.url, linger='6s')}) as proxy:
         for transport in 'udp', 'tcp', 'udp':
             Read(proxy.url(), transport=transport, duration=1).result()
         assert origin.count('play') == 1 and origin.count('connect') == 1, origin.output()
-        origin.wait_for('teardown', 5)
+        origin.wait_for('teardown', 10)
 
 
 @test
