@@ -16,7 +16,8 @@ ROUNDS = 6
 @test(timeout=120)
 def readers_may_join_together_while_the_upstream_starts():
     with Origin() as origin:
-        with Proxy({'/cam': {'upstream': origin.url, 'linger': '100ms'}}) as proxy:
+        # Readers over UDP and TCP do not begin at the same time.
+        with Proxy({'/cam': {'upstream': origin.url, 'linger': '2s'}}) as proxy:
             for n in range(1, ROUNDS + 1):
                 reads = [
                     Read(proxy.url(), '--stagger', 5 * (n % 3), '--min-aus', 0,
