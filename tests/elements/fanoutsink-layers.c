@@ -20,7 +20,7 @@
 
 #define CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=H264,payload=96"
 #define READERS 18
-#define PATIENCE (10 * G_USEC_PER_SEC)
+#define PATIENCE (30 * G_USEC_PER_SEC)
 
 typedef struct {
   guint number;

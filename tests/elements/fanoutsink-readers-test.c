@@ -14,7 +14,7 @@
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
-#define PATIENCE (5 * G_USEC_PER_SEC)
+#define PATIENCE (30 * G_USEC_PER_SEC)
 #define FRAME_TICKS 3600
 
 #define CAPS "application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8"

@@ -13,7 +13,7 @@
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 
 // Opens a UDP socket; `*port` 0 means any port.
 static int

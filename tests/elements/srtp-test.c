@@ -9,7 +9,7 @@
 #include <gst/check/gstharness.h>
 #include <srtp2/srtp.h>
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 30000
 #define KEY_BYTES 30
 #define LEN 200
 #define SSRC 0x01020304

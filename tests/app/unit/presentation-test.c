@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 
-#define PATIENCE_S 10
+#define PATIENCE_S 30
 
 static void
 on_idle (Presentation *presentation, gpointer idle)

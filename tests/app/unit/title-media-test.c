@@ -5,7 +5,7 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
-#define LIMIT_S 10 // a deadlock fails the test after this time
+#define LIMIT_S 30 // a deadlock fails the test after this time
 
 typedef struct {
   GstRTSPMedia *media;

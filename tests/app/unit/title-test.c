@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIMIT_S 10 // time limit for the work of a title
+#define LIMIT_S 30 // time limit for the work of a title
 #define LONG_MS (60 * 1000)
 #define SHORT_MS 20
 
