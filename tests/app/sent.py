@@ -97,8 +97,11 @@ def sync(times, original=None):
     for kind, each in times.items():
         known = {frame: time for time, frame in (original or clip_frames())[kind]}
         # The last ones, of about half a second: by then the player has had a sender report.
-        last = [(time - known[frame]) for time, frame in each if frame in known][-21:]
-        near = sorted((lag - last[-1] + ROUND / 2) % ROUND - ROUND / 2 for lag in last)
-        lags[kind] = last[-1] + near[len(near) // 2]
-    lag = (lags['audio'] - lags['video'] + ROUND / 2) % ROUND - ROUND / 2
-    return float(lag * 1000)
+        lags[kind] = [(time, time - known[frame]) for time, frame in each if frame in known][-21:]
+    # Each frame of audio beside the picture nearest to it, because tsdemux follows the sender's
+    # clock, for both at once.
+    apart = []
+    for time, lag in lags['audio']:
+        _, beside = min(lags['video'], key=lambda picture: abs(picture[0] - time))
+        apart.append((lag - beside + ROUND / 2) % ROUND - ROUND / 2)
+    return float(sorted(apart)[len(apart) // 2] * 1000)
