@@ -232,7 +232,7 @@ def a_kill_costs_no_part_that_was_written():
         with open(os.path.join(where, 'cam', '2026-01-01T00-00-00.000000Z.mp4'), 'wb') as file:
             file.write(b'this is another file with such a name')
         with Recorder(where) as proxy:
-            proxy.wait_for_line('2026-01-01T00-00-00.000000Z.mp4 is no recording; it stays')
+            proxy.wait_for_line('2026-01-01T00-00-00.000000Z.mp4 is damaged or no recording; it stays')
             proxy.wait_for('written-parts', 1)
             found = [each for each in proxy.list()['recordings'] if each['complete']]
             files = [os.path.join(where, 'cam', each['name']) for each in found]

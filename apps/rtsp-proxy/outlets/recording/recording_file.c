@@ -275,3 +275,30 @@ recording_file_read (int fd, RecordingFacts *facts, GArray *entries)
   facts->end = end;
   return end > facts->init.size && facts->last > facts->first;
 }
+
+gboolean
+recording_file_is_cut_off (int fd, const RecordingFacts *facts)
+{
+  static const guint8 zeros[WEIR_MP4_BOX_HEAD];
+  static const gchar *const types[] = { "styp", "moof", "mdat", "mfra", NULL };
+  guint8 head[WEIR_MP4_BOX_HEAD];
+  guint64 at = facts->end;
+  struct stat st;
+  WeirMp4Box box;
+
+  if (fstat (fd, &st) < 0 || !S_ISREG (st.st_mode) || (facts->size > 0 && facts->init.size == 0))
+    return FALSE;
+  for (; at < facts->size && facts->size - at >= sizeof head; at += box.size) {
+    if (!read_all (fd, at, head, sizeof head))
+      return FALSE;
+    if (memcmp (head, zeros, sizeof head) == 0)
+      return TRUE;
+    if (weir_mp4_read_box (head, sizeof head, &box) < 0 || !g_strv_contains (types, box.type))
+      return FALSE;
+    if (box.size > facts->size - at)
+      return TRUE;
+    if (g_str_equal (box.type, "mdat")) // a whole part that cannot be read
+      return FALSE;
+  }
+  return TRUE;
+}

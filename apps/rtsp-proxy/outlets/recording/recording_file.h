@@ -43,6 +43,11 @@ gboolean recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gs
 // no part.
 gboolean recording_file_read (int fd, RecordingFacts *facts, GArray *entries);
 
+// Reports whether a file that recording_file_read() found incomplete ends, behind its whole parts,
+// with what is left of a write that was cut off: the beginning of a part or of an index, or bytes
+// that never reached the disk. Anything else has not been written by a recording.
+gboolean recording_file_is_cut_off (int fd, const RecordingFacts *facts);
+
 // Reads the entries of a complete file. (transfer full)
 GArray *recording_file_read_entries (int fd, const RecordingFacts *facts);
 

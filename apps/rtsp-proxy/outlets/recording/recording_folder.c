@@ -14,7 +14,9 @@
 
 #define WALL_STEP_US (2 * G_USEC_PER_SEC) // of the clock: a new segment begins
 #define SLACK_NS G_GINT64_CONSTANT (10000000)
-#define LOCK_TRIES 40 // while another recording to the folder ends
+#define STEP_US G_TIME_SPAN_MINUTE // of the clock: nothing is deleted by age
+#define SETTLE_US G_TIME_SPAN_HOUR // until it has run for so long
+#define LOCK_TRIES 40              // while another recording to the folder ends
 #define LOCK_WAIT_US 50000
 
 struct _RecordingFolder {
@@ -24,7 +26,9 @@ struct _RecordingFolder {
   RecordingCompleteFunc complete;
   gpointer data;
   RecordingFolderCounts counts;
-  int dir; // of the mount; -1: not open
+  LogLimit told;
+  int dir;                    // of the mount; -1: not open
+  gint64 seen_us, stepped_us; // the clock at the newest deleting, and at its newest step
 
   // The file that is being written; `fd` is -1 if there is none.
   int fd;
@@ -56,6 +60,7 @@ recording_folder_new (const gchar *mount, const RecordingSettings *settings, Rec
   self->list = recording_list_ref (list);
   self->complete = complete;
   self->data = data;
+  self->told = LOG_LIMIT_FAILURES;
   self->dir = self->fd = -1;
   self->entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
   return self;
@@ -143,22 +148,11 @@ recording_folder_end (RecordingFolder *self, GError **error)
 }
 
 static gboolean
-begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
+write_init (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
-  const guint8 *init;
   gsize size;
-  gchar *name = NULL;
+  const guint8 *init = g_bytes_get_data (part->init, &size);
 
-  self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us, 0) };
-  while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
-    self->facts.start_us++;
-  name = recording_file_dup_name (self->facts.start_us);
-  self->fd = openat (
-      self->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
-  g_free (name);
-  if (self->fd < 0)
-    return fail (self, "cannot make a file", error);
-  init = g_bytes_get_data (part->init, &size);
   if (!recording_facts_set_init (&self->facts, init, size)) {
     errno = EINVAL;
     return fail (self, "the stream's beginning", error);
@@ -170,6 +164,25 @@ begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
   self->written_ns = self->wall_at_ns = 0;
   self->wall_us = part->wall_us;
   return TRUE;
+}
+
+static gboolean
+begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
+{
+  gboolean ok;
+  gchar *name;
+
+  self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us, 0) };
+  while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
+    self->facts.start_us++;
+  name = recording_file_dup_name (self->facts.start_us);
+  self->fd = openat (
+      self->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
+  ok = self->fd >= 0 ? write_init (self, part, error) : fail (self, "cannot make a file", error);
+  if (!ok && self->fd >= 0)
+    unlinkat (self->dir, name, 0);
+  g_free (name);
+  return ok;
 }
 
 // Returns whether the clock and the stream's time have parted since the newest part with a time.
@@ -327,8 +340,8 @@ static gboolean
 look_at (RecordingFolder *self, const gchar *name, GError **error)
 {
   RecordingFacts facts = { 0 };
+  gboolean ok = TRUE, has_parts;
   GArray *entries;
-  gboolean ok = TRUE;
   int fd;
 
   if (!recording_file_parse_name (name, &facts.start_us)
@@ -338,20 +351,22 @@ look_at (RecordingFolder *self, const gchar *name, GError **error)
   if (fd < 0)
     return TRUE;
   entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
-  if (recording_file_read (fd, &facts, entries)) {
-    if (facts.complete)
-      recording_list_put (self->list, &facts);
-    else if ((ok = repair (self, name, &facts, entries, error)))
-      tell_complete (self, &facts);
-  } else {
+  has_parts = recording_file_read (fd, &facts, entries);
+  if (facts.complete) {
+    recording_list_put (self->list, &facts);
+  } else if (!recording_file_is_cut_off (fd, &facts)) {
     recording_list_remove (self->list, facts.start_us);
-    // It ended in its beginning, or behind it.
-    if (facts.size == 0 || facts.init.size > 0) {
-      log_event ("record %s: %s has no whole part and is deleted", self->mount, name);
-      unlinkat (self->dir, name, 0);
-    } else {
-      log_event ("record %s: %s is no recording; it stays", self->mount, name);
-    }
+    log_event ("record %s: %s is damaged or no recording; it stays", self->mount, name);
+  } else if (has_parts) {
+    ok = repair (self, name, &facts, entries, error);
+    if (ok)
+      tell_complete (self, &facts);
+  } else if (facts.end == facts.init.size) {
+    recording_list_remove (self->list, facts.start_us);
+    log_event ("record %s: %s has no whole part and is deleted", self->mount, name);
+    unlinkat (self->dir, name, 0);
+  } else {
+    log_event ("record %s: %s has no frame of its leading track; it stays", self->mount, name);
   }
   g_array_unref (entries);
   close (fd);
@@ -420,15 +435,40 @@ static void delete (RecordingFolder *self, const RecordingFacts *facts)
     recording_list_remove (self->list, facts->start_us);
     self->counts.deleted++;
   } else {
-    log_event ("record %s: cannot delete %s: %s", self->mount, name, g_strerror (errno));
+    log_event_limited (
+        &self->told, "record %s: cannot delete %s: %s", self->mount, name, g_strerror (errno));
   }
   g_free (name);
+}
+
+static gint64
+get_end_us (const RecordingFacts *facts)
+{
+  return facts->start_us + recording_facts_get_duration_ns (facts) / 1000;
+}
+
+// Notes the clock. Returns FALSE for some time after a step of it: a clock that is wrong for a
+// while makes no segment old. When a recording starts, the step is from its newest segment.
+static gboolean
+is_steady (RecordingFolder *self, const GArray *all, gint64 now_us)
+{
+  gint64 seen_us = self->seen_us;
+
+  if (seen_us == 0)
+    seen_us =
+        all->len > 0 ? get_end_us (&g_array_index (all, RecordingFacts, all->len - 1)) : now_us;
+  if (ABS (now_us - seen_us) > STEP_US)
+    self->stepped_us = now_us;
+  self->seen_us = now_us;
+  return now_us - self->stepped_us >= SETTLE_US;
 }
 
 void
 recording_folder_prune (RecordingFolder *self, gint64 now_us)
 {
   const RecordingSettings *settings = self->settings;
+  guint n_past = 0;
+  gboolean steady;
   GArray *all;
   guint64 bytes;
 
@@ -437,10 +477,14 @@ recording_folder_prune (RecordingFolder *self, gint64 now_us)
       || (settings->keep_us == 0 && (settings->limit == 0 || bytes <= settings->limit)))
     return;
   all = recording_list_dup (self->list, G_MININT64, G_MAXINT64, G_MAXUINT);
+  steady = is_steady (self, all, now_us);
+  while (n_past < all->len && g_array_index (all, RecordingFacts, n_past).start_us <= now_us)
+    n_past++;
+  // The oldest ones are first those from the future: the clock was set back after them.
   for (guint i = 0; i < all->len; i++) {
-    const RecordingFacts *facts = &g_array_index (all, RecordingFacts, i);
-    gint64 end_us = facts->start_us + recording_facts_get_duration_ns (facts) / 1000;
-    gboolean old = settings->keep_us > 0 && end_us < now_us - settings->keep_us;
+    const RecordingFacts *facts = &g_array_index (all, RecordingFacts, (n_past + i) % all->len);
+    gboolean old =
+        steady && settings->keep_us > 0 && get_end_us (facts) < now_us - settings->keep_us;
 
     if (!facts->complete || (!old && (settings->limit == 0 || bytes <= settings->limit)))
       continue;

@@ -58,6 +58,7 @@ RecordingWritten recording_folder_add (
 gboolean recording_folder_end (RecordingFolder *self, GError **error);
 
 // Deletes segments that are older than `keep_us` at `now_us`, and the oldest beyond `limit`.
+// Nothing is old for an hour after the clock has stepped by more than a minute. Call every 10 s.
 void recording_folder_prune (RecordingFolder *self, gint64 now_us);
 
 const RecordingFolderCounts *recording_folder_get_counts (RecordingFolder *self);
