@@ -13,10 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mp4/fragment.h"
-#include "mp4/init.h"
+#include "recording-parts.h"
 
-#define RATE 90000
 #define SECOND G_GINT64_CONSTANT (1000000) // us
 #define HOUR (3600 * SECOND)
 #define YEAR (365 * 24 * HOUR)
@@ -40,32 +38,6 @@ on_complete (const gchar *path, const RecordingFacts *facts, gpointer data)
 {
   g_assert_true (g_file_test (path, G_FILE_TEST_IS_REGULAR));
   ((Fixture *) data)->n_complete++;
-}
-
-static GBytes *
-make_init (void)
-{
-  static const guint8 avcc[] = { 1, 0x64, 0, 0x1f, 0xff, 0xe1, 0, 1, 0x67, 1, 0, 1, 0x68 };
-  const WeirMp4Track track = { WEIR_MP4_H264, RATE, 640, 360, 0, avcc, sizeof avcc };
-  gsize size = weir_mp4_write_init (NULL, 0, &track, 1);
-  guint8 *bytes = g_malloc (size);
-
-  weir_mp4_write_init (bytes, size, &track, 1);
-  return g_bytes_new_take (bytes, size);
-}
-
-// Returns a part of one keyframe that lasts 1 s.
-static GBytes *
-make_part (guint32 n)
-{
-  const WeirMp4Sample sample = { DATA, RATE, 0, TRUE };
-  const WeirMp4Run run = { (guint64) n * RATE, &sample, 1 };
-  gsize size = weir_mp4_write_fragment (NULL, 0, n + 1, TRUE, &run, 1);
-  guint8 *bytes = g_malloc (size + DATA);
-
-  weir_mp4_write_fragment (bytes, size, n + 1, TRUE, &run, 1);
-  memset (bytes + size, (int) (n % 251) + 1, DATA);
-  return g_bytes_new_take (bytes, size + DATA);
 }
 
 static void
@@ -97,7 +69,7 @@ set_up (Fixture *f, gconstpointer unused)
   f->top = g_dir_make_tmp ("recording-XXXXXX", NULL);
   f->cam = g_build_filename (f->top, "cam", NULL);
   f->settings = (RecordingSettings) { f->top, 1000 * SECOND, 0, 0 };
-  f->init = make_init ();
+  f->init = make_recording_init ();
   begin (f);
   open_folder (f);
 }
@@ -132,7 +104,7 @@ tear_down (Fixture *f, gconstpointer unused)
 static RecordingWritten
 try_to_add (Fixture *f, gint64 wall_us, gboolean breaks, GError **error)
 {
-  GBytes *data = make_part (f->n++);
+  GBytes *data = make_recording_part (f->n++, DATA);
   const RecordingPart part = { f->init, data, wall_us, 1000 * SECOND, TRUE, breaks };
   RecordingWritten written = recording_folder_add (f->folder, &part, error);
 
@@ -251,7 +223,7 @@ make_file (const Fixture *f, guint n_parts)
 
   g_byte_array_append (file, bytes, (guint) size);
   for (guint32 i = 0; i < n_parts; i++) {
-    GBytes *part = make_part (i);
+    GBytes *part = make_recording_part (i, DATA);
 
     bytes = g_bytes_get_data (part, &size);
     g_byte_array_append (file, bytes, (guint) size);

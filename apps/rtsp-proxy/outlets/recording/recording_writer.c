@@ -239,12 +239,21 @@ finish (RecordingWriter *self)
   g_mutex_unlock (&running_lock);
 }
 
+static void
+prune (RecordingWriter *self)
+{
+  recording_folder_prune (self->folder, g_get_real_time ());
+  g_mutex_lock (&self->lock);
+  self->counts.written = *recording_folder_get_counts (self->folder);
+  g_mutex_unlock (&self->lock);
+}
+
 static gpointer
 run (gpointer data)
 {
   RecordingWriter *self = data;
   gint64 due_us = g_get_monotonic_time ();
-  guint64 segments = 0;
+  guint64 segments = 0, now_segments;
   gboolean ended = FALSE;
 
   thread_set_name ("record");
@@ -256,10 +265,11 @@ run (gpointer data)
     else if (!ended)
       is_open (self); // before the first part, so that what was there can be read
     g_clear_pointer (&part, free_part);
-    if (segments == self->counts.written.segments && g_get_monotonic_time () < due_us)
+    now_segments = recording_folder_get_counts (self->folder)->segments;
+    if (segments == now_segments && g_get_monotonic_time () < due_us)
       continue;
-    recording_folder_prune (self->folder, g_get_real_time ());
-    segments = self->counts.written.segments;
+    prune (self);
+    segments = now_segments;
     due_us = g_get_monotonic_time () + TICK_US;
   }
   finish (self);
