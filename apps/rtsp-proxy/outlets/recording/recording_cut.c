@@ -24,6 +24,7 @@ struct _RecordingCut {
   GArray *pieces; // of Piece
   guint64 size;
   gint64 start_us;
+  gint64 lead_ns; // where the leading track begins in the result
 
   // The place.
   guint piece; // whose file is open, if `fd` is not -1
@@ -147,6 +148,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
   guint8 *bytes = NULL;
   WeirMp4Moof moof;
   WeirMp4Box box;
+  gint64 lead_ns;
 
   while (recording_file_read_box (fd, at, first->to, &box) && g_str_equal (box.type, "styp"))
     at += box.size;
@@ -157,7 +159,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
     return fail (self, "cannot be read", error);
   }
   g_free (bytes);
-  first->base_ns = get_lead_ns (first, &moof);
+  first->base_ns = lead_ns = get_lead_ns (first, &moof);
   self->start_us = first->facts.start_us + (first->base_ns - get_first_ns (first)) / 1000;
   for (guint i = 0; i < init->n_tracks; i++) {
     guint64 start = moof.trafs[i].start;
@@ -167,6 +169,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
     if (moof.trafs[i].has)
       first->base_ns = MIN (first->base_ns, ns);
   }
+  self->lead_ns = lead_ns - first->base_ns;
   return TRUE;
 }
 
@@ -183,7 +186,8 @@ set_base (RecordingCut *self, guint i, gint64 *end_ns)
     piece->base_ns = before->base_ns;
   else if (before)
     piece->base_ns =
-        get_first_ns (piece) - MAX ((piece->facts.start_us - self->start_us) * 1000, *end_ns);
+        get_first_ns (piece)
+        - MAX ((piece->facts.start_us - self->start_us) * 1000 + self->lead_ns, *end_ns);
   *end_ns = recording_facts_get_ns (&piece->facts, piece->facts.last) - piece->base_ns;
 }
 
