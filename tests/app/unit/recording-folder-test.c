@@ -332,7 +332,7 @@ check_cut_off (Fixture *f, const GByteArray *file, gsize length, gsize hole)
 {
   const gsize init = g_bytes_get_size (f->init), part = (file->len - init) / 3;
   const guint n_whole = length < init ? 0 : (guint) ((length - init) / part);
-  guint8 *bytes = g_malloc0 (length + hole);
+  guint8 *bytes = g_malloc0 (length + hole + 1);
   gchar *path = g_build_filename (f->cam, BEFORE_NAME, NULL);
   RecordingFacts facts;
   struct stat st;
