@@ -547,13 +547,13 @@ nearly_empty_shards_are_merged (void)
     CHECK_INT (
         weir_fanout_add (fanout, readers[n_readers], n_readers % 2, NULL, weir_now_ns ()), 0);
   }
-  CHECK_INT (shards_with_readers (), 16);
+  CHECK_INT (shards_with_readers (), 64); // of up to 16, as passes are spread
   for (size_t i = 0; i < n_readers; i++) {
     if (i % 50 > 1)
       weir_fanout_remove (fanout, readers[i]);
   }
   CHECK_INT (weir_fanout_n_readers (fanout), 40);
-  CHECK_INT (shards_with_readers (), 2);
+  CHECK_INT (shards_with_readers (), 6);
 
   for (Shard *shard = fanout->shards; shard; shard = shard->next) {
     if (shard->list->n == 0)
