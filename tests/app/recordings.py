@@ -18,6 +18,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from control import Controlled
+from proc import Rtsp
 from proxy import QUICK, Read, wait_for_readers, wait_until
 from tap import Skip, run, test
 from webserver import WebServer
@@ -134,7 +135,8 @@ def files_and_stretches_have_the_frames_of_the_source():
         for path in proxy.files()[:2]:
             check_frames(frames(path), 25)
             check_seek(path)
-        check_served(proxy, found[1]['name'])
+        check_served(proxy, found[0]['name'])
+        check_start(proxy, found[0]['name'])
         metrics = proxy.get('/metrics').decode()
         assert 'weir_recording_up{mount="/cam"} 1' in metrics and 'weir_recording_written_parts_total' in metrics
         recorded = proxy.files()
@@ -202,6 +204,19 @@ def check_served(proxy, name):
                                '-frames:v', str(least), '-f', 'framehash', '-'], capture_output=True, text=True, timeout=30, check=False)
         n = sum(not line.startswith('#') for line in done.stdout.splitlines())
         assert n == least, (seek, n, done.stderr)
+
+
+def check_start(proxy, name):
+    """A PLAY from 0 plays pictures and sound at once, although the times of the file begin later."""
+    url = f'rtsp://127.0.0.1:{proxy.port}/files/cam/{name}'
+    with Rtsp(proxy.port) as rtsp:
+        assert rtsp.request('DESCRIBE', url)[0] == 200
+        for n in 0, 1:
+            transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
+            assert rtsp.request('SETUP', f'{url}/stream={n}', {'Transport': transport})[0] == 200
+        assert rtsp.request('PLAY', url, {'Range': 'npt=0-'})[0] == 200
+        channels = [rtsp.frame()[0] for _ in range(30)]
+        assert channels.count(0) > 5 and channels.count(2) > 5, channels
 
 
 @test(timeout=120)

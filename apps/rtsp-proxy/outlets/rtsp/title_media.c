@@ -21,11 +21,13 @@ typedef struct {
   GstElement *file; // not owned: a part of the media's element
   gchar *label;
   int fd;
-  gint ready;           // atomic: the media is prepared
-  GError *error;        // why preparing failed; media's thread only, until preparing has ended
-  gboolean begun;       // the library has begun to prepare the media; media's thread only
-  GstMessage *early;    // an error before that; media's thread only
-  GstClockTime left_at; // where it was paused; used by requests only, which run one at a time
+  gint ready;        // atomic: the media is prepared
+  GError *error;     // why preparing failed; media's thread only, until preparing has ended
+  gboolean begun;    // the library has begun to prepare the media; media's thread only
+  GstMessage *early; // an error before that; media's thread only
+  // Used by requests only, which run one at a time.
+  gdouble beginning;    // first position of the title in s; negative: not known yet
+  GstClockTime left_at; // where it was paused
 
   GMutex lock;       // protects the fields below
   gboolean seeks;    // a seek is in progress
@@ -163,6 +165,27 @@ is_beginning (const GstRTSPTimeRange *range)
   return range->min.type == GST_RTSP_TIME_SECONDS && range->min.seconds == 0;
 }
 
+// Moves a start before the title to its first position: the times of a title need not begin at 0,
+// as those of a recording do not. Pacing would wait for the difference.
+static void
+begin_in_title (GstRTSPMedia *media, GstRTSPTimeRange *range)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GstRTSPTimeRange *whole = NULL;
+  gchar *text;
+
+  if (self->beginning < 0) {
+    text = gst_rtsp_media_get_range_string (media, FALSE, GST_RTSP_RANGE_NPT);
+    self->beginning = 0;
+    if (text && gst_rtsp_range_parse (text, &whole) == GST_RTSP_OK && is_position (&whole->min))
+      self->beginning = whole->min.seconds;
+    g_clear_pointer (&whole, gst_rtsp_range_free);
+    g_free (text);
+  }
+  if (range)
+    range->min.seconds = MAX (range->min.seconds, self->beginning);
+}
+
 GstRTSPStatusCode
 title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
@@ -179,6 +202,7 @@ title_media_adjust_play (
   // The PAUSE has cut off a frame, so playing starts again from a keyframe.
   if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
     *range = range_from (self->left_at);
+  begin_in_title (media, *range);
   if (*range)
     *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
   *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
@@ -249,7 +273,8 @@ static void
 go_back (GstRTSPMedia *media, GstSeekFlags flags)
 {
   TitleMedia *self = (TitleMedia *) media;
-  GstClockTime at = GST_CLOCK_TIME_IS_VALID (self->left_at) ? self->left_at : 0;
+  GstClockTime begins_at = (GstClockTime) (self->beginning * GST_SECOND);
+  GstClockTime at = GST_CLOCK_TIME_IS_VALID (self->left_at) ? self->left_at : begins_at;
   GstRTSPTimeRange *range = range_from (at);
 
   gst_rtsp_media_seek_trickmode (media, range, flags, 1.0, 0);
@@ -533,6 +558,7 @@ static void
 title_media_init (TitleMedia *self)
 {
   g_mutex_init (&self->lock);
+  self->beginning = -1;
   self->left_at = GST_CLOCK_TIME_NONE;
 }
 
