@@ -68,23 +68,6 @@ on_autoplug_select (
   return g_str_has_suffix (GST_OBJECT_NAME (factory), "demux2") ? SELECT_SKIP : SELECT_TRY;
 }
 
-// Returns the number of streams that the demuxer says it has, or 0.
-static guint
-count_streams (GstPad *pad)
-{
-  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_STREAM_COLLECTION, 0);
-  GstStreamCollection *collection;
-  guint n;
-
-  if (!event)
-    return 0;
-  gst_event_parse_stream_collection (event, &collection);
-  n = gst_stream_collection_get_size (collection);
-  gst_object_unref (collection);
-  gst_event_unref (event);
-  return n;
-}
-
 // parsebin does not say when it has its last pad.
 static gboolean
 has_all_pads (StreamPull *self)
@@ -94,17 +77,42 @@ has_all_pads (StreamPull *self)
   return n_pads > 0 && n_pads >= (guint) g_atomic_int_get (&self->n_told);
 }
 
+// Notes how many streams the demuxer says it has.
+static void
+note_collection (StreamPull *self, GstEvent *event)
+{
+  GstStreamCollection *collection;
+  guint n;
+
+  gst_event_parse_stream_collection (event, &collection);
+  n = gst_stream_collection_get_size (collection);
+  gst_object_unref (collection);
+  g_atomic_int_set (&self->n_told, (gint) n);
+  if (self->is_live && n >= self->n_certain && has_all_pads (self))
+    tracks_complete (self->tracks);
+}
+
+// A pad may get the event only with its first data.
+static GstPadProbeReturn
+on_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_STREAM_COLLECTION)
+    note_collection (data, GST_PAD_PROBE_INFO_EVENT (info));
+  return GST_PAD_PROBE_OK;
+}
+
 static void
 on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 {
   StreamPull *self = data;
+  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_STREAM_COLLECTION, 0);
 
-  g_atomic_int_set (&self->n_told, count_streams (pad));
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, on_event, self, NULL);
   tracks_add_stream (self->tracks, pad);
   g_atomic_int_inc (&self->n_pads);
-  if (self->is_live && (guint) g_atomic_int_get (&self->n_told) >= self->n_certain
-      && has_all_pads (self))
-    tracks_complete (self->tracks);
+  if (event)
+    note_collection (self, event);
+  gst_clear_event (&event);
 }
 
 static void
