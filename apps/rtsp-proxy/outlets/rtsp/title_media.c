@@ -123,7 +123,27 @@ is_position (const GstRTSPTime *time)
   return time->type == GST_RTSP_TIME_SECONDS && time->seconds >= 0 && time->seconds < SECONDS_MAX;
 }
 
-// Reports whether the range starts in the title. Removes an end that lies after the title's end.
+// Gets the title's first position, which need not be 0: that of a recording is not. Only before the
+// first seek does the library know it.
+static void
+learn_beginning (GstRTSPMedia *media)
+{
+  TitleMedia *self = (TitleMedia *) media;
+  GstRTSPTimeRange *whole = NULL;
+  gchar *text;
+
+  if (self->beginning >= 0)
+    return;
+  text = gst_rtsp_media_get_range_string (media, FALSE, GST_RTSP_RANGE_NPT);
+  self->beginning = 0;
+  if (text && gst_rtsp_range_parse (text, &whole) == GST_RTSP_OK && is_position (&whole->min))
+    self->beginning = whole->min.seconds;
+  g_clear_pointer (&whole, gst_rtsp_range_free);
+  g_free (text);
+}
+
+// Reports whether the range has a part of the title. Removes an end that lies after the title's
+// end. Moves a start before the title to its first position: pacing would wait for the difference.
 static gboolean
 is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
 {
@@ -133,6 +153,7 @@ is_in_range (GstRTSPMedia *media, GstRTSPTimeRange *range)
   if (range->unit != GST_RTSP_RANGE_NPT || !is_position (&range->min)
       || range->min.seconds >= seconds)
     return FALSE;
+  range->min.seconds = MAX (range->min.seconds, ((TitleMedia *) media)->beginning);
   if (range->max.type == GST_RTSP_TIME_SECONDS && range->max.seconds >= seconds)
     range->max.type = GST_RTSP_TIME_END;
   return range->max.type == GST_RTSP_TIME_END
@@ -165,27 +186,6 @@ is_beginning (const GstRTSPTimeRange *range)
   return range->min.type == GST_RTSP_TIME_SECONDS && range->min.seconds == 0;
 }
 
-// Moves a start before the title to its first position: the times of a title need not begin at 0,
-// as those of a recording do not. Pacing would wait for the difference.
-static void
-begin_in_title (GstRTSPMedia *media, GstRTSPTimeRange *range)
-{
-  TitleMedia *self = (TitleMedia *) media;
-  GstRTSPTimeRange *whole = NULL;
-  gchar *text;
-
-  if (self->beginning < 0) {
-    text = gst_rtsp_media_get_range_string (media, FALSE, GST_RTSP_RANGE_NPT);
-    self->beginning = 0;
-    if (text && gst_rtsp_range_parse (text, &whole) == GST_RTSP_OK && is_position (&whole->min))
-      self->beginning = whole->min.seconds;
-    g_clear_pointer (&whole, gst_rtsp_range_free);
-    g_free (text);
-  }
-  if (range)
-    range->min.seconds = MAX (range->min.seconds, self->beginning);
-}
-
 GstRTSPStatusCode
 title_media_adjust_play (
     GstRTSPMedia *media, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble rate)
@@ -193,16 +193,16 @@ title_media_adjust_play (
   TitleMedia *self = (TitleMedia *) media;
   gboolean raw = title_file_is_raw (self->file);
 
+  learn_beginning (media);
   mute_others (media, self->file);
   if (!(rate >= RATE_MIN && rate <= RATE_MAX) || (raw && rate != 1.0)) // false for NaN
     return GST_RTSP_STS_PARAMETER_NOT_UNDERSTOOD;
   // A position outside the file has no data.
-  if (*range && (!is_in_range (media, *range) || (raw && !is_beginning (*range))))
+  if (*range && ((raw && !is_beginning (*range)) || !is_in_range (media, *range)))
     return GST_RTSP_STS_INVALID_RANGE;
   // The PAUSE has cut off a frame, so playing starts again from a keyframe.
   if (!*range && GST_CLOCK_TIME_IS_VALID (self->left_at) && !raw)
     *range = range_from (self->left_at);
-  begin_in_title (media, *range);
   if (*range)
     *flags |= GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_KEY_UNIT | GST_SEEK_FLAG_SNAP_BEFORE;
   *flags &= ~(GstSeekFlags) GST_SEEK_FLAG_ACCURATE;
