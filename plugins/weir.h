@@ -15,4 +15,15 @@ G_BEGIN_DECLS
 // error, and changes nothing, if GStreamer does not find the element fanoutsink.
 gboolean weir_use_fanoutsink (GError **error);
 
+// Says that a buffer holds `n` RTP packets of the same time, back to back. One buffer for the
+// packets of a frame costs a pipeline far less than a buffer for each. fanoutsink and the element
+// of weir_sender_bin_new() know such buffers, and ratepacer passes them on as they are; all other
+// elements take them for one packet. A copy of the buffer holds the same packets. `lengths` (bytes)
+// are copied, and must add up to the buffer's size. The buffer must be writable.
+void weir_buffer_set_packets (GstBuffer *buffer, const guint16 *lengths, guint n);
+
+// Returns the lengths of the packets of such a buffer, which owns them, and sets `n`; or returns
+// NULL for any other buffer.
+const guint16 *weir_buffer_get_packets (GstBuffer *buffer, guint *n);
+
 G_END_DECLS

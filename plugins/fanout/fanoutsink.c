@@ -70,6 +70,7 @@
 #include "layers/layercaps.h"
 #include "layers/layermeta.h"
 #include "sharedworkers.h"
+#include "weir.h"
 
 GST_DEBUG_CATEGORY (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
@@ -95,12 +96,11 @@ ask_for_key (WeirFanoutSink *self, gint64 now_ns)
   gst_pad_push_event (GST_BASE_SINK_PAD (self), weir_key_event_new (self->n_keys_asked++));
 }
 
-// Copies a packet into the window. Call between weir_fanout_begin() and weir_fanout_end().
+// Copies a packet, which is a part of a buffer, into the window.
 static void
-take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
+take_part (WeirFanoutSink *self, GstBuffer *buffer, gsize at, gsize size, gint64 now_ns)
 {
   const WeirLayer join = { .keyframe = TRUE };
-  gsize size = gst_buffer_get_size (buffer);
   const WeirLayer *layer = NULL;
   const WeirLayerMeta *meta;
   guint8 *room;
@@ -115,14 +115,33 @@ take_packet (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
     self->warned_too_big = TRUE;
     return;
   }
-  if (self->has_joins && !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT))
+  if (self->has_joins && at == 0 && !GST_BUFFER_FLAG_IS_SET (buffer, GST_BUFFER_FLAG_DELTA_UNIT))
     layer = &join;
   else if ((meta = weir_buffer_get_layer_meta (buffer)))
     layer = &meta->layer;
-  if (gst_buffer_extract (buffer, 0, room, size) == size)
+  if (gst_buffer_extract (buffer, at, room, size) == size)
     weir_fanout_commit_layer (self->fanout, size, layer, now_ns);
   else
     GST_WARNING_OBJECT (self, "cannot read %" GST_PTR_FORMAT, buffer);
+}
+
+// Copies a packet, or the packets of weir_buffer_set_packets(), into the window. Call between
+// weir_fanout_begin() and weir_fanout_end().
+static void
+take_packets (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
+{
+  guint n;
+  const guint16 *lengths = weir_buffer_get_packets (buffer, &n);
+  gsize at = 0;
+
+  if (!lengths) {
+    take_part (self, buffer, 0, gst_buffer_get_size (buffer), now_ns);
+    return;
+  }
+  for (guint i = 0; i < n; i++) {
+    take_part (self, buffer, at, lengths[i], now_ns);
+    at += lengths[i];
+  }
 }
 
 // Posts a message once if the disk of `spill-dir` is full, which makes the window smaller.
@@ -180,7 +199,7 @@ weir_fanout_sink_render (GstBaseSink *sink, GstBuffer *buffer)
   gint64 now_ns = weir_now_ns ();
 
   if (weir_fanout_begin (self->fanout)) {
-    take_packet (self, buffer, now_ns);
+    take_packets (self, buffer, now_ns);
     end_packets (self, now_ns);
   }
   return GST_FLOW_OK;
@@ -195,7 +214,7 @@ weir_fanout_sink_render_list (GstBaseSink *sink, GstBufferList *list)
 
   if (weir_fanout_begin (self->fanout)) {
     for (guint i = 0; i < n; i++)
-      take_packet (self, gst_buffer_list_get (list, i), now_ns);
+      take_packets (self, gst_buffer_list_get (list, i), now_ns);
     end_packets (self, now_ns);
   }
   return GST_FLOW_OK;

@@ -4,6 +4,7 @@
 #include "keyevent.h"
 #include "rtp/rtcp_read.h"
 #include "rtpbuffer.h"
+#include "weir.h"
 
 // Shortest time between two reports of a stream. A new reader can synchronise its tracks after
 // about this time.
@@ -185,25 +186,43 @@ find_stream (RelayBin *self, guint index)
 
 // ---- data ----
 
-// Counts a packet. Returns TRUE if a report is due.
+// Adds the packets of a buffer, of which there are several with weir_buffer_set_packets(). Call with
+// the session's lock. Returns FALSE at one that is not RTP.
+static gboolean
+add_packets (WeirRelayCounts *counts, GstBuffer *buffer)
+{
+  guint n = 1;
+  const guint16 *lengths = weir_buffer_get_packets (buffer, &n);
+  gsize at = 0, size = gst_buffer_get_size (buffer);
+  WeirRtp rtp;
+
+  for (guint i = 0; i < n; i++) {
+    if (!weir_rtp_buffer_read_part (buffer, at, lengths ? lengths[i] : size, &rtp))
+      return FALSE;
+    at += lengths ? lengths[i] : size;
+    counts->n_packets++;
+    counts->n_octets += (guint32) rtp.payload_length;
+  }
+  counts->ssrc = rtp.ssrc;
+  counts->timestamp = rtp.timestamp;
+  return TRUE;
+}
+
+// Counts the packets of a buffer. Returns TRUE if a report is due.
 static gboolean
 count (RelayStream *stream, GstBuffer *buffer)
 {
   RelaySession *session = stream->session;
   gint64 now = g_get_real_time ();
-  WeirRtp rtp;
+  gboolean counted;
 
-  if (!weir_rtp_buffer_read (buffer, &rtp))
-    return FALSE;
   g_mutex_lock (&session->lock);
-  session->counts.n_packets++;
-  session->counts.n_octets += (guint32) rtp.payload_length;
-  session->counts.ssrc = rtp.ssrc;
-  session->counts.timestamp = rtp.timestamp;
-  session->counts.arrival = now;
+  counted = add_packets (&session->counts, buffer);
+  if (counted)
+    session->counts.arrival = now;
   g_mutex_unlock (&session->lock);
   // A step of the clock back must not stop the reports.
-  return now >= stream->report_at || now < stream->report_at - REPORT_INTERVAL_US;
+  return counted && (now >= stream->report_at || now < stream->report_at - REPORT_INTERVAL_US);
 }
 
 static void

@@ -13,6 +13,8 @@
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
 
+#include "weir.h"
+
 #define PATIENCE_MS 30000
 
 // Opens a UDP socket; `*port` 0 means any port.
@@ -475,6 +477,42 @@ test_packets_of_all_sizes_arrive (void)
   finish (h, sink);
 }
 
+static void
+test_packets_of_one_buffer_arrive_one_by_one (void)
+{
+  GstHarness *h = make_sink ("fanoutsink");
+  GstElement *sink = find_sink (h);
+  guint16 port;
+  int fd = listen_on (AF_INET, "127.0.0.1", &port);
+  static const guint16 sizes[] = { 1400, 12, 700 };
+  GstBuffer *packets[G_N_ELEMENTS (sizes)], *whole = gst_buffer_new (), *part;
+  guint8 got[2000];
+  guint n;
+
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++) {
+    packets[i] = make_packet (sizes[i], i, i == G_N_ELEMENTS (sizes) - 1);
+    whole = gst_buffer_append (whole, gst_buffer_ref (packets[i]));
+  }
+  g_assert_null (weir_buffer_get_packets (whole, &n));
+  weir_buffer_set_packets (whole, sizes, G_N_ELEMENTS (sizes));
+  g_assert_cmpmem (weir_buffer_get_packets (whole, &n), sizeof sizes, sizes, sizeof sizes);
+  g_assert_cmpuint (n, ==, G_N_ELEMENTS (sizes));
+  part = gst_buffer_copy_region (whole, GST_BUFFER_COPY_ALL, 0, 1400);
+  g_assert_null (weir_buffer_get_packets (part, &n));
+  gst_buffer_unref (part);
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  gst_harness_push (h, gst_buffer_copy (whole));
+  gst_buffer_unref (whole);
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++) {
+    g_assert_cmpint (receive (fd, got, sizeof got), ==, (gssize) sizes[i]);
+    g_assert_cmpint (gst_buffer_memcmp (packets[i], 0, got, sizes[i]), ==, 0);
+    gst_buffer_unref (packets[i]);
+  }
+  g_assert_cmpuint (get_stat (sink, "packets-in"), ==, G_N_ELEMENTS (sizes));
+  close (fd);
+  finish (h, sink);
+}
+
 typedef struct {
   GstElement *sink;
   guint base;
@@ -750,6 +788,8 @@ main (int argc, char **argv)
       test_a_reader_added_three_times_gets_three_copies);
   g_test_add_func ("/fanoutsink/signals-and-refusals", test_signals_and_refusals);
   g_test_add_func ("/fanoutsink/packets-of-all-sizes-arrive", test_packets_of_all_sizes_arrive);
+  g_test_add_func ("/fanoutsink/packets-of-one-buffer-arrive-one-by-one",
+      test_packets_of_one_buffer_arrive_one_by_one);
   g_test_add_func ("/fanoutsink/a-reader-loses-nothing-while-others-come-and-go",
       test_a_reader_loses_nothing_while_others_come_and_go);
   g_test_add_func (
