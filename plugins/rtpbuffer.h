@@ -7,8 +7,8 @@
 
 #include "core/rtp/rtp.h"
 
-// Reads a packet of `size` bytes at the offset `at`. Returns FALSE, and leaves `rtp` as it is, if it
-// is not RTP.
+// Reads a packet of `size` bytes at the offset `at`. Returns FALSE, and leaves `rtp` as it is, if
+// it is not RTP.
 static inline gboolean
 weir_rtp_buffer_read_part (GstBuffer *buffer, gsize at, gsize size, WeirRtp *rtp)
 {

@@ -186,8 +186,8 @@ find_stream (RelayBin *self, guint index)
 
 // ---- data ----
 
-// Adds the packets of a buffer, of which there are several with weir_buffer_set_packets(). Call with
-// the session's lock. Returns FALSE at one that is not RTP.
+// Adds the packets of a buffer, of which there are several with weir_buffer_set_packets(). Call
+// with the session's lock. Returns FALSE at one that is not RTP.
 static gboolean
 add_packets (WeirRelayCounts *counts, GstBuffer *buffer)
 {

@@ -104,8 +104,7 @@ other_packets_are_left_alone (void)
 
     unit[0] = cases[i].first;
     n = make_packet (packet, unit, sizeof unit, 0);
-    CHECK_INT (
-        weir_fragments_begin (&fragments, packet, n, cases[i].codec, MTU), cases[i].split);
+    CHECK_INT (weir_fragments_begin (&fragments, packet, n, cases[i].codec, MTU), cases[i].split);
     CHECK (!weir_fragments_begin (&fragments, packet, n, cases[i].codec, 13));
     packet[0] |= 0x20; // padded
     packet[n - 1] = 4;

@@ -7,6 +7,7 @@
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
 #include "rtp/rtp.h"
+#include "weir.h"
 
 static GstSegment segment; // the last one
 
@@ -63,13 +64,21 @@ on_packets (gpointer owner, GstBufferList *packets)
   require (n > 0);
   for (guint i = 0; i < n; i++) {
     GstBuffer *packet = gst_buffer_list_get (packets, i);
+    guint n_parts = 1;
+    const guint16 *lengths = weir_buffer_get_packets (packet, &n_parts);
+    guint16 whole;
     GstMapInfo map;
     WeirRtp rtp;
+    gsize at = 0;
 
     require (is_time (GST_BUFFER_PTS (packet)) && is_time (GST_BUFFER_DTS (packet)));
     require (is_time (GST_BUFFER_DURATION (packet)));
     require (gst_buffer_map (packet, &map, GST_MAP_READ));
-    require (weir_rtp_parse (map.data, map.size, &rtp) == 0);
+    whole = (guint16) map.size;
+    lengths = lengths ? lengths : &whole;
+    for (guint k = 0; k < n_parts; at += lengths[k++])
+      require (weir_rtp_parse (map.data + at, lengths[k], &rtp) == 0);
+    require (at == map.size && n_parts <= TITLE_WIRE_TOGETHER);
     gst_buffer_unmap (packet, &map);
     gst_segment_to_running_time (&segment, GST_FORMAT_TIME, GST_BUFFER_PTS (packet));
   }
@@ -142,7 +151,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     else if (reader == 1)
       require (!title_wire_read_command (data, len, &command) || command.track < RELAY_MAX_TRACKS);
     else
-      title_wire_read_track (data, len, &tracks, NULL);
+      title_wire_read_track (data, len, &tracks, 1 + (guint) len % TITLE_WIRE_TOGETHER, NULL);
     data += len;
     size -= len;
   }

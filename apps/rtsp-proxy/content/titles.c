@@ -127,7 +127,7 @@ trim (gpointer unused)
   return G_SOURCE_REMOVE;
 }
 
-// A title uses a dozen threads. The C library gives each thread an arena, and keeps the freed
+// A title uses some threads. The C library gives each thread an arena, and keeps the freed
 // memory of arenas until it is trimmed.
 static void
 trim_soon (void)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "isolate/title_wire.h"
 
+#include <string.h>
+
 #include "relay/relay.h"
 #include "rtp/rtp.h"
+#include "weir.h"
 
 #define PACKET_HEAD 30
 #define RATE_MAX 1000.0
@@ -78,18 +81,16 @@ title_wire_put_segment (WireMessage *self, const GstSegment *segment)
 }
 
 gboolean
-title_wire_put_packet (WireMessage *self, GstBuffer *packet)
+title_wire_put_packet (WireMessage *self, GstBuffer *buffer, const guint8 *packet, gsize len)
 {
-  gsize len = gst_buffer_get_size (packet);
-
   if (self->len + PACKET_HEAD + len > WIRE_MAX || len > G_MAXUINT16)
     return FALSE;
-  wire_put (self, GST_BUFFER_PTS (packet), 8);
-  wire_put (self, GST_BUFFER_DTS (packet), 8);
-  wire_put (self, GST_BUFFER_DURATION (packet), 8);
-  wire_put (self, GST_BUFFER_FLAGS (packet) & FLAGS_PASSED, 4);
+  wire_put (self, GST_BUFFER_PTS (buffer), 8);
+  wire_put (self, GST_BUFFER_DTS (buffer), 8);
+  wire_put (self, GST_BUFFER_DURATION (buffer), 8);
+  wire_put (self, GST_BUFFER_FLAGS (buffer) & FLAGS_PASSED, 4);
   wire_put (self, len, 2);
-  gst_buffer_extract (packet, 0, self->data + self->len, len);
+  memcpy (self->data + self->len, packet, len);
   self->len += len;
   return TRUE;
 }
@@ -145,46 +146,74 @@ read_segment (WeirBytes *b, const TitleTrackHandler *handler, gpointer owner)
     handler->segment (owner, &segment);
 }
 
-// Returns the next packet (transfer full), or NULL if it is malformed.
-static GstBuffer *
-read_packet (WeirBytes *b)
-{
-  GstClockTime pts = read_time (b, TRUE), dts = read_time (b, TRUE), duration = read_time (b, TRUE);
-  GstBuffer *packet;
-  const guint8 *data;
+typedef struct {
+  GstClockTime pts, dts, duration;
   guint32 flags;
+  const guint8 *data;
   guint16 len;
+} Packet;
+
+// Returns FALSE if the next packet is malformed.
+static gboolean
+read_packet (WeirBytes *b, Packet *packet)
+{
   WeirRtp rtp;
 
-  weir_bytes_u32 (b, &flags);
-  weir_bytes_u16 (b, &len);
-  weir_bytes_take (b, len, &data);
-  if (b->failed || weir_rtp_parse (data, len, &rtp) < 0) {
+  packet->pts = read_time (b, TRUE);
+  packet->dts = read_time (b, TRUE);
+  packet->duration = read_time (b, TRUE);
+  weir_bytes_u32 (b, &packet->flags);
+  weir_bytes_u16 (b, &packet->len);
+  weir_bytes_take (b, packet->len, &packet->data);
+  if (!b->failed && weir_rtp_parse (packet->data, packet->len, &rtp) < 0)
     b->failed = TRUE;
-    return NULL;
+  return !b->failed;
+}
+
+static GstBuffer *
+make_buffer (const Packet *packets, guint n)
+{
+  guint16 lengths[TITLE_WIRE_TOGETHER];
+  gsize size = 0;
+  GstBuffer *buffer;
+  guint8 *data;
+
+  for (guint i = 0; i < n; i++)
+    size += lengths[i] = packets[i].len;
+  data = g_malloc (size);
+  buffer = gst_buffer_new_wrapped (data, size);
+  for (guint i = 0; i < n; i++) {
+    memcpy (data, packets[i].data, packets[i].len);
+    data += packets[i].len;
+    GST_BUFFER_FLAG_SET (buffer, packets[i].flags & FLAGS_PASSED);
   }
-  packet = gst_buffer_new_memdup (data, len);
-  GST_BUFFER_PTS (packet) = pts;
-  GST_BUFFER_DTS (packet) = dts;
-  GST_BUFFER_DURATION (packet) = duration;
-  GST_BUFFER_FLAG_SET (packet, flags & FLAGS_PASSED);
-  return packet;
+  GST_BUFFER_PTS (buffer) = packets->pts;
+  GST_BUFFER_DTS (buffer) = packets->dts;
+  GST_BUFFER_DURATION (buffer) = packets->duration;
+  if (n > 1)
+    weir_buffer_set_packets (buffer, lengths, n);
+  return buffer;
 }
 
 static void
-read_packets (WeirBytes *b, const TitleTrackHandler *handler, gpointer owner)
+read_packets (WeirBytes *b, const TitleTrackHandler *handler, guint together, gpointer owner)
 {
-  GstBufferList *packets = gst_buffer_list_new ();
+  GstBufferList *buffers = gst_buffer_list_new ();
+  Packet run[TITLE_WIRE_TOGETHER], next;
+  guint n = 0;
 
-  while (weir_bytes_left (b) > 0) {
-    GstBuffer *packet = read_packet (b);
-
-    if (packet)
-      gst_buffer_list_add (packets, packet);
+  while (weir_bytes_left (b) > 0 && read_packet (b, &next)) {
+    if (n > 0 && (n == together || next.pts != run->pts || next.dts != run->dts)) {
+      gst_buffer_list_add (buffers, make_buffer (run, n));
+      n = 0;
+    }
+    run[n++] = next;
   }
-  if (!b->failed && gst_buffer_list_length (packets) > 0)
-    handler->packets (owner, gst_buffer_list_ref (packets));
-  gst_buffer_list_unref (packets);
+  if (n > 0)
+    gst_buffer_list_add (buffers, make_buffer (run, n));
+  if (!b->failed && gst_buffer_list_length (buffers) > 0)
+    handler->packets (owner, gst_buffer_list_ref (buffers));
+  gst_buffer_list_unref (buffers);
 }
 
 static void
@@ -208,7 +237,7 @@ read_flushed (WeirBytes *b, const TitleTrackHandler *handler, gpointer owner)
 
 gboolean
 title_wire_read_track (
-    const guint8 *data, gsize len, const TitleTrackHandler *handler, gpointer owner)
+    const guint8 *data, gsize len, const TitleTrackHandler *handler, guint together, gpointer owner)
 {
   WeirBytes b = weir_bytes (data, len);
   guint8 type;
@@ -225,7 +254,7 @@ title_wire_read_track (
       read_segment (&b, handler, owner);
       break;
     case TITLE_WIRE_PACKETS:
-      read_packets (&b, handler, owner);
+      read_packets (&b, handler, together, owner);
       break;
     case TITLE_WIRE_GAP:
       read_gap (&b, handler, owner);
@@ -241,6 +270,24 @@ title_wire_read_track (
       return FALSE;
   }
   return is_read (&b);
+}
+
+void
+title_wire_put_taken (WireMessage *self, guint32 n)
+{
+  wire_begin (self, (WireType) TITLE_WIRE_TAKEN);
+  wire_put (self, n, 4);
+}
+
+gboolean
+title_wire_read_taken (const guint8 *data, gsize len, guint32 *n)
+{
+  WeirBytes b = weir_bytes (data, len);
+  guint8 type;
+
+  weir_bytes_u8 (&b, &type);
+  weir_bytes_u32 (&b, n);
+  return is_read (&b) && type == TITLE_WIRE_TAKEN;
 }
 
 // ---- control, from a worker ----

@@ -30,6 +30,8 @@ typedef enum {
   TITLE_WIRE_FILL,      // title_file_fill_gaps()
   TITLE_WIRE_MTU,       // sets the MTU of the payloader
   TITLE_WIRE_COLLISION, // somebody else uses the SSRC
+  // To a worker, on the socket of a track.
+  TITLE_WIRE_TAKEN, // the proxy has taken everything, up to a number of messages
 } TitleWireType;
 
 // ---- tracks ----
@@ -38,25 +40,34 @@ void title_wire_put_state (
     WireMessage *self, GstClockTime lead, gint64 duration, gboolean seekable);
 void title_wire_put_segment (WireMessage *self, const GstSegment *segment);
 
-// Puts a packet into a message that wire_begin() has begun. Returns FALSE, with the message
-// unchanged, if the packet does not fit.
-gboolean title_wire_put_packet (WireMessage *self, GstBuffer *packet);
+// Puts a packet, with the times and flags of `buffer`, into a message that wire_begin() has begun.
+// Returns FALSE, with the message unchanged, if the packet does not fit.
+gboolean title_wire_put_packet (
+    WireMessage *self, GstBuffer *buffer, const guint8 *packet, gsize len);
 
 typedef struct {
   // `lead` as title_file_get_lead(); `duration` in ns, -1 if unknown.
   void (*state) (gpointer owner, GstClockTime lead, gint64 duration, gboolean seekable);
   void (*caps) (gpointer owner, GstCaps *caps);
   void (*segment) (gpointer owner, const GstSegment *segment);
-  void (*packets) (gpointer owner, GstBufferList *packets); // transfer full; valid RTP
+  // Transfer full; valid RTP.
+  void (*packets) (gpointer owner, GstBufferList *buffers);
   void (*gap) (gpointer owner, GstClockTime at, GstClockTime duration);
   void (*eos) (gpointer owner);
   void (*flushed) (gpointer owner, guint32 serial);
 } TitleTrackHandler;
 
-// Reads a message from the socket of a track, and passes what it says to `handler`. Returns FALSE
-// if the message is malformed.
-gboolean title_wire_read_track (
-    const guint8 *data, gsize len, const TitleTrackHandler *handler, gpointer owner);
+#define TITLE_WIRE_TOGETHER 16 // packets of one frame, at most, in a buffer
+
+// Reads a message from the socket of a track, and passes what it says to `handler`, with up to
+// `together` packets in a buffer (weir_buffer_set_packets()). Returns FALSE if the message is
+// malformed.
+gboolean title_wire_read_track (const guint8 *data, gsize len, const TitleTrackHandler *handler,
+    guint together, gpointer owner);
+
+// The number of messages of a track that the proxy has taken, modulo 2^32.
+void title_wire_put_taken (WireMessage *self, guint32 n);
+gboolean title_wire_read_taken (const guint8 *data, gsize len, guint32 *n);
 
 // ---- control, from a worker ----
 

@@ -7,6 +7,7 @@
 
 #include "isolate/title_wire.h"
 #include "rtp/rtp.h"
+#include "weir.h"
 
 #define MTU_MIN 28
 
@@ -17,11 +18,13 @@ struct _RemoteTrack {
   GstPad *pad;
   const RemoteTrackHandler *handler;
   gpointer owner;
-  guint number, payload_type, mtu;
+  guint number, payload_type, mtu, together;
   gint socket;
 
   // Of the track's thread:
   guint8 *scratch; // WIRE_MAX
+  guint32 n_taken; // messages
+  guint32 n_told;  // of them, those that the worker knows of
   gboolean begun;  // the stream-start event was pushed
   gboolean has_caps, has_segment;
 
@@ -123,12 +126,16 @@ on_segment (gpointer owner, const GstSegment *segment)
 static void
 note_last (RemoteTrack *self, GstBuffer *packet)
 {
+  guint n;
+  const guint16 *lengths = weir_buffer_get_packets (packet, &n);
   GstMapInfo map;
   WeirRtp rtp;
+  gsize last;
 
   if (!gst_buffer_map (packet, &map, GST_MAP_READ))
     return;
-  if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
+  last = lengths ? lengths[n - 1] : map.size;
+  if (weir_rtp_parse (map.data + map.size - last, last, &rtp) == 0) {
     g_mutex_lock (&self->lock);
     self->seq = rtp.seq;
     self->rtp_time = rtp.timestamp;
@@ -236,17 +243,47 @@ end (RemoteTrack *self)
     gst_pad_push_event (self->pad, gst_event_new_eos ());
 }
 
+// The worker sends only so much more. It is told once in that time, not for each message.
+static void
+tell_taken (RemoteTrack *self)
+{
+  WireMessage *message;
+
+  if (self->n_told == self->n_taken)
+    return;
+  message = g_new (WireMessage, 1);
+  title_wire_put_taken (message, self->n_taken);
+  // A worker that does not read harms its own title only.
+  if (send (self->socket, message->data, message->len, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+    self->n_told = self->n_taken;
+  g_free (message);
+}
+
+static gssize
+receive (RemoteTrack *self)
+{
+  gssize n = recv (self->socket, self->scratch, WIRE_MAX, MSG_DONTWAIT);
+
+  if (n < 0 && errno == EAGAIN) {
+    tell_taken (self);
+    n = recv (self->socket, self->scratch, WIRE_MAX, 0);
+  }
+  self->n_taken += n > 0;
+  return n;
+}
+
 static void
 loop (gpointer data)
 {
   RemoteTrack *self = data;
-  gssize n = recv (self->socket, self->scratch, WIRE_MAX, 0);
+  gssize n = receive (self);
 
   if (n < 0 && errno == EINTR)
     return;
   if (n <= 0 || g_atomic_int_get (&self->stops)) {
     end (self);
-  } else if (!title_wire_read_track (self->scratch, (gsize) n, &track_handler, self)) {
+  } else if (!title_wire_read_track (
+                 self->scratch, (gsize) n, &track_handler, self->together, self)) {
     self->handler->malformed (self->owner, self->number);
     end (self);
   }
@@ -529,6 +566,7 @@ remote_track_new (
   self->number = config->number;
   self->payload_type = config->payload_type;
   self->mtu = config->mtu;
+  self->together = config->together;
   self->socket = config->socket;
   return GST_ELEMENT (self);
 }

@@ -22,7 +22,8 @@ typedef struct {
 
 typedef struct {
   guint number, payload_type, mtu;
-  gint socket; // taken by the element
+  guint together; // most packets in a buffer (weir_buffer_set_packets())
+  gint socket;    // taken by the element
 } RemoteTrackConfig;
 
 // Returns the element (floating reference), with a pad "src". `owner` must outlive the state

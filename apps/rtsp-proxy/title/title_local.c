@@ -9,18 +9,22 @@
 #include "sources/ts_guard.h"
 #include "title/title_source.h"
 
+// Without it, a pacer that waits for a packet's time would keep the tracks behind it in the file.
+#define QUEUE                                                                                      \
+  "queue name=queue max-size-buffers=0 max-size-bytes=4194304 max-size-time=3000000000 ! "
 #define PACER " ! ratepacer rounds=" G_STRINGIFY (TITLE_ROUND_NS)
 
 typedef struct _TitleLocal TitleLocal;
 
 typedef struct {
   TitleLocal *file;
-  GstElement *queue;  // not owned; NULL for a raw stream
+  GstPad *entry;      // the branch's, not owned; NULL for a raw stream
+  GstElement *queue;  // not owned; NULL without a pacer, and for a raw stream
   gint *muted;        // atomic: packets are dropped
   gboolean has_begun; // the track has had data; demuxer's thread only
   gboolean is_here;   // the track has had data since the last seek; demuxer's thread only
   gboolean video;
-  GstClockTime lead; // see title_file_get_lead(); use with the queue's object lock held
+  GstClockTime lead; // see title_file_get_lead(); use with the file's object lock held
   guint64 n_frames;  // of a raw stream, since its start or a flush; the parser's thread only
 } Track;
 
@@ -76,9 +80,9 @@ is_inside (GstPad *pad, GstClockTime at)
 static void
 set_lead (Track *track, GstClockTime lead)
 {
-  GST_OBJECT_LOCK (track->queue);
+  GST_OBJECT_LOCK (track->file);
   track->lead = lead;
-  GST_OBJECT_UNLOCK (track->queue);
+  GST_OBJECT_UNLOCK (track->file);
 }
 
 static void
@@ -135,63 +139,61 @@ filter (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 
 // ---- gaps, for tracks without data ----
 
-static GstEvent *
-get_segment (GstElement *queue)
-{
-  GstPad *pad = gst_element_get_static_pad (queue, "sink");
-  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
-
-  gst_object_unref (pad);
-  return event;
-}
-
 // Sends a gap. Without it, the track's sink would wait for data, and all other sinks would wait for
-// that sink. First sends the segment of the queue `like` if the track has none.
+// that sink. First sends the segment of the pad `like` if the track has none.
 static void
-send_gap (GstElement *queue, GstElement *like)
+send_gap (GstPad *entry, GstPad *like)
 {
-  GstPad *pad = gst_element_get_static_pad (queue, "sink");
-  GstEvent *event = get_segment (queue);
+  GstEvent *event = gst_pad_get_sticky_event (entry, GST_EVENT_SEGMENT, 0);
   const GstSegment *segment;
 
-  if (!event && (event = get_segment (like)))
-    gst_pad_send_event (pad, gst_event_ref (event));
+  if (!event && (event = gst_pad_get_sticky_event (like, GST_EVENT_SEGMENT, 0)))
+    gst_pad_send_event (entry, gst_event_ref (event));
   if (event) {
     gst_event_parse_segment (event, &segment);
-    gst_pad_send_event (pad, gst_event_new_gap (segment->start, GST_CLOCK_TIME_NONE));
+    gst_pad_send_event (entry, gst_event_new_gap (segment->start, GST_CLOCK_TIME_NONE));
     gst_event_unref (event);
   }
-  gst_object_unref (pad);
 }
 
-// Sends a gap on each track that has had no data since the last seek. Called in the demuxer's
-// thread when the queue of another track is full.
-static void
-on_full (GstElement *queue, TitleLocal *self)
+void
+title_local_send_gaps (GstElement *element)
 {
+  TitleLocal *self = (TitleLocal *) element;
+  GstPad *like = NULL;
+
+  for (guint i = 0; i < self->n_tracks; i++) {
+    if (self->tracks[i].is_here && self->tracks[i].entry)
+      like = self->tracks[i].entry;
+  }
   for (guint i = 0; i < self->n_tracks; i++) {
     Track *track = &self->tracks[i];
 
-    if (track->queue && !track->is_here && !g_atomic_int_get (track->muted))
-      send_gap (track->queue, queue);
+    if (like && track->entry && !track->is_here && !g_atomic_int_get (track->muted))
+      send_gap (track->entry, like);
   }
+}
+
+// Called in the demuxer's thread when the queue of a track is full.
+static void
+on_overrun (GstElement *queue, TitleLocal *self)
+{
+  title_local_send_gaps (GST_ELEMENT (self));
 }
 
 // Sends a gap if the queue is empty. A thread that holds the pad's stream lock is adding data to
 // the queue, so no gap is needed then.
 static void
-fill_gap (GstElement *queue)
+fill_gap (Track *track)
 {
-  GstPad *pad = gst_element_get_static_pad (queue, "sink");
   guint n_waiting;
 
-  if (GST_PAD_STREAM_TRYLOCK (pad)) {
-    g_object_get (queue, "current-level-buffers", &n_waiting, NULL);
-    if (n_waiting == 0)
-      send_gap (queue, queue);
-    GST_PAD_STREAM_UNLOCK (pad);
-  }
-  gst_object_unref (pad);
+  if (!GST_PAD_STREAM_TRYLOCK (track->entry))
+    return;
+  g_object_get (track->queue, "current-level-buffers", &n_waiting, NULL);
+  if (n_waiting == 0)
+    send_gap (track->entry, track->entry);
+  GST_PAD_STREAM_UNLOCK (track->entry);
 }
 
 static void
@@ -201,7 +203,7 @@ title_local_fill_gaps (TitleFile *self)
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     if (file->tracks[i].queue && !g_atomic_int_get (file->tracks[i].muted))
-      fill_gap (file->tracks[i].queue);
+      fill_gap (&file->tracks[i]);
   }
 }
 
@@ -292,19 +294,22 @@ watch_raw (GstElement *branch, const gchar *payloader, Track *track)
 }
 
 static void
-watch_queue (GstElement *branch, Track *track)
+watch (GstElement *branch, Track *track)
 {
+  GstPad *entry = gst_element_get_static_pad (branch, "sink");
   GstElement *queue = gst_bin_get_by_name (GST_BIN (branch), "queue");
-  GstPad *pad = gst_element_get_static_pad (queue, "sink");
 
-  gst_pad_add_probe (pad,
+  gst_pad_add_probe (entry,
       GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM
           | GST_PAD_PROBE_TYPE_EVENT_FLUSH,
       filter, track, NULL);
-  g_signal_connect (queue, "overrun", G_CALLBACK (on_full), track->file);
+  if (queue) {
+    g_signal_connect (queue, "overrun", G_CALLBACK (on_overrun), track->file);
+    gst_object_unref (queue);
+  }
   track->queue = queue;
-  gst_object_unref (pad);
-  gst_object_unref (queue);
+  track->entry = entry;
+  gst_object_unref (entry);
 }
 
 static GstElement *
@@ -314,11 +319,9 @@ make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
   guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
   // A raw stream has no queue, because its parser pulls from the file in another thread.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
-  gchar *text = g_strdup_printf ("%s%s ! %s name=%s pt=%u%s",
-      self->parent.raw ? ""
-                       : "queue name=queue max-size-buffers=0 max-size-bytes=4194304 "
-                         "max-size-time=3000000000 ! ",
-      kind->parser, kind->payloader, payloader, payload, self->paced ? PACER : "");
+  gchar *text =
+      g_strdup_printf ("%s%s ! %s name=%s pt=%u%s", self->paced && !self->parent.raw ? QUEUE : "",
+          kind->parser, kind->payloader, payloader, payload, self->paced ? PACER : "");
   GstElement *branch = gst_parse_bin_from_description (text, TRUE, error);
 
   track->file = self;
@@ -328,7 +331,7 @@ make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
   if (branch && self->parent.raw)
     watch_raw (branch, payloader, track);
   else if (branch)
-    watch_queue (branch, track);
+    watch (branch, track);
   self->n_tracks++;
   g_free (text);
   g_free (payloader);
@@ -460,10 +463,10 @@ title_local_get_lead (GstElement *self, guint i)
   Track *track = &((TitleLocal *) self)->tracks[i];
   GstClockTime lead = GST_CLOCK_TIME_NONE;
 
-  if (track->queue) {
-    GST_OBJECT_LOCK (track->queue);
+  if (track->entry) {
+    GST_OBJECT_LOCK (track->file);
     lead = track->lead;
-    GST_OBJECT_UNLOCK (track->queue);
+    GST_OBJECT_UNLOCK (track->file);
   }
   return lead;
 }

@@ -10,6 +10,11 @@
 // else as soon as they are taken.
 GstElement *title_local_new (GstElement *source, gboolean paced);
 
+// Sends a gap on each track that has had no data since the last seek. Call it, in the thread that
+// gives the packets of a track, while they are not taken: what takes them may wait for another
+// track.
+void title_local_send_gaps (GstElement *self);
+
 // Returns a source (floating reference) for an open file, or a socket of bytes_socket_new(). The
 // caller keeps `fd` open as long as the source exists.
 GstElement *title_local_source (int fd);

@@ -318,7 +318,8 @@ static void
 on_track (gpointer owner, guint number, guint payload_type, guint mtu)
 {
   TitleRemote *self = owner;
-  RemoteTrackConfig config = { number, payload_type, mtu, self->sockets[number] };
+  RemoteTrackConfig config = { number, payload_type, mtu, self->paced ? TITLE_WIRE_TOGETHER : 1,
+    self->sockets[number] };
   GError *error = NULL;
   GstElement *pacer = NULL;
 

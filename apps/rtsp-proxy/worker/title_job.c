@@ -11,6 +11,7 @@
 #include "base/timer.h"
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
+#include "rtp/fragments.h"
 #include "title/title_local.h"
 #include "worker/title_pad.h"
 
@@ -24,6 +25,7 @@ typedef struct {
   gint sockets[RELAY_MAX_TRACKS]; // of tracks that are not known yet; -1: none
   GstElement *pipeline, *title;
   Timer *alive; // of the main thread
+  TitleOutbox *outbox;
 
   GMutex lock; // protects the fields below
   TitlePad *pads[RELAY_MAX_TRACKS];
@@ -117,6 +119,12 @@ on_flush (gpointer owner, guint32 *serial)
   return seeks;
 }
 
+static void
+on_far (gpointer owner)
+{
+  title_local_send_gaps (((Job *) owner)->title);
+}
+
 static GstElement *
 get_payloader (Job *self, guint track)
 {
@@ -128,40 +136,63 @@ get_payloader (Job *self, guint track)
 }
 
 static void
-tell_track (Job *self, guint track)
+tell_track (Job *self, guint track, guint payload_type, guint mtu)
 {
-  GstElement *payloader = get_payloader (self, track);
   WireMessage *message = g_new (WireMessage, 1);
-  guint payload_type, mtu;
 
-  g_object_get (payloader, "pt", &payload_type, "mtu", &mtu, NULL);
   wire_begin (message, (WireType) TITLE_WIRE_TRACK);
   wire_put (message, track, 1);
   wire_put (message, payload_type, 1);
   wire_put (message, mtu, 4);
   send_message (self, message);
   g_free (message);
-  gst_object_unref (payloader);
+}
+
+static guint
+get_codec (GstElement *payloader)
+{
+  const gchar *name = GST_OBJECT_NAME (gst_element_get_factory (payloader));
+
+  if (g_str_equal (name, "rtph264pay"))
+    return WEIR_FRAGMENTS_H264;
+  return g_str_equal (name, "rtph265pay") ? WEIR_FRAGMENTS_H265 : 0;
+}
+
+static void
+add_track (Job *self, TitlePadConfig *config, GstPad *pad, GstElement *payloader)
+{
+  guint payload_type;
+  TitlePad *made;
+
+  g_object_get (payloader, "pt", &payload_type, "mtu", &config->mtu, NULL);
+  config->codec = get_codec (payloader);
+  if (config->codec) {
+    g_object_set (payloader, "mtu", G_MAXUINT, NULL);
+    gst_util_set_object_arg (G_OBJECT (payloader), "aggregate-mode", "none");
+  }
+  made = title_pad_new (config, pad);
+  g_mutex_lock (&self->lock);
+  self->pads[config->number] = made;
+  g_mutex_unlock (&self->lock);
+  tell_track (self, config->number, payload_type, config->mtu);
 }
 
 static void
 on_track (GstElement *title, GstPad *pad, Job *self)
 {
-  TitlePadConfig config = { .get_lead = get_lead, .flushes = on_flush, .owner = self };
-  TitlePad *made;
+  TitlePadConfig config = {
+    .outbox = self->outbox, .get_lead = get_lead, .flushes = on_flush, .far = on_far, .owner = self
+  };
+  GstElement *payloader;
 
   if (sscanf (GST_PAD_NAME (pad), "src_%u", &config.number) != 1
-      || config.number >= RELAY_MAX_TRACKS || self->sockets[config.number] < 0)
-    return;
-  config.socket = self->sockets[config.number];
-  made = title_pad_new (&config, pad);
-  if (!made)
+      || config.number >= RELAY_MAX_TRACKS || self->sockets[config.number] < 0
+      || !title_outbox_add (self->outbox, config.number, self->sockets[config.number]))
     return;
   self->sockets[config.number] = -1;
-  g_mutex_lock (&self->lock);
-  self->pads[config.number] = made;
-  g_mutex_unlock (&self->lock);
-  tell_track (self, config.number);
+  payloader = get_payloader (self, config.number);
+  add_track (self, &config, pad, payloader);
+  gst_object_unref (payloader);
 }
 
 static void
@@ -220,12 +251,29 @@ seek (Job *self, const TitleCommand *command)
   send_numbers (self, TITLE_WIRE_SEEKED, command->value, (guint8) ok);
 }
 
+// As title_file_fill_gaps(): no queue of the title says what the proxy still gets.
+static void
+fill_gaps (Job *self)
+{
+  TitleFile *file = (TitleFile *) self->title;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS && !file->raw; i++) {
+    TitlePad *pad = get_pad (self, i);
+
+    if (pad && !g_atomic_int_get (&file->muted[i]))
+      title_pad_fill_gap (pad);
+  }
+}
+
 static void
 set_mtu (Job *self, guint track, guint mtu)
 {
   GstElement *payloader = get_payloader (self, track);
+  TitlePad *pad = get_pad (self, track);
 
-  if (payloader)
+  if (payloader && pad && get_codec (payloader))
+    title_pad_set_mtu (pad, mtu);
+  else if (payloader)
     g_object_set (payloader, "mtu", mtu, NULL);
   g_clear_object (&payloader);
 }
@@ -252,7 +300,7 @@ obey (Job *self, const TitleCommand *command)
       title_file_mute (self->title, command->track, command->value != 0);
       break;
     case TITLE_WIRE_FILL:
-      title_file_fill_gaps (self->title);
+      fill_gaps (self);
       break;
     case TITLE_WIRE_MTU:
       set_mtu (self, command->track, command->value);
@@ -271,9 +319,11 @@ obey_all (Job *self)
   guint8 data[64];
 
   for (;;) {
-    gssize n = recv (self->control, data, sizeof data, 0);
     TitleCommand command;
+    gssize n;
 
+    title_outbox_send_until (self->outbox, self->control);
+    n = recv (self->control, data, sizeof data, 0);
     if (n < 0 && errno == EINTR)
       continue;
     if (n <= 0)
@@ -314,14 +364,12 @@ release (gpointer data)
 static void
 close_title (Job *self)
 {
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    if (get_pad (self, i))
-      title_pad_stop (get_pad (self, i));
-  }
+  title_outbox_stop (self->outbox);
   gst_element_set_state (self->pipeline, GST_STATE_NULL);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     g_clear_pointer (&self->pads[i], title_pad_free);
   }
+  title_outbox_free (self->outbox);
   close_sockets (self);
   gst_object_unref (self->pipeline);
   close (self->file);
@@ -351,6 +399,7 @@ title_job_start (const gint *fds, guint n)
   self->file = fds[FILE_READ];
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
     self->sockets[i] = TRACKS + i < n ? fds[TRACKS + i] : -1;
+  self->outbox = title_outbox_new ();
   self->pipeline = gst_pipeline_new (NULL);
   self->title = title_local_new (title_local_source (self->file), FALSE);
   gst_bin_add (GST_BIN (self->pipeline), self->title);

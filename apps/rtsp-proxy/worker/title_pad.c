@@ -1,52 +1,42 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "worker/title_pad.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "isolate/title_wire.h"
+#include "rtp/fragments.h"
 #include "rtp/rtp.h"
+
+#define MARKER 0x80 // of the second byte of RTP
+
+// Time of the packets in a message. A message for each frame would wake a thread of the proxy and
+// one of the worker for each.
+#define BATCH_NS (200 * GST_MSECOND)
 
 struct _TitlePad {
   TitlePadConfig config;
   GstPad *pad;
-  gint wake;     // an eventfd
-  gint flushing; // atomic: send nothing, and do not wait
-  gint stopped;  // atomic: for good
   // Of the track's thread, or of the thread that flushes:
   WireMessage *batch, *event;
   gboolean is_video;
-  gboolean stated; // the state was sent, since the start or a flush
+  gboolean stated;       // the state was sent, since the start or a flush
+  GstClockTime begun_at; // of the first packet in the batch
+  GstClockTime first_at; // of the first packet since the start or a flush
+  gboolean is_far;       // see has_gone_far()
+  gboolean numbered;     // `seq` is the number of the next packet
+  guint16 seq;
+  gint mtu; // atomic
+  guint8 scratch[G_MAXUINT16];
 };
 
 // ---- to the proxy ----
-
-static void
-wait_for_room (TitlePad *self)
-{
-  struct pollfd fds[] = { { self->config.socket, POLLOUT, 0 }, { self->wake, POLLIN, 0 } };
-
-  poll (fds, G_N_ELEMENTS (fds), -1);
-}
 
 // Returns FALSE if the track flushes, or the proxy has closed the title.
 static gboolean
 send_message (TitlePad *self, const WireMessage *message)
 {
-  if (message->failed)
-    return TRUE;
-  while (!g_atomic_int_get (&self->flushing)) {
-    if (send (self->config.socket, message->data, message->len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-      return TRUE;
-    if (errno == EAGAIN)
-      wait_for_room (self);
-    else if (errno != EINTR)
-      return FALSE;
-  }
-  return FALSE;
+  return title_outbox_put (self->config.outbox, self->config.number, message,
+      message == self->batch ? self->begun_at : GST_CLOCK_TIME_NONE);
 }
 
 static gboolean
@@ -86,26 +76,111 @@ send_batch (TitlePad *self)
 
 // ---- from the payloader ----
 
+// Reports whether the batch is to be sent after this packet, which is in it. The first frame after
+// the start or a seek is sent at once: the proxy waits for it.
 static gboolean
-is_end_of_frame (GstBuffer *packet)
+is_last (TitlePad *self, GstBuffer *buffer, const guint8 *packet)
 {
-  guint8 head[2] = { 0 };
+  GstClockTime at = GST_BUFFER_DTS_OR_PTS (buffer);
 
-  gst_buffer_extract (packet, 0, head, sizeof head);
-  return head[1] & 0x80;
+  if (self->is_video && !(packet[1] & MARKER))
+    return FALSE;
+  return !self->stated || !GST_CLOCK_TIME_IS_VALID (at) || at < self->begun_at
+         || at - self->begun_at >= BATCH_NS;
 }
 
 static gboolean
-take (TitlePad *self, GstBuffer *packet)
+put (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+{
+  if (self->batch->len <= 1)
+    self->begun_at = GST_BUFFER_DTS_OR_PTS (buffer);
+  if (!GST_CLOCK_TIME_IS_VALID (self->first_at))
+    self->first_at = self->begun_at;
+  return title_wire_put_packet (self->batch, buffer, packet, len);
+}
+
+static gboolean
+take_packet (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
 {
   gboolean ok = TRUE;
 
-  if (!title_wire_put_packet (self->batch, packet)) {
+  if (!put (self, buffer, packet, len)) {
     ok = send_batch (self);
-    title_wire_put_packet (self->batch, packet);
+    put (self, buffer, packet, len);
   }
-  // All packets of a picture go into one message, if they fit.
-  return ok && (self->is_video && !is_end_of_frame (packet) ? TRUE : send_batch (self));
+  return ok && (is_last (self, buffer, packet) ? send_batch (self) : TRUE);
+}
+
+// Takes a packet of any length that holds one NAL unit, as packets of the MTU. Those have sequence
+// numbers of their own.
+static gboolean
+take_unit (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+{
+  const gsize mtu = (gsize) g_atomic_int_get (&self->mtu);
+  gboolean ok = TRUE;
+  WeirFragments fragments;
+  gsize n;
+
+  if (!weir_fragments_begin (&fragments, packet, len, self->config.codec, mtu)) {
+    // A unit of a type that is RTP's own. Its number is used up, so readers count it as lost.
+    if (len > sizeof self->scratch) {
+      GST_WARNING_OBJECT (self->pad, "a unit of %" G_GSIZE_FORMAT " bytes cannot be split", len);
+      self->seq++;
+      return TRUE;
+    }
+    memcpy (self->scratch, packet, len);
+    weir_rtp_set_seq (self->scratch, self->seq++);
+    return take_packet (self, buffer, self->scratch, len);
+  }
+  while (ok && (n = weir_fragments_next (&fragments, self->scratch)) > 0) {
+    weir_rtp_set_seq (self->scratch, self->seq++);
+    ok = take_packet (self, buffer, self->scratch, n);
+  }
+  return ok;
+}
+
+static gboolean
+take (TitlePad *self, GstBuffer *buffer)
+{
+  gboolean ok = TRUE;
+  GstMapInfo map;
+  WeirRtp rtp;
+
+  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return TRUE;
+  if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
+    if (!self->numbered)
+      self->seq = rtp.seq;
+    self->numbered = TRUE;
+    ok = self->config.codec ? take_unit (self, buffer, map.data, map.size)
+                            : take_packet (self, buffer, map.data, map.size);
+  }
+  gst_buffer_unmap (buffer, &map);
+  return ok;
+}
+
+// Reports, once after the start or a seek, whether so much of the track has been read that a track
+// without data begins late.
+static gboolean
+has_gone_far (TitlePad *self)
+{
+  if (self->is_far || !GST_CLOCK_TIME_IS_VALID (self->first_at)
+      || self->begun_at < self->first_at + TITLE_OUTBOX_TIME)
+    return FALSE;
+  return self->is_far = TRUE;
+}
+
+// Waits for the proxy, if it takes the title more slowly than it is read.
+static GstFlowReturn
+finish (TitlePad *self, gboolean ok)
+{
+  gboolean full = ok && title_outbox_is_full (self->config.outbox, self->config.number);
+
+  if (full || (ok && has_gone_far (self)))
+    self->config.far (self->config.owner);
+  if (full)
+    title_outbox_wait (self->config.outbox, self->config.number);
+  return ok ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
 static GstFlowReturn
@@ -114,7 +189,7 @@ on_buffer (GstPad *pad, GstObject *parent, GstBuffer *packet)
   gboolean ok = take (gst_pad_get_element_private (pad), packet);
 
   gst_buffer_unref (packet);
-  return ok ? GST_FLOW_OK : GST_FLOW_FLUSHING;
+  return finish (gst_pad_get_element_private (pad), ok);
 }
 
 static GstFlowReturn
@@ -126,18 +201,15 @@ on_list (GstPad *pad, GstObject *parent, GstBufferList *list)
   for (guint i = 0; i < n && ok; i++)
     ok = take (gst_pad_get_element_private (pad), gst_buffer_list_get (list, i));
   gst_buffer_list_unref (list);
-  return ok ? GST_FLOW_OK : GST_FLOW_FLUSHING;
+  return finish (gst_pad_get_element_private (pad), ok);
 }
 
 static void
 begin_flush (TitlePad *self)
 {
-  const guint64 one = 1;
   guint32 serial;
 
-  g_atomic_int_set (&self->flushing, TRUE);
-  while (write (self->wake, &one, sizeof one) < 0 && errno == EINTR)
-    ;
+  title_outbox_flush (self->config.outbox, self->config.number, TRUE);
   self->config.flushes (self->config.owner, &serial);
 }
 
@@ -145,15 +217,11 @@ begin_flush (TitlePad *self)
 static void
 end_flush (TitlePad *self)
 {
-  guint64 n;
   guint32 serial;
 
-  if (g_atomic_int_get (&self->stopped))
-    return;
-  while (read (self->wake, &n, sizeof n) < 0 && errno == EINTR)
-    ;
-  g_atomic_int_set (&self->flushing, FALSE);
-  self->stated = FALSE;
+  title_outbox_flush (self->config.outbox, self->config.number, FALSE);
+  self->stated = self->is_far = FALSE;
+  self->first_at = GST_CLOCK_TIME_NONE;
   begin_batch (self);
   if (!self->config.flushes (self->config.owner, &serial))
     return;
@@ -177,6 +245,14 @@ send_caps (TitlePad *self, GstEvent *event)
 }
 
 static void
+put_gap (WireMessage *message, GstClockTime at, GstClockTime duration)
+{
+  wire_begin (message, (WireType) TITLE_WIRE_GAP);
+  wire_put (message, at, 8);
+  wire_put (message, duration, 8);
+}
+
+static void
 send_gap (TitlePad *self, GstEvent *event)
 {
   GstClockTime at, duration;
@@ -185,9 +261,7 @@ send_gap (TitlePad *self, GstEvent *event)
   if (!GST_CLOCK_TIME_IS_VALID (at))
     return;
   send_state (self);
-  wire_begin (self->event, (WireType) TITLE_WIRE_GAP);
-  wire_put (self->event, at, 8);
-  wire_put (self->event, duration, 8);
+  put_gap (self->event, at, duration);
   send_message (self, self->event);
 }
 
@@ -243,14 +317,20 @@ title_pad_push_event (TitlePad *self, GstEvent *event)
 }
 
 void
-title_pad_stop (TitlePad *self)
+title_pad_fill_gap (TitlePad *self)
 {
-  const guint64 one = 1;
+  GstEvent *event = gst_pad_get_sticky_event (self->pad, GST_EVENT_SEGMENT, 0);
+  const GstSegment *segment;
+  WireMessage *message;
 
-  g_atomic_int_set (&self->stopped, TRUE);
-  g_atomic_int_set (&self->flushing, TRUE);
-  while (write (self->wake, &one, sizeof one) < 0 && errno == EINTR)
-    ;
+  if (event && title_outbox_is_empty (self->config.outbox, self->config.number)) {
+    message = g_new (WireMessage, 1);
+    gst_event_parse_segment (event, &segment);
+    put_gap (message, segment->start, GST_CLOCK_TIME_NONE);
+    send_message (self, message);
+    g_free (message);
+  }
+  gst_clear_event (&event);
 }
 
 // ---- construction ----
@@ -258,14 +338,11 @@ title_pad_stop (TitlePad *self)
 TitlePad *
 title_pad_new (const TitlePadConfig *config, GstPad *src)
 {
-  gint wake = eventfd (0, EFD_CLOEXEC);
-  TitlePad *self;
+  TitlePad *self = g_new0 (TitlePad, 1);
 
-  if (wake < 0)
-    return NULL;
-  self = g_new0 (TitlePad, 1);
   self->config = *config;
-  self->wake = wake;
+  self->begun_at = self->first_at = GST_CLOCK_TIME_NONE;
+  title_pad_set_mtu (self, config->mtu);
   self->batch = g_new (WireMessage, 1);
   self->event = g_new (WireMessage, 1);
   begin_batch (self);
@@ -280,12 +357,16 @@ title_pad_new (const TitlePadConfig *config, GstPad *src)
 }
 
 void
+title_pad_set_mtu (TitlePad *self, guint mtu)
+{
+  g_atomic_int_set (&self->mtu, (gint) MIN (mtu, sizeof self->scratch));
+}
+
+void
 title_pad_free (TitlePad *self)
 {
   gst_pad_set_active (self->pad, FALSE);
   gst_object_unref (self->pad);
-  close (self->config.socket);
-  close (self->wake);
   g_free (self->batch);
   g_free (self->event);
   g_free (self);

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "worker/title_outbox.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "isolate/title_wire.h"
+#include "relay/relay.h"
+
+enum { CONTROL, WAKE, TRACKS, N_FDS = TRACKS + RELAY_MAX_TRACKS };
+
+typedef struct {
+  GstClockTime at;
+  gsize len;
+  guint8 data[];
+} Message;
+
+typedef struct {
+  gint socket;        // -1: there is no such track
+  GQueue kept;        // of Message
+  gsize bytes;        // of `kept`
+  guint32 n_sent;     // messages
+  GstClockTime since; // of the first message that the proxy may not have taken; or none
+  gboolean flushes;
+  gboolean failed; // the proxy has closed the socket
+} Track;
+
+struct _TitleOutbox {
+  gint wake; // an eventfd, for the thread that sends
+
+  GMutex lock; // protects the fields below
+  GCond changed;
+  Track tracks[RELAY_MAX_TRACKS];
+  gboolean stopped;
+};
+
+static void
+drop (Track *track)
+{
+  g_queue_clear_full (&track->kept, g_free);
+  track->bytes = 0;
+}
+
+static gboolean
+is_too_early (const Track *track, GstClockTime at)
+{
+  return GST_CLOCK_TIME_IS_VALID (at) && GST_CLOCK_TIME_IS_VALID (track->since)
+         && at >= track->since + TITLE_OUTBOX_AHEAD;
+}
+
+// Returns FALSE if it is too early, or the socket has no room.
+static gboolean
+try_to_send (Track *track, const guint8 *data, gsize len, GstClockTime at)
+{
+  gssize sent;
+
+  if (is_too_early (track, at))
+    return FALSE;
+  do
+    sent = send (track->socket, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  if (sent < 0 && errno == EAGAIN)
+    return FALSE;
+  track->failed |= sent < 0;
+  track->n_sent++;
+  if (!GST_CLOCK_TIME_IS_VALID (track->since))
+    track->since = at;
+  return TRUE;
+}
+
+static void
+wake (TitleOutbox *self)
+{
+  const guint64 one = 1;
+
+  while (write (self->wake, &one, sizeof one) < 0 && errno == EINTR)
+    ;
+}
+
+static void
+keep (TitleOutbox *self, Track *track, const WireMessage *message, GstClockTime at)
+{
+  Message *kept = g_malloc (sizeof *kept + message->len);
+
+  kept->at = at;
+  kept->len = message->len;
+  memcpy (kept->data, message->data, message->len);
+  g_queue_push_tail (&track->kept, kept);
+  track->bytes += message->len;
+  if (track->kept.length == 1)
+    wake (self);
+}
+
+gboolean
+title_outbox_put (TitleOutbox *self, guint number, const WireMessage *message, GstClockTime at)
+{
+  Track *track = &self->tracks[number];
+  gboolean ok;
+
+  if (message->failed)
+    return TRUE;
+  g_mutex_lock (&self->lock);
+  ok = !track->flushes && !track->failed && !self->stopped;
+  if (ok && (track->kept.length > 0 || !try_to_send (track, message->data, message->len, at)))
+    keep (self, track, message, at);
+  ok &= !track->failed;
+  g_mutex_unlock (&self->lock);
+  return ok;
+}
+
+// ---- limits ----
+
+// Returns the time between the first and the last packets that are kept. Messages without a time
+// lie between others.
+static GstClockTime
+get_time (const Track *track)
+{
+  const Message *first = g_queue_peek_head ((GQueue *) &track->kept),
+                *last = g_queue_peek_tail ((GQueue *) &track->kept);
+
+  return first && GST_CLOCK_TIME_IS_VALID (first->at) && GST_CLOCK_TIME_IS_VALID (last->at)
+                 && last->at > first->at
+             ? last->at - first->at
+             : 0;
+}
+
+static gboolean
+has_more_than (const Track *track, guint part)
+{
+  return track->bytes >= TITLE_OUTBOX_BYTES / part || get_time (track) >= TITLE_OUTBOX_TIME / part;
+}
+
+gboolean
+title_outbox_is_full (TitleOutbox *self, guint track)
+{
+  gboolean full;
+
+  g_mutex_lock (&self->lock);
+  full = has_more_than (&self->tracks[track], 1);
+  g_mutex_unlock (&self->lock);
+  return full;
+}
+
+gboolean
+title_outbox_is_empty (TitleOutbox *self, guint track)
+{
+  gboolean empty;
+
+  g_mutex_lock (&self->lock);
+  empty = self->tracks[track].kept.length == 0;
+  g_mutex_unlock (&self->lock);
+  return empty;
+}
+
+void
+title_outbox_wait (TitleOutbox *self, guint number)
+{
+  Track *track = &self->tracks[number];
+
+  g_mutex_lock (&self->lock);
+  while (has_more_than (track, 2) && !track->flushes && !self->stopped)
+    g_cond_wait (&self->changed, &self->lock);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+title_outbox_flush (TitleOutbox *self, guint number, gboolean flushes)
+{
+  Track *track = &self->tracks[number];
+
+  g_mutex_lock (&self->lock);
+  track->flushes = flushes;
+  track->since = GST_CLOCK_TIME_NONE;
+  drop (track);
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+// ---- the thread that sends ----
+
+static void
+send_kept (TitleOutbox *self, Track *track)
+{
+  Message *next;
+
+  g_mutex_lock (&self->lock);
+  while ((next = g_queue_peek_head (&track->kept))
+         && try_to_send (track, next->data, next->len, next->at)) {
+    track->bytes -= next->len;
+    g_free (g_queue_pop_head (&track->kept));
+  }
+  if (track->failed)
+    drop (track);
+  if (!has_more_than (track, 2))
+    g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+// Reads what the proxy has taken.
+static void
+read_taken (TitleOutbox *self, Track *track)
+{
+  guint8 data[8];
+  guint32 n;
+  gssize len = recv (track->socket, data, sizeof data, MSG_DONTWAIT);
+
+  g_mutex_lock (&self->lock);
+  if (len > 0 && title_wire_read_taken (data, (gsize) len, &n) && n == track->n_sent)
+    track->since = GST_CLOCK_TIME_NONE;
+  track->failed |= len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+list_sockets (TitleOutbox *self, struct pollfd fds[RELAY_MAX_TRACKS])
+{
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    Track *track = &self->tracks[i];
+    const Message *next = g_queue_peek_head (&track->kept);
+
+    // Poll() ignores negative descriptors.
+    fds[i] = (struct pollfd) { track->failed ? -1 : track->socket, POLLIN, 0 };
+    if (next && !is_too_early (track, next->at))
+      fds[i].events |= POLLOUT;
+  }
+  g_mutex_unlock (&self->lock);
+}
+
+void
+title_outbox_send_until (TitleOutbox *self, gint control)
+{
+  struct pollfd fds[N_FDS] = { { control, POLLIN, 0 }, { self->wake, POLLIN, 0 } };
+  guint64 n;
+
+  while (fds[CONTROL].revents == 0) {
+    list_sockets (self, fds + TRACKS);
+    if (poll (fds, N_FDS, -1) < 0)
+      continue;
+    if (fds[WAKE].revents != 0 && read (self->wake, &n, sizeof n) < 0)
+      continue;
+    for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+      if (fds[TRACKS + i].fd < 0 || fds[TRACKS + i].revents == 0)
+        continue;
+      if (fds[TRACKS + i].revents & ~POLLOUT)
+        read_taken (self, &self->tracks[i]);
+      send_kept (self, &self->tracks[i]);
+    }
+  }
+}
+
+// ---- lifetime ----
+
+TitleOutbox *
+title_outbox_new (void)
+{
+  TitleOutbox *self = g_new0 (TitleOutbox, 1);
+
+  self->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    self->tracks[i].socket = -1;
+    self->tracks[i].since = GST_CLOCK_TIME_NONE;
+  }
+  return self;
+}
+
+gboolean
+title_outbox_add (TitleOutbox *self, guint track, gint socket)
+{
+  if (self->wake < 0)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  self->tracks[track].socket = socket;
+  wake (self);
+  g_mutex_unlock (&self->lock);
+  return TRUE;
+}
+
+void
+title_outbox_stop (TitleOutbox *self)
+{
+  g_mutex_lock (&self->lock);
+  self->stopped = TRUE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+title_outbox_free (TitleOutbox *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    drop (&self->tracks[i]);
+    if (self->tracks[i].socket >= 0)
+      close (self->tracks[i].socket);
+  }
+  if (self->wake >= 0)
+    close (self->wake);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+  g_free (self);
+}
