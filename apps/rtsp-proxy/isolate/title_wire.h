@@ -27,9 +27,8 @@ typedef enum {
   // socket down.
   TITLE_WIRE_SEEK,
   TITLE_WIRE_MUTE,
-  TITLE_WIRE_FILL,      // title_file_fill_gaps()
-  TITLE_WIRE_MTU,       // sets the MTU of the payloader
-  TITLE_WIRE_COLLISION, // somebody else uses the SSRC
+  TITLE_WIRE_FILL, // title_file_fill_gaps()
+  TITLE_WIRE_MTU,  // sets the MTU of the payloader
   // To a worker, on the socket of a track.
   TITLE_WIRE_TAKEN, // the proxy has taken everything, up to a number of messages
 } TitleWireType;
@@ -89,7 +88,7 @@ gboolean title_wire_read_control (
 typedef struct {
   TitleWireType type;
   guint8 track;  // not of TITLE_WIRE_FILL
-  guint32 value; // muted, MTU, SSRC, or the serial number of the seek
+  guint32 value; // muted, MTU, or the serial number of the seek
   // Of TITLE_WIRE_SEEK, as gst_event_new_seek(), in ns.
   gdouble rate;
   guint32 flags;

@@ -383,15 +383,10 @@ static gboolean
 on_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   RemoteTrack *self = (RemoteTrack *) parent;
-  const GstStructure *s = gst_event_get_structure (event);
   gboolean ok = TRUE;
-  guint ssrc;
 
   if (GST_EVENT_TYPE (event) == GST_EVENT_SEEK)
     ok = self->handler->seek (self->owner, self->number, event);
-  else if (s && gst_structure_has_name (s, "GstRTPCollision")
-           && gst_structure_get_uint (s, "ssrc", &ssrc))
-    self->handler->collision (self->owner, self->number, ssrc);
   gst_event_unref (event);
   return ok;
 }

@@ -12,7 +12,6 @@ typedef struct _RemoteTrack RemoteTrack;
 typedef struct {
   // A seek of a sink; called in any thread. `track` is the number of the track.
   gboolean (*seek) (gpointer owner, guint track, GstEvent *event);
-  void (*collision) (gpointer owner, guint track, guint32 ssrc);
   void (*set_mtu) (gpointer owner, guint track, guint mtu);
   // The track waits at the seek with this serial number, or has ended for good. Called in the
   // track's thread.

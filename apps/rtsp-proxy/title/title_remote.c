@@ -226,12 +226,6 @@ on_seeked (gpointer owner, guint32 serial, gboolean ok)
 // ---- what the tracks say ----
 
 static void
-on_collision (gpointer owner, guint track, guint32 ssrc)
-{
-  send_value (owner, TITLE_WIRE_COLLISION, track, ssrc);
-}
-
-static void
 on_mtu (gpointer owner, guint track, guint mtu)
 {
   send_value (owner, TITLE_WIRE_MTU, track, mtu);
@@ -256,8 +250,7 @@ on_malformed (gpointer owner, guint track)
   title_link_blame (self->link, "was killed: it sent a malformed message");
 }
 
-static const RemoteTrackHandler track_handler = { on_seek, on_collision, on_mtu, on_waits,
-  on_malformed };
+static const RemoteTrackHandler track_handler = { on_seek, on_mtu, on_waits, on_malformed };
 
 // ---- tracks ----
 

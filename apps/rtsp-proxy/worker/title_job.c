@@ -279,17 +279,6 @@ set_mtu (Job *self, guint track, guint mtu)
 }
 
 static void
-tell_collision (Job *self, guint track, guint32 ssrc)
-{
-  TitlePad *pad = get_pad (self, track);
-
-  if (pad)
-    title_pad_push_event (
-        pad, gst_event_new_custom (GST_EVENT_CUSTOM_UPSTREAM,
-                 gst_structure_new ("GstRTPCollision", "ssrc", G_TYPE_UINT, (guint) ssrc, NULL)));
-}
-
-static void
 obey (Job *self, const TitleCommand *command)
 {
   switch (command->type) {
@@ -304,9 +293,6 @@ obey (Job *self, const TitleCommand *command)
       break;
     case TITLE_WIRE_MTU:
       set_mtu (self, command->track, command->value);
-      break;
-    case TITLE_WIRE_COLLISION:
-      tell_collision (self, command->track, command->value);
       break;
     default:
       break;
