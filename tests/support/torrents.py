@@ -4,23 +4,37 @@
 import socket
 import struct
 import threading
+import time
 
 import libtorrent as lt
 
+PATIENCE = 30  # s
+
+
 class Peer:
-    """A session of libtorrent that seeds, or downloads into `folder`."""
+    """A session of libtorrent that seeds, or downloads into `folder`. It has looked at the folder:
+    before that, it refuses connections, and who was refused tries again only after seconds."""
 
     def __init__(self, torrent, folder, upload=0, connect=None):
         self.session = lt.session({
             'listen_interfaces': '127.0.0.1:0', 'enable_dht': False, 'enable_lsd': False,
             'enable_upnp': False, 'enable_natpmp': False, 'allow_multiple_connections_per_ip': True,
-            'enable_incoming_utp': False, 'enable_outgoing_utp': False, 'alert_mask': 0})
+            'enable_incoming_utp': False, 'enable_outgoing_utp': False,
+            'alert_mask': lt.alert.category_t.status_notification})
         info = lt.torrent_info(str(torrent))
         self.handle = self.session.add_torrent({'ti': info, 'save_path': str(folder)})
         if upload:
             self.handle.set_upload_limit(upload)
+        self._wait_until_checked()
         if connect:
             self.handle.connect_peer(('127.0.0.1', connect))
+
+    def _wait_until_checked(self):
+        end = time.monotonic() + PATIENCE
+        while not any(isinstance(alert, lt.torrent_checked_alert)
+                      for alert in self.session.pop_alerts()):
+            assert time.monotonic() < end, 'libtorrent has not checked the files in time'
+            self.session.wait_for_alert(1000)
 
     @property
     def address(self):
