@@ -224,7 +224,8 @@ Swarm::decide ()
   {
     std::lock_guard<std::mutex> lock (m_lock);
 
-    if (!m_session || !m_handle.is_valid ())
+    // Who has left has no torrent anymore, but may read what the origin has.
+    if (!m_session || (!m_left && !m_handle.is_valid ()))
       return;
     work.session = m_session;
     work.handle = m_handle;
@@ -245,6 +246,10 @@ Swarm::decide ()
         work.untold.swap (m_untold);
       work.leaving.swap (m_leaving);
       work.back.swap (m_back);
+    } else {
+      m_untold.clear ();
+      m_leaving.clear ();
+      m_back.clear ();
     }
     if (reads)
       wake (std::min (work.again_ns, now_ns + AGAIN_NS));

@@ -496,6 +496,18 @@ def who_leaves_after_the_download(case):
 
 
 @swarm_test
+def what_is_read_again_after_leaving(case):
+    """Who has left the swarm gets what its storage has lost from the origin"""
+    with Origin(case.data) as origin:
+        for leave in 'download', 'stream':
+            with Puller(source(case, origin=origin.url, bitrate=RATE, leave=leave, timeout=10,
+                               storage=str(3 * PIECE))) as puller:
+                assert puller.pull_all() == case.data
+                until(lambda: stats(puller.element)['left'], lambda: stats(puller.element))
+                assert puller.pull_all() == case.data
+
+
+@swarm_test
 def an_origin_that_fails(case):
     """With each fault of the origin, a warning names it, and the swarm goes on"""
     faults = {'404': 'no such file', 'whole': 'ranges', 'long': f'has {SIZE + 1} bytes',
