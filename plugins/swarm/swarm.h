@@ -144,6 +144,7 @@ private:
   struct Piece {
     std::shared_ptr<Slot> slot;
     std::vector<bool> blocks;      // while it is not held
+    bool come = false;             // has been there
     bool told = false;             // to libtorrent, which thinks that it is there from now on
     unsigned asked = 0;            // requests at peers
     int64_t asked_ns = 0;          // since when there are some
@@ -211,7 +212,7 @@ private:
   std::vector<uint32_t> m_leaving, m_back; // peers are to be told that these are not there; are
   std::set<SwarmReader *> m_readers;
   std::set<PeerPlugin *> m_peers;
-  uint32_t m_n_held = 0, m_n_told = 0;
+  uint32_t m_n_held = 0, m_n_come = 0;
   unsigned m_n_sending = 0; // peers
   unsigned m_n_fetches = 0;
   double m_fetch_ns; // of the origin, averaged

@@ -157,6 +157,9 @@ Swarm::hold (uint32_t piece, int64_t now_ns)
   m_pieces[piece].blocks.clear ();
   m_arrived[piece] = 0;
   m_progress_ns = now_ns;
+  m_n_come += !m_pieces[piece].come;
+  m_pieces[piece].come = true;
+  m_stats.finished = m_n_come == m_title.pieces;
   m_n_held++;
   while (m_n_held > m_keep) {
     const WeirStorageView view = { m_states.data (), m_known.data (), m_title.pieces,
@@ -184,9 +187,7 @@ Swarm::piece_passed (int number)
   std::lock_guard<std::mutex> lock (m_lock);
   const uint32_t i = uint32_t (number) - m_title.first;
   const int64_t now_ns = clock_now_ns ();
-  m_n_told += !m_pieces[i].told;
   m_pieces[i].told = true;
-  m_stats.finished = m_n_told == m_title.pieces;
   if (m_states[i] != WEIR_PIECE_HELD && m_pieces[i].slot) {
     note_transfer (m_pieces[i], now_ns);
     hold (i, now_ns);
