@@ -175,6 +175,8 @@ private:
   bool add_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes);
   void origin_failed (const std::string &why);
   bool origin_usable (int64_t now_ns) const;
+  bool origin_is_silent (int64_t now_ns) const;
+  int64_t patience_ns () const;
   void hold (uint32_t piece, int64_t now_ns);
   void tell_peers (const std::shared_ptr<Session> &session, std::vector<uint32_t> leaving,
       std::vector<uint32_t> back);
@@ -218,6 +220,8 @@ private:
   double m_fetch_ns; // of the origin, averaged
   int64_t m_origin_again_ns = 0;
   int64_t m_back_off_ns = 0;
+  int64_t m_origin_answered_ns = 0;
+  bool m_silent = false; // the origin, at the last decision
   int64_t m_progress_ns = 0;
   uint64_t m_second_bytes = 0;
   double m_swarm_rate = 0;                            // bits a second

@@ -27,6 +27,7 @@ extern "C" {
 #define LEAD_MOST_NS (30 * SECOND)
 #define BACK_OFF_NS SECOND
 #define BACK_OFF_MOST_NS (10 * SECOND)
+#define PATIENCE_NS (2 * SECOND) // with the origin
 #define SETTLING_NS (2 * SECOND)
 #define WANTED_LEAST 3
 #define FIRST 7 // priorities of libtorrent
@@ -72,6 +73,22 @@ Swarm::origin_usable (int64_t now_ns) const
   return !m_settings.origin.empty () && now_ns >= m_origin_again_ns;
 }
 
+int64_t
+Swarm::patience_ns () const
+{
+  return std::max (PATIENCE_NS, int64_t (6 * m_fetch_ns));
+}
+
+// Whether the origin has been asked, and has answered nothing for long.
+bool
+Swarm::origin_is_silent (int64_t now_ns) const
+{
+  return std::any_of (m_pieces.begin (), m_pieces.end (), [this, now_ns] (const Piece &piece) {
+    return piece.fetch
+           && now_ns - std::max (piece.fetched_ns, m_origin_answered_ns) > patience_ns ();
+  });
+}
+
 // A reader whose output is full, or that is paused, is waited for where it would be soon.
 WeirPlayhead
 Swarm::playhead (const SwarmReader &reader, int64_t now_ns) const
@@ -111,6 +128,7 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
   WeirSwarmTitle title = m_title.swarm;
   WeirPlayhead head = playhead (reader, now_ns);
   const bool usable = origin_usable (now_ns);
+  const bool answers = usable && !m_silent;
 
   title.bit_rate = bit_rate ();
   if (usable) {
@@ -146,12 +164,12 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
   WeirPickerView view = { title, head, m_states.data (), availability.data (), m_arrived.data (),
     title.piece_bytes * 8e9 / transfer_ns, m_swarm_rate, lead_ns + lead_ns / 4,
     m_settings.window_ns, m_ahead };
-  if (!usable) {
+  if (!answers) {
     // Without an origin nothing can come too late: the reader waits.
     view.playhead.byte -= view.playhead.byte % title.piece_bytes;
     view.playhead.at_ns = now_ns + view.lead_ns + int64_t (std::ceil (transfer_ns)) + 1;
   }
-  reader.first = usable ? weir_picker_first (&view, now_ns) : 0;
+  reader.first = answers ? weir_picker_first (&view, now_ns) : 0;
   for (double &draw : draws)
     draw = g_random_double ();
   unsigned most = std::clamp (m_n_sending + 2, unsigned (WANTED_LEAST), unsigned (WEIR_WANTED_MAX));
@@ -168,12 +186,11 @@ Swarm::priority (uint32_t piece, int64_t now_ns) const
   bool played = true;
 
   for (const SwarmReader *reader : m_readers) {
-    const int64_t patience_ns = std::max (2 * SECOND, int64_t (6 * m_fetch_ns));
     if (!reader->active)
       continue;
     // Who waits gets help from peers where the origin is slow, or does not have the piece.
     if (reader->waiting && reader->piece == piece
-        && (m_states[piece] != WEIR_PIECE_ORIGIN || now_ns - reader->waiting_ns > patience_ns))
+        && (m_states[piece] != WEIR_PIECE_ORIGIN || now_ns - reader->waiting_ns > patience_ns ()))
       return FIRST;
     played &= reader->piece != WEIR_NO_PIECE && piece < reader->piece;
     // Too late for peers: the origin will be asked.
@@ -184,7 +201,7 @@ Swarm::priority (uint32_t piece, int64_t now_ns) const
       played = true;
   }
   if (m_states[piece] == WEIR_PIECE_ORIGIN)
-    return NEVER;
+    return m_silent ? FIRST : NEVER;
   if (m_states[piece] == WEIR_PIECE_WANTED)
     return FIRST;
   return played && m_ahead ? NEVER : LATER;
@@ -232,6 +249,7 @@ Swarm::decide ()
     m_decided_ns = now_ns;
     m_wake_ns = INT64_MAX;
     g_source_set_ready_time (m_source, -1);
+    m_silent = origin_is_silent (now_ns);
     for (SwarmReader *reader : m_readers) {
       if (reader->active && !reader->ended) {
         decide_for (*reader, now_ns, work);
@@ -313,6 +331,7 @@ Swarm::on_fetched (
       m_stats.origin_bytes += bytes.size ();
       m_fetch_ns += (took_ns - m_fetch_ns) / 4;
       m_back_off_ns = 0;
+      m_origin_answered_ns = clock_now_ns ();
     } else if (wanted) {
       m_states[piece] = WEIR_PIECE_MISSING;
     }
