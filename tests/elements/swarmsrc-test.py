@@ -3,6 +3,7 @@
 """swarmsrc with real peers and an HTTP origin, all on loopback."""
 
 import contextlib
+import math
 import os
 import pathlib
 import random
@@ -126,6 +127,14 @@ class Player:
 
     def start(self):
         return self.pipeline.set_state(Gst.State.PLAYING)
+
+    def start_blocked(self):
+        """Starts, and reads no more than the first bytes. Returns what ends that."""
+        pad = self.element.get_static_pad('src')
+        probe = pad.add_probe(Gst.PadProbeType.BLOCK | Gst.PadProbeType.BUFFER,
+                              lambda *_: Gst.PadProbeReturn.OK)
+        self.start()
+        return lambda: pad.remove_probe(probe)
 
     def wait(self):
         """Returns None at the end, or the text of the error."""
@@ -535,6 +544,42 @@ def a_slow_origin(case):
 
 
 @swarm_test
+def an_origin_that_is_down_for_a_while(case):
+    """While the origin is down, viewers play what the swarm has, and ask the origin ever less often"""
+    warm = PIECES // 4 * 3 * PIECE
+    with contextlib.ExitStack() as stack:
+        origins = [stack.enter_context(Origin(case.data)) for _ in range(3)]
+        giver = stack.enter_context(Puller(source(case, origin=origins[0].url, bitrate=SLOW)))
+        for at in range(0, warm, PIECE):
+            giver.pull(at, PIECE)
+        origins[0].manner = 'down'
+        address = f'127.0.0.1:{stats(giver.element)["port"]}'
+        # Without a window, nothing is fetched long before it is needed.
+        players = [stack.enter_context(Player(source(
+            case, origin=one.url, peers=address, bitrate=RATE, window=0), case.data))
+            for one in origins[1:]]
+        blocked = [player.start_blocked() for player in players]
+        for player, origin, go_on in zip(players, origins[1:], blocked):
+            until(lambda: stats(player.element)['peer-bytes'], lambda: stats(player.element))
+            origin.manner = 'down'
+            go_on()
+        for player, origin in zip(players, origins[1:]):
+            until(lambda: player.bytes >= warm, lambda: stats(player.element))
+            until(lambda: origin.missed and origin.missed[-1] > origin.missed[0] + 3,
+                  lambda: origin.missed)
+            print(f'# {len(origin.missed)} requests, {stats(player.element)}')
+            # 4 at a time, again after 1 s, 2 s, 4 s... An HTTP client asks twice on a connection
+            # that was there before.
+            most = 4 * (2 + math.log2(1 + origin.missed[-1] - origin.missed[0])) + 4
+            assert len(origin.missed) <= most, (most, origin.missed)
+        for origin in origins:
+            origin.manner = 'good'
+        for player in players:
+            assert player.wait() is None
+            assert (player.bytes, player.wrong) == (SIZE, []), (player.bytes, player.wrong)
+
+
+@swarm_test
 def nobody_helps(case):
     """Without peers, a broken origin ends the reader with an error that says why"""
     with Origin(case.data) as origin:
@@ -649,7 +694,7 @@ def frames_of_a_film(case):
             f'filesink location={out}')
         pipeline.set_state(Gst.State.PLAYING)
         message = pipeline.get_bus().timed_pop_filtered(
-            PATIENCE, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+            4 * PATIENCE, Gst.MessageType.EOS | Gst.MessageType.ERROR)
         assert message and message.type == Gst.MessageType.EOS, message and message.parse_error()
         pipeline.set_state(Gst.State.NULL)
         expected = frame_hashes(film)

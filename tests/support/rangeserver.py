@@ -6,6 +6,7 @@ import hashlib
 import pathlib
 import subprocess
 import tempfile
+import time
 
 from sanitized import environment
 from webserver import WebServer
@@ -46,8 +47,9 @@ def make_torrent(folder, names, piece, private=True):
 
 class Origin(WebServer):
     """An origin of `data`, at the path /`name`. `manner` is a fault: '404', 'slow' (no answer),
-    'whole' (no ranges), 'long' (another length), 'wrong' (other bytes), 'short' (it ends early).
-    `sent` counts the bytes that it sends."""
+    'whole' (no ranges), 'long' (another length), 'wrong' (other bytes), 'short' (it ends early),
+    'down' (it closes the connection). `sent` counts the bytes that it sends, `missed` has the times
+    of requests while it was down."""
 
     def __init__(self, data, name='title'):
         super().__init__(None)
@@ -56,12 +58,17 @@ class Origin(WebServer):
         self.url = self.base + self.path
         self.manner = 'good'
         self.sent = 0
+        self.missed = []
         self._server.RequestHandlerClass.do_GET = lambda request: self._give(request)
 
     def _give(self, request):
         manner, data = self.manner, self.data
         if manner == '404' or request.path != self.path:
             request.send_error(404)
+            return
+        if manner == 'down':
+            self.missed.append(time.monotonic())
+            request.close_connection = True
             return
         if manner == 'slow':
             self.ends.wait(60)
