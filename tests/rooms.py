@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
-    CORE: 'bits run pace disks mp4 rtp codec svc net schedule swarm ingest window fanout'.split(),
+    CORE: 'bits run pace disks mp4 matroska rtmp rtp codec svc net schedule swarm ingest window fanout'.split(),
     PROXY: ('base text tls relay isolate sources stores title broadcast worker stages config graph content mounts access '
             'readers outlets/http outlets/ts outlets/srt outlets/rtsp outlets/hls outlets/recording system cli control').split(),
 }
