@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "text/stream_id.h"
 
+#include "text/printable.h"
+
 #include <string.h>
 
 #define KEYED "#!::"
@@ -99,16 +101,6 @@ read_plain (StreamId *self, const gchar *text, const gchar **wrong)
 
 // ---- both ----
 
-static gboolean
-has_controls (const gchar *text)
-{
-  for (const gchar *c = text; *c; c++) {
-    if (g_ascii_iscntrl (*c))
-      return TRUE;
-  }
-  return FALSE;
-}
-
 StreamIdVerdict
 stream_id_read (StreamId *self, const gchar *text, const gchar **wrong)
 {
@@ -118,7 +110,7 @@ stream_id_read (StreamId *self, const gchar *text, const gchar **wrong)
   *wrong = NULL;
   if (strlen (text) > STREAM_ID_MAX)
     return fail (wrong, STREAM_ID_MALFORMED, "it is longer than 512 bytes");
-  if (!g_utf8_validate (text, -1, NULL) || has_controls (text))
+  if (!text_is_printable (text))
     return fail (wrong, STREAM_ID_MALFORMED, "it is not UTF-8, or has control characters");
   verdict = g_str_has_prefix (text, KEYED) ? read_keyed (self, text + strlen (KEYED), wrong)
                                            : read_plain (self, text, wrong);

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access/plain.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "mounts/publish_check.h"
 #include "outlets/srt/srt_counts.h"
 #include "outlets/srt/srt_reader.h"
 #include "sources/published_stream.h"
-#include "sources/publication.h"
 #include "text/stream_id.h"
 
 #define MESSAGES_MAX 64 // of one connection, before others get their turn
@@ -148,21 +149,13 @@ check_verdict (SrtConnection *self)
 static int
 check_publisher (SrtConnection *self)
 {
-  PublisherFacts facts;
-  gboolean exists, takeover;
-  MountConfig *config =
-      mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
+  static const int codes[] = { [PUBLISH_NO_MOUNT] = SRT_REJX_NOTFOUND,
+    [PUBLISH_NOT_TAKEN] = SRT_REJX_BAD_MODE,
+    [PUBLISH_CONFLICT] = SRT_REJX_CONFLICT };
+  const gchar *why;
+  PublishCheck check = publish_check (self->context->mounts, self->demand->path, &why);
 
-  if (!config)
-    return exists ? refuse (self, SRT_REJX_BAD_MODE,
-                        "the mount takes no publishers: its upstream is not publish")
-                  : refuse (self, SRT_REJX_NOTFOUND, "there is no such mount");
-  takeover = config->takeover;
-  mount_config_unref (config);
-  if (takeover || !publication_find (self->demand->path, &facts))
-    return 0;
-  g_free (facts.peer);
-  return refuse (self, SRT_REJX_CONFLICT, "another client publishes to the mount");
+  return check == PUBLISH_POSSIBLE ? 0 : refuse (self, codes[check], why);
 }
 
 static int
@@ -192,26 +185,20 @@ check_target (SrtConnection *self)
 static void
 ask (SrtConnection *self, const StreamId *id)
 {
-  gchar *pair = id->user ? g_strconcat (id->user, ":", id->secret ? id->secret : "", NULL) : NULL;
-  gchar *coded = pair ? g_base64_encode ((const guchar *) pair, strlen (pair)) : NULL;
-  gchar *header = coded ? g_strconcat ("Basic ", coded, NULL) : NULL;
   Mount *mount = mounts_get (self->context->mounts, self->demand->path);
   const AccessRequest request = {
     .action = self->publishes ? ACCESS_PUBLISH : ACCESS_READ,
     .path = self->demand->path,
     .mount = mount ? mount_get_path (mount) : NULL,
     .query = self->demand->query,
-    .authorization = header,
     .token = !id->user && id->secret ? id->secret : self->demand->token,
   };
 
-  self->asked = access_ask (self->context->access, self->visitor, &request, on_decided, ref (self));
+  self->asked = access_ask_plain (
+      self->context->access, self->visitor, &request, id->user, id->secret, on_decided, ref (self));
   if (!access_case_is_later (self->asked))
     unref (self);
   g_clear_pointer (&mount, mount_unref);
-  g_free (header);
-  g_free (coded);
-  g_free (pair);
 }
 
 // Returns 0, or a code of SRT.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "mounts/publish_check.h"
+
+#include "sources/publication.h"
+
+static PublishCheck
+say (PublishCheck check, const gchar *why, const gchar **text)
+{
+  *text = why;
+  return check;
+}
+
+PublishCheck
+publish_check (Mounts *mounts, const gchar *path, const gchar **text)
+{
+  gboolean exists, takeover;
+  MountConfig *config = mounts_dup_publish_config (mounts, path, &exists);
+  PublisherFacts facts;
+
+  if (!config && exists)
+    return say (
+        PUBLISH_NOT_TAKEN, "the mount takes no publishers: its upstream is not publish", text);
+  if (!config)
+    return say (PUBLISH_NO_MOUNT, "there is no such mount", text);
+  takeover = config->takeover;
+  mount_config_unref (config);
+  if (takeover || !publication_find (path, &facts))
+    return say (PUBLISH_POSSIBLE, NULL, text);
+  g_free (facts.peer);
+  return say (PUBLISH_CONFLICT, "another client publishes to the mount", text);
+}
