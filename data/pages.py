@@ -168,6 +168,7 @@ def man(template, table, values):
             'HTTP-KEYS': lambda: man_keys(table['http']),
             'HLS-KEYS': lambda: man_keys(table['hls']),
             'SRT-KEYS': lambda: man_keys(table['srt']),
+            'RTMP-KEYS': lambda: man_keys(table['rtmp']),
             'USER-KEYS': lambda: man_keys(table['users']),
             'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
             'JWT-KEYS': lambda: man_keys(table['jwt']),

@@ -14,6 +14,7 @@
 #include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
 #include "outlets/recording/recordings.h"
+#include "outlets/rtmp/rtmp_outlet.h"
 #include "outlets/rtsp/server.h"
 #include "outlets/rtsp/kernel_path.h"
 #ifdef HAVE_SRT
@@ -80,7 +81,7 @@ static void
 log_access (const ProxyConfig *config)
 {
   const gchar *const others[] = { config->http.listen.address, config->http.tls_listen.address,
-    config->srt.listen.address };
+    config->srt.listen.address, config->rtmp.listen.address };
   ListenAddress listen[3];
   gboolean reachable = FALSE;
 
@@ -147,6 +148,7 @@ typedef struct {
 #ifdef HAVE_SRT
   SrtOutlet *srt;
 #endif
+  RtmpOutlet *rtmp;
 } Takers;
 
 static void
@@ -168,6 +170,13 @@ start_takers (Takers *self, const ProxyConfig *config, Server *server, GError **
     log_taker (srt_outlet_dup_url (self->srt));
   }
 #endif
+  if (config->rtmp.listen.address) {
+    self->rtmp = rtmp_outlet_new (
+        &config->rtmp, server_get_mounts (server), server_get_access (server), error);
+    if (!self->rtmp)
+      return FALSE;
+    log_taker (rtmp_outlet_dup_url (self->rtmp));
+  }
   return TRUE;
 }
 
@@ -177,6 +186,7 @@ stop_takers (Takers *self)
 #ifdef HAVE_SRT
   g_clear_pointer (&self->srt, srt_outlet_free);
 #endif
+  g_clear_pointer (&self->rtmp, rtmp_outlet_free);
 }
 
 static void

@@ -57,6 +57,7 @@ main (void)
   write_keys (builder, "http", "http.", http_config_keys ());
   write_keys (builder, "hls", "hls.", hls_config_keys ());
   write_keys (builder, "srt", "srt.", srt_config_keys ());
+  write_keys (builder, "rtmp", "rtmp.", rtmp_config_keys ());
   write_keys (builder, "jwt", "jwt.", jwt_config_keys ());
   write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
   write_keys (builder, "users", "users.", user_keys ());

@@ -619,6 +619,15 @@ def wrong_keys_of_srt_are_named():
 
 
 @test
+def wrong_keys_of_rtmp_are_named():
+    refused([
+        (f'rtmp: :1935\n{MOUNT}', 'FILE:1:7: rtmp: expected {listen: ADDR:PORT}'),
+        (f'rtmp: {{}}\n{MOUNT}', 'FILE:1:7: rtmp: listen is missing; write it like {listen: :1935}'),
+        (f'rtmp: {{listen: x}}\n{MOUNT}', 'FILE:1:16: listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
+    ])
+
+
+@test
 def wrong_keys_of_hls_are_named():
     refused([
         (f'hls: 7\n{MOUNT}', 'FILE:1:6: hls: expected {KEY: VALUE}, such as {part: 300ms}'),

@@ -68,6 +68,7 @@ print_config_docs (void)
   gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
   gchar *hls = schema_to_markdown (hls_config_keys (), "hls.", proxy_effect_words);
   gchar *srt = schema_to_markdown (srt_config_keys (), "srt.", proxy_effect_words);
+  gchar *rtmp = schema_to_markdown (rtmp_config_keys (), "rtmp.", proxy_effect_words);
   gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
   gchar *permission =
       schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
@@ -77,8 +78,8 @@ print_config_docs (void)
       schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache,
-      swarm, broadcast, record, tls, http, hls, srt, user, permission, jwt, external, kinds,
+  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache,
+      swarm, broadcast, record, tls, http, hls, srt, rtmp, user, permission, jwt, external, kinds,
       limits);
   g_free (limits);
   g_free (jwt);
@@ -87,6 +88,7 @@ print_config_docs (void)
   g_free (http);
   g_free (hls);
   g_free (srt);
+  g_free (rtmp);
   g_free (user);
   g_free (permission);
   g_free (kinds);

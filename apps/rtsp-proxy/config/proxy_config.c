@@ -135,6 +135,12 @@ equal_hls (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+equal_rtmp (gconstpointer a, gconstpointer b)
+{
+  return rtmp_config_equal (&((const ProxyConfig *) a)->rtmp, &((const ProxyConfig *) b)->rtmp);
+}
+
+static gboolean
 equal_srt (gconstpointer a, gconstpointer b)
 {
   return srt_config_equal (&((const ProxyConfig *) a)->srt, &((const ProxyConfig *) b)->srt);
@@ -259,6 +265,7 @@ static const SchemaValue receive_tick_value = { .read = read_receive_tick,
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
 static const SchemaValue hls_value = { .read = hls_config_read, .equal = equal_hls };
+static const SchemaValue rtmp_value = { .read = rtmp_config_read, .equal = equal_rtmp };
 static const SchemaValue srt_value = { .read = srt_config_read, .equal = equal_srt };
 static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
 static const SchemaValue jwt_value = { .read = read_jwt };
@@ -293,6 +300,8 @@ static const SchemaKey top_keys[] = {
       .effect = PROXY_EFFECT_RESTART,
       .help = "takes publishers over SRT, and serves live mounts over SRT as MPEG-TS; off without "
               "this key" },
+  { "rtmp", SCHEMA_OTHER, AT (rtmp), .form = "{listen: ADDR:PORT}", .value = &rtmp_value,
+      .effect = PROXY_EFFECT_RESTART, .help = "takes publishers over RTMP; off without this key" },
   { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
       .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -388,6 +397,7 @@ proxy_config_free (ProxyConfig *self)
   tls_config_clear (&self->tls);
   http_config_clear (&self->http);
   srt_config_clear (&self->srt);
+  rtmp_config_clear (&self->rtmp);
   g_free (self->api_token);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);

@@ -13,6 +13,7 @@
 #include "config/limits.h"
 #include "config/mount_config.h"
 #include "config/proxy_effect.h"
+#include "config/rtmp_config.h"
 #include "config/srt_config.h"
 #include "config/tls_config.h"
 #include "config/users.h"
@@ -37,6 +38,7 @@ typedef struct {
   gchar *api_token; // NULL: the API asks for no token
   HlsConfig hls;
   SrtConfig srt;
+  RtmpConfig rtmp;
   Limits limits;
   guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
   guint isolate;       // Isolate

@@ -12,6 +12,7 @@
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/srtp.h"
+#include "outlets/rtmp/rtmp_counts.h"
 #include "outlets/srt/srt_counts.h"
 #include "isolate/pool.h"
 #include "access/refusals.h"
@@ -311,6 +312,18 @@ guards (Page *page)
 }
 
 static void
+rtmp (Page *page)
+{
+  head (page, "rtmp_connections", "gauge", "Clients over RTMP that publish, or are about to.");
+  g_string_append_printf (page->out, "weir_rtmp_connections %u\n", rtmp_counts_get_connections ());
+  head (page, "rtmp_unusable_total", "counter",
+      "Audio and video messages of publishers that were dropped: before the record of their codec, "
+      "empty, malformed, or of a track that is left out.");
+  g_string_append_printf (
+      page->out, "weir_rtmp_unusable_total %" G_GUINT64_FORMAT "\n", rtmp_counts_get_unusable ());
+}
+
+static void
 srt (Page *page)
 {
   static const struct {
@@ -573,6 +586,7 @@ metrics_dup_text (Server *server)
   kernel_path (&page);
   guards (&page);
   srt (&page);
+  rtmp (&page);
   workers (&page);
   access_counts (&page, server);
   refusals (&page);

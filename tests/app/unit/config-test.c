@@ -126,6 +126,7 @@ each_row_is_complete (void)
   check_rows (limits_keys (), proxy_effect_words);
   check_rows (hls_config_keys (), proxy_effect_words);
   check_rows (srt_config_keys (), proxy_effect_words);
+  check_rows (rtmp_config_keys (), proxy_effect_words);
   check_rows (mount_cache_keys (), mount_effect_words);
   check_rows (mount_broadcast_keys (), mount_effect_words);
   check_rows (mount_swarm_keys (), mount_effect_words);

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtmp/rtmp_outlet.h"
+
+#include "access/refusals.h"
+#include "base/memory.h"
+#include "base/port.h"
+#include "outlets/rtmp/rtmp_connection.h"
+
+struct _RtmpOutlet {
+  RtmpContext *context;
+  ListenAddress listen;
+  Port *port;
+  GMainLoop *loop;
+  GThread *thread;
+  GHashTable *connections; // the thread's
+};
+
+// ---- connections; the thread ----
+
+static void
+on_ended (RtmpConnection *connection, const gchar *reason, gpointer outlet)
+{
+  g_hash_table_remove (((RtmpOutlet *) outlet)->connections, connection);
+  rtmp_connection_free (connection, reason);
+}
+
+static gboolean
+on_tick (gpointer outlet)
+{
+  RtmpOutlet *self = outlet;
+  GList *all = g_hash_table_get_keys (self->connections);
+
+  for (GList *l = all; l; l = l->next)
+    rtmp_connection_tick (l->data);
+  g_list_free (all);
+  return G_SOURCE_CONTINUE;
+}
+
+typedef struct {
+  RtmpOutlet *outlet;
+  GSocket *socket;
+  GInetSocketAddress *from;
+} Arrival;
+
+static gboolean
+on_arrival (gpointer data)
+{
+  Arrival *arrival = data;
+  RtmpOutlet *self = arrival->outlet;
+  RtmpConnection *connection =
+      rtmp_connection_new (self->context, g_object_ref (arrival->socket), arrival->from);
+
+  if (connection) {
+    g_hash_table_add (self->connections, connection);
+    rtmp_connection_run (connection);
+  }
+  return G_SOURCE_REMOVE;
+}
+
+static void
+arrival_free (gpointer data)
+{
+  Arrival *arrival = data;
+
+  g_object_unref (arrival->socket);
+  g_object_unref (arrival->from);
+  g_free (arrival);
+}
+
+static gpointer
+serve (gpointer data)
+{
+  RtmpOutlet *self = data;
+  GSource *tick = g_timeout_source_new_seconds (1);
+
+  g_main_context_push_thread_default (self->context->loop);
+  g_source_set_callback (tick, on_tick, self, NULL);
+  g_source_attach (tick, self->context->loop);
+  g_main_loop_run (self->loop);
+  g_source_destroy (tick);
+  g_source_unref (tick);
+  g_main_context_pop_thread_default (self->context->loop);
+  return NULL;
+}
+
+// Has the thread call a function, also if it does not run the loop yet.
+static void
+run_later (RtmpOutlet *self, GSourceFunc function, gpointer data, GDestroyNotify free)
+{
+  GSource *source = g_idle_source_new ();
+
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, function, data, free);
+  g_source_attach (source, self->context->loop);
+  g_source_unref (source);
+}
+
+// ---- the port; main thread ----
+
+static gboolean
+may_enter (RtmpOutlet *self, GInetSocketAddress *from)
+{
+  static const gchar *const texts[REFUSED_N_REASONS] = {
+    [REFUSED_CONNECTIONS] = "there are too many RTMP connections (limits.connections)",
+    [REFUSED_ADDRESS] = "there are too many RTMP connections from this address "
+                        "(limits.connections-per-address)",
+    [REFUSED_MEMORY] = MEMORY_PROBLEM,
+  };
+  GInetAddress *address = g_inet_socket_address_get_address (from);
+  RefusedReason reason = REFUSED_MEMORY;
+  Limits limits;
+  gchar *ip;
+
+  limits_get (&limits);
+  if (memory_get_level () == MEMORY_ENOUGH
+      && connections_enter (self->context->connections, &limits, address, &reason))
+    return TRUE;
+  ip = g_inet_address_to_string (address);
+  refusals_note (reason, ip, "%s", texts[reason]);
+  g_free (ip);
+  return FALSE;
+}
+
+// Takes ownership of the socket.
+static void
+take (RtmpOutlet *self, GSocket *socket, GInetSocketAddress *from)
+{
+  Arrival *arrival = g_new (Arrival, 1);
+
+  g_socket_set_blocking (socket, FALSE);
+  *arrival = (Arrival) { self, socket, g_object_ref (from) };
+  run_later (self, on_arrival, arrival, arrival_free);
+}
+
+static void
+on_connection (GSocket *listening, gpointer data)
+{
+  RtmpOutlet *self = data;
+  GSocket *socket = g_socket_accept (listening, NULL, NULL);
+  GSocketAddress *from = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
+
+  if (from && G_IS_INET_SOCKET_ADDRESS (from) && may_enter (self, G_INET_SOCKET_ADDRESS (from)))
+    take (self, g_steal_pointer (&socket), G_INET_SOCKET_ADDRESS (from));
+  g_clear_object (&from);
+  g_clear_object (&socket);
+}
+
+// ---- construction ----
+
+static void
+context_clear (gpointer data)
+{
+  RtmpContext *context = data;
+
+  connections_unref (context->connections);
+  g_main_context_unref (context->loop);
+}
+
+RtmpOutlet *
+rtmp_outlet_new (const RtmpConfig *config, Mounts *mounts, Access *access, GError **error)
+{
+  RtmpOutlet *self = g_new0 (RtmpOutlet, 1);
+
+  self->context = g_atomic_rc_box_new0 (RtmpContext);
+  *self->context = (RtmpContext) { mounts, access, connections_new (), g_main_context_new (),
+    on_ended, self, context_clear };
+  self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
+  self->connections = g_hash_table_new (NULL, NULL);
+  self->loop = g_main_loop_new (self->context->loop, FALSE);
+  self->port = port_new (self->listen.address, self->listen.port, on_connection, NULL, self, error);
+  if (self->port)
+    self->listen.port = port_get_number (self->port);
+  if (self->port)
+    self->thread = g_thread_new ("rtmp", serve, self);
+  else
+    g_clear_pointer (&self, rtmp_outlet_free);
+  return self;
+}
+
+gchar *
+rtmp_outlet_dup_url (RtmpOutlet *self)
+{
+  return listen_address_dup_url (&self->listen, "rtmp");
+}
+
+// ---- the end ----
+
+static gboolean
+on_quit (gpointer loop)
+{
+  g_main_loop_quit (loop);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+drop_all (RtmpOutlet *self)
+{
+  GList *all = g_hash_table_get_keys (self->connections);
+
+  for (GList *l = all; l; l = l->next)
+    on_ended (l->data, "the proxy stops", self);
+  g_list_free (all);
+}
+
+void
+rtmp_outlet_free (RtmpOutlet *self)
+{
+  g_clear_pointer (&self->port, port_free);
+  run_later (self, on_quit, self->loop, NULL);
+  if (self->thread)
+    g_thread_join (self->thread);
+  drop_all (self);
+  g_hash_table_unref (self->connections);
+  g_main_loop_unref (self->loop);
+  g_free (self->listen.address);
+  g_atomic_rc_box_release_full (self->context, self->context->clear);
+  g_free (self);
+}
