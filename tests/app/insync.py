@@ -52,12 +52,13 @@ def read_packets(path, track):
 
 
 class Camera(Server):
-    """Sends the clip over and over. Reports come with the first packet from `reported` s on, and then
-    each second."""
+    """Sends the clip, from `since` s of its pictures on. The reports of each track
+    come with its first packet from `reported` s on, and then each second."""
 
-    def __init__(self, reported, late=LATER, skew=0):
-        self.reported, self.late_s, self.skew = reported, late, skew
+    def __init__(self, reported, late=LATER, skew=0, since=0):
+        self.reported, self.late_s, self.skew, self.since = reported, late, skew, since
         packets = [(when, track, packet) for track in (VIDEO, AUDIO) for when, packet in read_packets(clip('long.mp4'), track)]
+        packets = [each for each in packets if each[0] + late * each[1] >= since]
         self.packets = sorted(packets, key=lambda each: each[0] + late * each[1])
         super().__init__(play=self.send_all, tracks=(VIDEO, AUDIO), sdp=SDP)
 
@@ -67,8 +68,8 @@ class Camera(Server):
         session.send(track, sender_report(int(seconds * 2 ** 32), ticks & 0xffffffff, track), rtcp=True)
 
     def send_all(self, session):
-        self.began, start = time.time() + self.skew, time.monotonic()
-        due = [self.reported, self.reported]
+        self.began, start = time.time() - self.since + self.skew, time.monotonic() - self.since
+        due = [*self.reported]
         try:
             for when, track, packet in self.packets:
                 session.left.wait(max(start + when + self.late_s * track - time.monotonic(), 0))
@@ -111,7 +112,7 @@ def fetch_stream(proxy, path, size):
 
 @test(timeout=60)
 def transport_streams_are_in_sync():
-    with Camera(0.5) as camera, camera_proxy(camera) as proxy, tempfile.NamedTemporaryFile(suffix='.ts') as file:
+    with Camera((0.5, 0.5)) as camera, camera_proxy(camera) as proxy, tempfile.NamedTemporaryFile(suffix='.ts') as file:
         fetch_stream(proxy, file.name, 400000)
         check_media(file.name)
 
@@ -119,7 +120,7 @@ def transport_streams_are_in_sync():
 @test(timeout=60)
 def rtmp_is_in_sync():
     uri = f'rtmp://127.0.0.1:{free_port()}/live/x'
-    with tempfile.TemporaryDirectory() as folder, Camera(0.5) as camera:
+    with tempfile.TemporaryDirectory() as folder, Camera((0.5, 0.5)) as camera:
         path = f'{folder}/pushed.flv'
         with Proc('ffmpeg', '-nostdin', '-v', 'error', '-listen', '1', '-i', uri, '-c', 'copy', '-copyts', path), \
              camera_proxy(camera, push=[uri]):
@@ -151,12 +152,22 @@ def check_date(uri, camera):
 
 @test(timeout=60)
 def hls_is_in_sync_and_has_dates_by_the_cameras_clock():
-    with Camera(0.5, skew=-3) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
+    with Camera((0.5, 0.5), skew=-3) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
         uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
         subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
                         f'{folder}/got.mkv'], check=True, timeout=50)
         check_media(f'{folder}/got.mkv')
         check_date(uri, camera)
+
+
+@test(timeout=60)
+def hls_of_a_camera_that_has_been_running_is_in_sync():
+    """the sound that comes with the first picture was taken before it"""
+    with Camera((2.8, 2.2), since=2) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
+        uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
+        subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
+                        f'{folder}/got.mkv'], check=True, timeout=50)
+        check_media(f'{folder}/got.mkv')
 
 
 if __name__ == '__main__':

@@ -9,6 +9,7 @@
 
 #define DEFAULT_RATE 48000
 #define SKEW_MAX_US (10 * G_USEC_PER_SEC) // a clock that is further behind is not set
+#define START (10 * (gint64) GST_SECOND)  // of the pipeline's time: the relay's may be negative
 
 typedef struct {
   const gchar *encoding, *depay, *parse, *caps;
@@ -114,13 +115,13 @@ take_caps (Track *self, const GstCaps *caps)
 // Returns when the frame was taken by the source's clock, or if that is unknown, ahead or not set,
 // when it arrived; in us since the epoch.
 static gint64
-find_wall_time (HlsPipeline *self, GstClockTime pts)
+find_wall_time (HlsPipeline *self, gint64 pts)
 {
   gint64 arrived = g_get_real_time (), taken;
   RelaySync sync;
 
   relay_get_sync (self->relay, &sync);
-  taken = ((gint64) pts + sync.clock) / 1000;
+  taken = (pts + sync.clock) / 1000;
   return sync.has_clock && taken < arrived && arrived - taken < SKEW_MAX_US ? taken : arrived;
 }
 
@@ -141,12 +142,14 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
     return GST_PAD_PROBE_OK;
   }
   frame = GST_PAD_PROBE_INFO_BUFFER (info);
-  if (GST_BUFFER_PTS_IS_VALID (frame) && gst_buffer_get_size (frame) > 0)
-    hls_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame),
-        (gint64) GST_BUFFER_PTS (frame),
+  if (GST_BUFFER_PTS_IS_VALID (frame) && gst_buffer_get_size (frame) > 0) {
+    gint64 pts = (gint64) GST_BUFFER_PTS (frame) - START;
+
+    hls_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame), pts,
         !weir_mp4_is_video (self->codec)
             || !GST_BUFFER_FLAG_IS_SET (frame, GST_BUFFER_FLAG_DELTA_UNIT),
-        find_wall_time (self->pipeline, GST_BUFFER_PTS (frame)));
+        find_wall_time (self->pipeline, pts));
+  }
   return GST_PAD_PROBE_OK;
 }
 
@@ -260,7 +263,10 @@ typedef struct {
 static void
 on_push (gpointer data, const RelayPacket *packet)
 {
-  feed_push (((Feeds *) data)->feeds[packet->track], packet);
+  RelayPacket later = *packet;
+
+  later.time += START;
+  feed_push (((Feeds *) data)->feeds[packet->track], &later);
 }
 
 static gboolean
