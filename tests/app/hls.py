@@ -87,10 +87,10 @@ class Web(Controlled):
 
 def frames(url, *options):
     """Returns {stream: {hash: presentation time}} of decoded pictures and of the packets of audio,
-    without hashes that come twice."""
+    without hashes that come twice. ffmpeg would round the times of pictures to whole frames."""
     done = subprocess.run(
         ['ffmpeg', '-v', 'error', '-i', url, *options, '-map', '0:v', '-map', '0:a', '-c:a', 'copy', '-pix_fmt', 'yuv420p',
-         '-fps_mode', 'passthrough', '-copyts', '-f', 'framehash', '-hash', 'md5', '-'],
+         '-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000', '-copyts', '-f', 'framehash', '-hash', 'md5', '-'],
         capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     found, twice, units = {}, set(), {}

@@ -46,7 +46,7 @@ def ffmpeg(*words):
 def frames(path):
     """Returns {'v': [(time, md5)], 'a': ...}: the decoded pictures, and the coded pieces of sound."""
     result = {}
-    for kind, codec in (('v', ['-map', '0:v?', '-fps_mode', 'passthrough']),
+    for kind, codec in (('v', ['-map', '0:v?', '-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000']),
                         ('a', ['-map', '0:a?', '-c', 'copy'])):
         if kind == 'a' and path.endswith('.ts'):
             codec += ['-bsf:a', 'aac_adtstoasc']
