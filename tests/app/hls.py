@@ -343,9 +343,9 @@ def a_track_that_hls_cannot_carry_is_left_out():
         if status == 503:
             raise Skip('no openh264enc')
         assert status == 200 and b'CODECS="avc1.' in body and b',mp4a' not in body, body
-        proxy.wait_for_line(r'hls /cam: track 1 is left out: HLS cannot carry PCMU')
-        mount = proxy.get('/v1/mounts/cam')
-        assert mount['presentations'][0]['hls-left-out'] == 'track 1: HLS cannot carry PCMU', mount
+        proxy.wait_for_line(r'hls /cam: left out: track 1: HLS cannot carry PCMU$')
+        readers = proxy.get('/v1/readers')['readers']
+        assert [each['left-out'] for each in readers] == ['track 1: HLS cannot carry PCMU'], readers
 
 
 @test(timeout=60)

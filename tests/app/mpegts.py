@@ -80,13 +80,13 @@ def a_codec_that_no_transport_stream_carries_is_left_out():
         reader = proxy.stream()[2]
         data = take(reader, size=20000)
         check_packets(data)
-        assert proxy.readers()[0]['left-out'] == 'video VP8', proxy.readers()
-        proxy.wait_for_line(r'mount /cam: MPEG-TS cannot carry video VP8, which is left out$')
+        assert proxy.readers()[0]['left-out'] == 'track 0: MPEG-TS cannot carry VP8', proxy.readers()
+        proxy.wait_for_line(r'mount /cam: left out: track 0: MPEG-TS cannot carry VP8$')
         reader.close()
     with Served('vp8-only.webm') as proxy:
         status, head, reader = proxy.stream()
         body = reader.recv(1000).decode()
-        assert status == 415 and 'MPEG-TS cannot carry video VP8' in body, (head, body)
+        assert status == 415 and 'track 0: MPEG-TS cannot carry VP8' in body, (head, body)
         reader.close()
 
 

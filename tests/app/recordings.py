@@ -227,7 +227,7 @@ def only_tracks_that_cannot_be_carried_are_left_out():
     if subprocess.run(['gst-inspect-1.0', 'openh264enc'], capture_output=True, check=False).returncode:
         raise Skip('no openh264enc')
     with tempfile.TemporaryDirectory() as where, Recorder(where, mount={'upstream': line}) as proxy:
-        proxy.wait_for_line(r'record /cam: track 1 is left out: a recording cannot carry PCMU')
+        proxy.wait_for_line(r'record /cam: left out: track 1: a recording cannot carry PCMU$')
         proxy.wait_for('written-parts', 3)
         figures = proxy.figures()
         assert figures['left-out'] == 'track 1: a recording cannot carry PCMU' and figures['state'] == 'recording', figures

@@ -8,7 +8,6 @@
 #include "control/swarm_figures.h"
 #include "config/mount_read.h"
 
-#include "outlets/hls/hls_left_out.h"
 #include "readers/readers.h"
 #include "sources/publication.h"
 
@@ -53,7 +52,6 @@ static void
 write_presentation (JsonBuilder *builder, Presentation *presentation)
 {
   gchar *problem = presentation_dup_problem (presentation);
-  gchar *left_out = hls_left_out_dup (presentation_get_path (presentation));
 
   json_builder_begin_object (builder);
   api_add_text (builder, "url", presentation_get_label (presentation));
@@ -63,10 +61,7 @@ write_presentation (JsonBuilder *builder, Presentation *presentation)
   json_builder_add_boolean_value (builder, presentation_is_switching (presentation));
   if (problem)
     api_add_text (builder, "problem", problem);
-  if (left_out)
-    api_add_text (builder, "hls-left-out", left_out);
   json_builder_end_object (builder);
-  g_free (left_out);
   g_free (problem);
 }
 

@@ -40,6 +40,7 @@ write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
 static void
 write_reader (JsonBuilder *builder, Reader *reader)
 {
+  gchar *left_out = reader_dup_left_out (reader);
   ReaderSample sample;
 
   reader_sample (reader, &sample);
@@ -48,7 +49,8 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_text (builder, "mount", reader_get_mount (reader));
   api_add_text (builder, "peer", reader_get_peer (reader));
   api_add_text (builder, "transport", reader_get_transport (reader));
-  api_add_text (builder, "left-out", reader_get_left_out (reader));
+  api_add_text (builder, "left-out", left_out);
+  g_free (left_out);
   api_add_time (builder, "since", reader_get_since (reader));
   api_add_text (builder, "state", reader_state_names[sample.state]);
   api_add_number (builder, "priority", sample.priority);

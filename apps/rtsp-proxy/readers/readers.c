@@ -6,7 +6,6 @@ struct _Reader {
   guint64 id;
   gchar *mount, *peer; // the mount's path; ADDR:PORT
   const gchar *transport;
-  gchar *left_out;
   gint64 since;
   const ReaderOps *ops;
   gpointer served;
@@ -64,7 +63,6 @@ reader_unref (Reader *self)
   g_mutex_clear (&self->lock);
   g_free (self->mount);
   g_free (self->peer);
-  g_free (self->left_out);
   g_free (self);
 }
 
@@ -98,16 +96,10 @@ reader_get_since (const Reader *self)
   return self->since;
 }
 
-const gchar *
-reader_get_left_out (const Reader *self)
+gchar *
+reader_dup_left_out (const Reader *self)
 {
-  return self->left_out;
-}
-
-void
-reader_set_left_out (Reader *self, const gchar *left_out)
-{
-  self->left_out = g_strdup (left_out);
+  return self->ops->dup_left_out ? self->ops->dup_left_out (self->served) : NULL;
 }
 
 // A paused reader is not in its sinks. After the pause, the sinks count it from zero.

@@ -24,8 +24,9 @@ const gchar *reader_get_peer (const Reader *self);
 const gchar *reader_get_transport (const Reader *self);
 gint64 reader_get_since (const Reader *self); // us since the epoch
 
-// Returns the tracks that the reader's container cannot carry, as text, or NULL.
-const gchar *reader_get_left_out (const Reader *self);
+// Returns which tracks of its stream the reader does not get, and why (relay/left_out.h), or NULL.
+// (transfer full)
+gchar *reader_dup_left_out (const Reader *self);
 
 // The layers of the reader's video track.
 typedef struct {
@@ -109,6 +110,7 @@ typedef struct {
   guint64 (*count_reports) (gpointer served);
   GstElement *(*dup_video_sink) (gpointer served);
   void (*read_rates) (gpointer served, WeirRates *rates);
+  gchar *(*dup_left_out) (gpointer served); // NULL: it gets all tracks
   void (*close) (gpointer served, const gchar *reason);
   void (*free) (gpointer served);
 } ReaderOps;
@@ -117,9 +119,6 @@ typedef struct {
 // reader_transports.
 Reader *reader_new (const ReaderOps *ops, gpointer served, const gchar *mount, const gchar *peer,
     const gchar *transport);
-
-// Sets what reader_get_left_out() returns. Call before readers_add().
-void reader_set_left_out (Reader *self, const gchar *left_out);
 
 // ---- all playing readers, of every outlet ----
 

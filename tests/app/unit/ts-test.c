@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
 
+#include "outlets/ts/carriage.h"
 #include "outlets/ts/decode_times.h"
 #include "outlets/ts/ts_cutter.h"
 
@@ -139,12 +140,48 @@ test_decode_times (void)
   check_times (pyramid, 60, 1);
 }
 
+// ---- carriage ----
+
+static void
+check_choice (
+    const Carriage *carriage, const gchar *const *tracks, guint32 carried, const gchar *why)
+{
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  gchar *left_out;
+
+  for (; *tracks; tracks += 2)
+    g_ptr_array_add (caps, gst_caps_new_simple ("application/x-rtp", "media", G_TYPE_STRING,
+                               tracks[0], "encoding-name", G_TYPE_STRING, tracks[1], NULL));
+  g_assert_cmphex (carriage_choose (carriage, caps, &left_out), ==, carried);
+  g_assert_cmpstr (left_out, ==, why);
+  g_free (left_out);
+  g_ptr_array_unref (caps);
+}
+
+static void
+test_left_out (void)
+{
+  static const gchar *const tracks[] = { "audio", "L16", "video", "H264", "video", "VP8", "audio",
+    "MPEG4-GENERIC", "video", "h264", NULL };
+
+  check_choice (&carriage_ts, tracks, 0x1a,
+      "track 0: MPEG-TS cannot carry L16; track 2: MPEG-TS cannot carry VP8");
+  check_choice (&carriage_flv, tracks, 0xa,
+      "track 0: FLV cannot carry L16; track 2: FLV cannot carry VP8; track 4: FLV carries 1 video "
+      "track at most");
+  check_choice (&carriage_flv, tracks + 2, 0x5,
+      "track 1: FLV cannot carry VP8; track 3: FLV carries 1 video track at most");
+  check_choice (&carriage_ts, tracks + 6, 0x3, NULL);
+}
+
 int
 main (int argc, char **argv)
 {
+  gst_init (NULL, NULL);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/ts/a-join-point-begins-a-datagram-with-the-tables", test_joins);
   g_test_add_func ("/ts/noise-does-no-harm", test_noise);
   g_test_add_func ("/ts/times-of-decoding", test_decode_times);
+  g_test_add_func ("/ts/tracks-are-left-out-with-a-reason", test_left_out);
   return g_test_run ();
 }

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/element.h"
-#include "base/log.h"
 #include "relay/feed.h"
+#include "relay/left_out.h"
 #include "relay/synced_sink.h"
 
 #define DEFAULT_RATE 48000
@@ -232,15 +232,13 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
 static gchar *
 try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const gchar *noun)
 {
-  const GstStructure *structure = gst_caps_get_structure (caps, 0);
-  const gchar *encoding = gst_structure_get_string (structure, "encoding-name");
   const Kind *kind = find_kind (caps);
   Track *track = &self->tracks[self->n_tracks];
   GError *error = NULL;
   gchar *text;
 
   if (!kind)
-    return g_strdup_printf ("%s cannot carry %s", noun, encoding ? encoding : "this codec");
+    return g_strdup_printf ("%s cannot carry %s", noun, left_out_codec (caps));
   if (self->n_tracks == HLS_TRACKS_MAX)
     return g_strdup_printf ("%s carries %u tracks at most", noun, HLS_TRACKS_MAX);
   *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
@@ -337,6 +335,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
 {
   HlsPipeline *self = g_new0 (HlsPipeline, 1);
   WeirMp4Codec codecs[HLS_TRACKS_MAX];
+  gchar *log_label;
 
   self->bin = gst_pipeline_new (NULL);
   self->relay = relay_ref (relay);
@@ -346,12 +345,13 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
     gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, output->ops->noun);
 
     if (problem) {
-      log_event ("%s %s: track %u is left out: %s", output->ops->name, label, i, problem);
-      g_string_append_printf (
-          left_out, "%strack %u: %s", left_out->len > 0 ? "; " : "", i, problem);
+      left_out_add (left_out, i, "%s", problem);
       g_free (problem);
     }
   }
+  log_label = g_strdup_printf ("%s %s", output->ops->name, label);
+  left_out_log (log_label, left_out->str);
+  g_free (log_label);
   for (guint i = 0; i < self->n_tracks; i++)
     codecs[i] = self->tracks[i].codec;
   if (self->n_tracks > 0) {

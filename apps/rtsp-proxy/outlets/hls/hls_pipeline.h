@@ -10,8 +10,8 @@
 typedef struct _HlsPipeline HlsPipeline;
 
 // Starts. `caps` are of the relay's tracks. `failed` runs on the main thread if a pipeline's
-// element fails. Adds to `left_out` why tracks are left out. Returns NULL if none
-// is left.
+// element fails. Adds to `left_out` why tracks are left out (relay/left_out.h).
+// Returns NULL if none is left.
 HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output,
     const HlsSettings *settings, const gchar *label, GString *left_out,
     void (*failed) (const gchar *reason, gpointer data), gpointer data);

@@ -29,6 +29,12 @@ sample (gpointer served, ReaderSample *sample)
   sample->bytes = __atomic_load_n (&((HlsSession *) served)->bytes, __ATOMIC_RELAXED);
 }
 
+static gchar *
+dup_left_out (gpointer served)
+{
+  return hls_stream_dup_left_out (((HlsSession *) served)->streams[0]);
+}
+
 static void
 close_reader (gpointer served, const gchar *reason)
 {
@@ -50,7 +56,9 @@ HlsSession *
 hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer,
     HlsStream *const *streams, guint n_streams)
 {
-  static const ReaderOps ops = { .sample = sample, .close = close_reader, .free = free_served };
+  static const ReaderOps ops = {
+    .sample = sample, .dup_left_out = dup_left_out, .close = close_reader, .free = free_served
+  };
   HlsSession *self = g_new0 (HlsSession, 1);
 
   g_atomic_ref_count_init (&self->refs);

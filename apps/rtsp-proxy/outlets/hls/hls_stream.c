@@ -3,7 +3,6 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
-#include "outlets/hls/hls_left_out.h"
 #include "outlets/hls/hls_pipeline.h"
 #include "relay/relay_caps.h"
 
@@ -21,7 +20,7 @@ struct _HlsStream {
 
   GMutex lock; // protects the fields below
   HlsStreamState state;
-  gchar *reason;
+  gchar *reason, *left_out;
 };
 
 static void
@@ -59,10 +58,11 @@ start_pipeline (HlsStream *self, GPtrArray *caps)
   self->caps = g_ptr_array_ref (caps);
   self->pipeline = hls_pipeline_new (self->relay, caps, hls_window_get_output (self->window),
       &self->settings, content_get_label (self->content), left_out, on_failed, self);
-  hls_left_out_set (content_get_path (self->content), left_out->len > 0 ? left_out->str : NULL);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
-  g_string_free (left_out, TRUE);
+  g_mutex_lock (&self->lock);
+  self->left_out = g_string_free (left_out, left_out->len == 0);
+  g_mutex_unlock (&self->lock);
 }
 
 static gboolean
@@ -155,6 +155,7 @@ hls_stream_unref (HlsStream *self)
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
   g_free (self->reason);
+  g_free (self->left_out);
   g_free (self);
 }
 
@@ -164,8 +165,6 @@ stop_here (gpointer data)
   HlsStream *self = data;
 
   self->stopped = TRUE;
-  if (self->caps)
-    hls_left_out_set (content_get_path (self->content), NULL);
   relay_remove_sink (self->relay, self);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   hls_stream_unref (self);
@@ -205,6 +204,17 @@ hls_stream_has_failed (HlsStream *self)
   failed = self->state == HLS_STREAM_FAILED;
   g_mutex_unlock (&self->lock);
   return failed;
+}
+
+gchar *
+hls_stream_dup_left_out (HlsStream *self)
+{
+  gchar *left_out;
+
+  g_mutex_lock (&self->lock);
+  left_out = g_strdup (self->left_out);
+  g_mutex_unlock (&self->lock);
+  return left_out;
 }
 
 HlsWindow *

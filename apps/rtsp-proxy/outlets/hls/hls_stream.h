@@ -29,5 +29,8 @@ HlsStreamState hls_stream_ask (HlsStream *self, gchar **reason);
 
 gboolean hls_stream_has_failed (HlsStream *self);
 
+// Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
+gchar *hls_stream_dup_left_out (HlsStream *self);
+
 HlsWindow *hls_stream_get_window (HlsStream *self); // (transfer none)
 Content *hls_stream_get_content (HlsStream *self);  // (transfer none)

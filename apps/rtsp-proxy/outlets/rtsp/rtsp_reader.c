@@ -313,7 +313,7 @@ free_served (gpointer served)
 }
 
 static const ReaderOps ops = { sample, sample_all_reports, set_priority, set_layers, sample_video,
-  count_reports, dup_video_sink, read_rates, close_reader, free_served };
+  count_reports, dup_video_sink, read_rates, NULL, close_reader, free_served };
 
 static const gchar *
 transport_name (GstRTSPSessionMedia *media)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/ts/carriage.h"
 
+#include "relay/left_out.h"
+
 #define H264                                                                                       \
   "rtph264depay wait-for-keyframe=true ! video/x-h264,stream-format=byte-stream,alignment=au ! "   \
   "h264parse config-interval=-1 ! "
@@ -45,14 +47,6 @@ find (const Carriage *self, const GstCaps *caps)
   return NULL;
 }
 
-static const gchar *
-get_text (const GstCaps *caps, const gchar *field)
-{
-  const gchar *text = gst_structure_get_string (gst_caps_get_structure (caps, 0), field);
-
-  return text ? text : "unknown";
-}
-
 guint32
 carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out)
 {
@@ -62,15 +56,18 @@ carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out)
 
   for (guint i = 0; i < caps->len; i++) {
     const GstCaps *track = g_ptr_array_index (caps, i);
-    gboolean video = g_str_equal (get_text (track, "media"), "video");
-    guint *n = video ? &n_video : &n_audio;
+    gboolean video =
+        !g_strcmp0 (gst_structure_get_string (gst_caps_get_structure (track, 0), "media"), "video");
+    guint *n = video ? &n_video : &n_audio, max = video ? self->max_video : self->max_audio;
 
-    if (find (self, track) && *n < (video ? self->max_video : self->max_audio)) {
+    if (!find (self, track)) {
+      left_out_add (others, i, "%s cannot carry %s", self->name, left_out_codec (track));
+    } else if (*n == max) {
+      left_out_add (others, i, "%s carries %u %s track%s at most", self->name, max,
+          video ? "video" : "audio", max > 1 ? "s" : "");
+    } else {
       tracks |= 1u << i;
       ++*n;
-    } else {
-      g_string_append_printf (others, "%s%s %s", others->len ? ", " : "", get_text (track, "media"),
-          get_text (track, "encoding-name"));
     }
   }
   *left_out = g_string_free (others, others->len == 0);

@@ -25,7 +25,7 @@ extern const Carriage carriage_ts;  // MPEG-TS, ISO/IEC 13818-1
 extern const Carriage carriage_flv; // FLV, as RTMP carries it
 
 // Returns the tracks that are carried, a bit for each, of the application/x-rtp caps in `caps`.
-// Sets `left_out` to the others as text such as "audio L16, audio PCMU" (transfer full), or NULL.
+// Sets `left_out` to text about the others (relay/left_out.h; transfer full), or NULL.
 guint32 carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out);
 
 // Returns launch text with an appsrc "inN" and a queue of frames "framesN" for each track of

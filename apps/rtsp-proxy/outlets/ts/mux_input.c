@@ -7,6 +7,7 @@
 #include "base/key_event.h"
 #include "base/log.h"
 #include "outlets/ts/decode_times.h"
+#include "relay/left_out.h"
 #include "relay/synced_sink.h"
 
 #define WAIT_FOR_TRACKS (3 * GST_SECOND) // more than a SyncedSink may pass at once
@@ -230,8 +231,7 @@ tell_left_out (MuxInput *self, const gchar *left_out)
 {
   if (!left_out || !g_strcmp0 (left_out, self->told))
     return;
-  log_event (
-      "%s: %s cannot carry %s, which is left out", self->label, self->carriage->name, left_out);
+  left_out_log (self->label, left_out);
   g_free (self->told);
   self->told = g_strdup (left_out);
 }

@@ -6,7 +6,7 @@
 struct _TsReader {
   Reader *reader; // has a reference to `self`
   GstElement *sink;
-  gchar *host;
+  gchar *host, *left_out;
   gint port;
   GMutex lock;    // protects `owner`
   gpointer owner; // NULL: it has ended
@@ -41,6 +41,12 @@ set_priority (gpointer served, guint priority)
   return set;
 }
 
+static gchar *
+dup_left_out (gpointer served)
+{
+  return g_strdup (((TsReader *) served)->left_out);
+}
+
 static void
 close_reader (gpointer served, const gchar *reason)
 {
@@ -60,6 +66,7 @@ free_served (gpointer served)
   gst_object_unref (self->sink);
   g_mutex_clear (&self->lock);
   g_free (self->host);
+  g_free (self->left_out);
   g_free (self);
 }
 
@@ -68,19 +75,21 @@ ts_reader_new (GstElement *sink, const gchar *host, gint port, const gchar *moun
     const gchar *peer, const gchar *transport, const gchar *left_out, TsReaderClose close,
     gpointer owner)
 {
-  static const ReaderOps ops = {
-    .sample = sample, .set_priority = set_priority, .close = close_reader, .free = free_served
-  };
+  static const ReaderOps ops = { .sample = sample,
+    .set_priority = set_priority,
+    .dup_left_out = dup_left_out,
+    .close = close_reader,
+    .free = free_served };
   TsReader *self = g_new0 (TsReader, 1);
 
   g_mutex_init (&self->lock);
   self->sink = gst_object_ref (sink);
   self->host = g_strdup (host);
+  self->left_out = g_strdup (left_out);
   self->port = port;
   self->owner = owner;
   self->close = close;
   self->reader = reader_new (&ops, self, mount, peer, transport);
-  reader_set_left_out (self->reader, left_out);
   readers_add (self->reader);
   return self;
 }

@@ -305,8 +305,7 @@ ts_stream_dup_problem (TsStream *self)
   gchar *left_out, *problem = NULL;
 
   if (!choose (self, &left_out))
-    problem = g_strdup_printf (
-        "MPEG-TS cannot carry %s", left_out ? left_out : "a stream without tracks");
+    problem = g_strdup (left_out ? left_out : "the stream has no tracks");
   g_free (left_out);
   return problem;
 }

@@ -18,11 +18,11 @@ TsStream *ts_stream_get (Presentation *presentation, GError **error);
 TsStream *ts_stream_ref (TsStream *self);
 void ts_stream_unref (TsStream *self); // the main thread frees it
 
-// Returns a sentence that says why no track of the presentation can be in a transport stream, or
-// NULL. Call when the tracks are known. (transfer full)
+// Returns why no track of the presentation can be in a transport stream, or NULL. Call when the
+// tracks are known. (transfer full)
 gchar *ts_stream_dup_problem (TsStream *self);
 
-// Returns the tracks that are left out, such as "audio L16", or NULL. (transfer full)
+// Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
 gchar *ts_stream_dup_left_out (TsStream *self);
 
 // Closes the readers of the presentation's stream, if it has one. UDP receivers stay.
