@@ -158,7 +158,7 @@ def attributes(line):
 def check_live(text):
     """Checks the rules that mediastreamvalidator checks, of RFC 8216bis, 4.4 and 6.2.2, appendix B.
     Returns the numbers that never change."""
-    lines = text.splitlines()
+    lines = [line for line in text.splitlines() if not line.startswith('#EXT-X-RENDITION-REPORT:')]
     assert lines[0] == '#EXTM3U' and text.endswith('\n')
     single = {line.split(':')[0]: line.split(':', 1)[1] for line in lines if line.startswith('#EXT') and ':' in line}
     target = int(single['#EXT-X-TARGETDURATION'])
@@ -235,6 +235,87 @@ def a_parser_of_others_reads_the_playlists():
                               capture_output=True, text=True, timeout=30).stdout.split()
     assert re.fullmatch(r'avc1\.[0-9a-f]{6},mp4a\.40\.2', said[0]), said
     assert said[1:3] == ['(320,', '180)'] and int(said[3]) >= 7 and said[4:] in (['1', 'True'], ['1.0', 'True']), said
+
+
+# ---- renditions ----
+
+RENDITIONS = {'choices': {'transcode': ['size', 'rate', 'keys']},
+              'renditions': ['size=160x90&rate=300k&keys=1s', 'size=128x72&rate=200k&keys=2s']}
+
+
+def variants(proxy, name='index.m3u8'):
+    """Returns [(attributes, URI)] of the master playlist of a new session."""
+    status, _, body = proxy.fetch(f'/hls/cam/{name}')
+    assert status == 200, (status, body)
+    found = re.findall(r'^#EXT-X-STREAM-INF:(.*)\n(~.*)$', body.decode(), re.M)
+    return [(attributes('x:' + each), uri) for each, uri in found]
+
+
+class Varied(Web):
+    """A proxy whose /cam has renditions, all of which run: a busy machine may start encoders late."""
+
+    def __init__(self):
+        super().__init__(f'file://{clip("h264-reordered")}', RENDITIONS)
+        wait_until(lambda: len(variants(self)) == 3, 30, 'all renditions run')
+
+
+@test(timeout=90)
+def a_master_playlist_lists_the_renditions():
+    with Varied() as proxy:
+        listed = variants(proxy)
+        assert [each['RESOLUTION'] for each, _ in listed] == ['320x180', '160x90', '128x72'], listed
+        rates = [int(each['BANDWIDTH']) for each, _ in listed]
+        assert rates == sorted(rates, reverse=True) and rates[2] > 100000, rates
+        for each, _ in listed:
+            assert re.fullmatch(r'"avc1\.[0-9a-f]{6},mp4a\.40\.2"', each['CODECS']), each
+            assert each['FRAME-RATE'] == '25.000' and int(each['AVERAGE-BANDWIDTH']) <= int(each['BANDWIDTH']), each
+        texts = [proxy.playlist('/hls/cam/' + uri.rsplit('/', 1)[0]) for _, uri in listed]
+        assert len({check_live(text)[0] for text in texts}) == 1, 'one target duration'
+        assert len(set(re.findall(r'DISCONTINUITY-SEQUENCE:\d+', ''.join(texts)))) == 1, texts
+        folder = '/hls/cam/' + listed[1][1].rsplit('/', 2)[0]
+        for uri, msn, part in re.findall(r'REPORT:URI="\.\./(.*?)",LAST-MSN=(\d+),LAST-PART=(\d+)\n', texts[1]):
+            query = f'?_HLS_msn={msn}&_HLS_part={part}'
+            assert f'seg{int(msn) - 1}.mp4' in proxy.fetch(f'{folder}/{uri}{query}')[2].decode(), (uri, msn, part)
+        assert re.findall(r'REPORT:URI="\.\./(\d)/live.m3u8"', texts[1]) == ['0', '2'], texts[1]
+        assert [uri.rsplit('/', 2)[1:] for _, uri in variants(proxy, 'plain.m3u8')] == [
+            [str(n), 'segments.m3u8'] for n in range(3)]
+        assert proxy.fetch(f'{folder}/3/live.m3u8')[0] == 404
+
+
+@test(timeout=90)
+def renditions_show_the_same_picture_at_the_same_time():
+    with Varied() as proxy:
+        done = subprocess.run(
+            ['ffmpeg', '-v', 'error', '-i', f'{proxy.web}/hls/cam/plain.m3u8', '-filter_complex',
+             '[0:v:0]split[a][b];[a]scale=160:90[c];[b]scale=128:72[d];[c][0:v:1]psnr=f=-:eof_action=endall[e];'
+             '[d][0:v:2]psnr=f=-:eof_action=endall[f]', '-map', '[e]', '-frames:v', '60', '-f', 'null', '-',
+             '-map', '[f]', '-frames:v', '60', '-f', 'null', '-'], capture_output=True, text=True, timeout=80, check=True)
+        likeness = sorted(float(each) for each in re.findall(r'psnr_avg:([\d.]+)', done.stdout))
+        print(f'# {likeness[0]} to {likeness[-1]} dB')
+        # One frame apart, they are 22 to 26 dB like.
+        assert len(likeness) > 80 and likeness[len(likeness) // 10] > 28, likeness
+
+
+@test(timeout=60)
+def a_url_with_choices_has_one_variant():
+    with Web(f'file://{clip("h264-reordered")}', {**RENDITIONS, 'renditions': []}) as proxy:
+        assert len(variants(proxy)) == 1
+        assert [each['RESOLUTION'] for each, _ in variants(proxy, 'index.m3u8?size=128x72')] == ['128x72']
+
+
+@test
+def wrong_renditions_are_refused():
+    base = {'upstream': 'rtsp://127.0.0.1:9/x', **RENDITIONS}
+    cases = [('x', 'expected a list of queries'), (['bitrate=3'], 'renditions: bitrate=3: '),
+             (['size=160x90', 'size=160x90'], 'is the same as'), ([''], 'expected a query such as'),
+             (['size=1x1'], 'renditions: size=1x1: '), ([{}], 'expected a query such as'),
+             ([f'rate={n}k' for n in range(100, 900, 100)], 'too many renditions')]
+    with Web() as proxy:
+        for value, why in cases:
+            status, _, body = proxy.http('PUT', '/v1/mounts/other', json.dumps({**base, 'renditions': value}))
+            assert status == 400 and why in str(body), (value, status, body)
+        few = json.dumps({**base, 'max-presentations': 1})
+        assert 'max-presentations: 2' in str(proxy.http('PUT', '/v1/mounts/other', few)[2])
 
 
 # ---- requests that wait ----
@@ -382,6 +463,20 @@ def the_page_plays_in_a_browser():
         # A busy machine may have delayed the page, which then catches up.
         last['latency'] = browser.wait('state.dataset.latency < 3 && Number(state.dataset.latency)', 30, 'a low latency')
         print(f'# latency {last["latency"]} s, {last["frames"]} frames, {last["dropped"]} dropped')
+        assert browser.run('problem.hidden') is True
+
+
+@test(timeout=120)
+def a_browser_switches_between_renditions():
+    with Chromium() as browser, Varied() as proxy:
+        browser.open(f'{proxy.web}/watch/cam')
+        browser.wait('video.currentTime > 0 && hls.levels.length == 3', 40, 'it plays')
+        assert browser.run('hls.levels.map((each) => each.height)') == [72, 90, 180]
+        for level, height in ((0, 72), (2, 180), (1, 90)):
+            browser.run(f'hls.nextLevel = {level}')
+            browser.wait(f'video.videoHeight == {height}', 30, f'pictures of {height} lines')
+            at = browser.run('video.currentTime')
+            browser.wait(f'video.currentTime > {at} + 1', 30, 'it goes on')
         assert browser.run('problem.hidden') is True
 
 

@@ -5,6 +5,7 @@
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
+#include "config/mount_renditions.h"
 #include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
@@ -250,6 +251,11 @@ static const SchemaKey mount_keys[] = {
       .help = "the stages that media passes through, with their parameters" },
   { "choices", SCHEMA_OTHER, .form = "{STAGE: [NAME, ...]}", .value = &mount_choices_value,
       .effect = MOUNT_EFFECT_PIPELINE, .help = "the parameters of stages that a URL may set" },
+  { "renditions", SCHEMA_OTHER, .form = "[QUERY, ...]", .value = &mount_renditions_value,
+      .effect = MOUNT_EFFECT_NONE,
+      .help =
+          "up to 7 sets of `choices`, as in a URL (`size=640x360&rate=600k`), between which and "
+          "the mount's own stream HLS players choose; they run while the mount has HLS readers" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
       .effect = MOUNT_EFFECT_NONE,
       .help = "how many presentations chosen by URLs run at once; a further choice gets 503" },

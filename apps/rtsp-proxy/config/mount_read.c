@@ -119,10 +119,12 @@ finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, G
   mount->line = line;
   mount->column = column;
   wrong = mount_stages_make (mount, set, &line, &column);
-  if (wrong) // messages about `choices` begin with the name of that key
+  if (wrong) // messages about other keys begin with their names
     return yaml_fail_place (reader, line, column,
-        g_str_has_prefix (wrong, "choices: ") ? NULL : "pipeline", CONFIG_ERROR_VALUE, error,
-        wrong);
+        g_str_has_prefix (wrong, "choices: ") || g_str_has_prefix (wrong, "renditions: ")
+            ? NULL
+            : "pipeline",
+        CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 

@@ -2,6 +2,7 @@
 #include "config/mount_stages.h"
 
 #include "base/log.h"
+#include "config/mount_renditions.h"
 #include "stages/choice.h"
 
 static gchar *
@@ -88,5 +89,5 @@ mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *colum
     wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
   if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     wrong = take_message (error);
-  return wrong;
+  return wrong ? wrong : mount_renditions_check (config);
 }

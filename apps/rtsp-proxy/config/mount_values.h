@@ -52,6 +52,7 @@ typedef struct {
   GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
   gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
   GHashTable *choices; // stage -> GStrv: parameters that a URL may set
+  GStrv renditions;    // queries of the URLs of further renditions in HLS
   guint max_presentations;
   guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;

@@ -53,8 +53,8 @@ dup_other_sample (const gchar *key)
     { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
 
-  // It depends on other keys; see a_broadcast_is_compared_copied_and_reset().
-  if (g_str_equal (key, "broadcast"))
+  // These depend on other keys, and have tests of their own.
+  if (g_str_equal (key, "broadcast") || g_str_equal (key, "renditions"))
     return NULL;
   if (g_str_equal (key, "tls-ca"))
     return g_strdup_printf ("\"%s\"", certificate);
@@ -218,6 +218,26 @@ a_broadcast_is_compared_copied_and_reset (void)
   mount_config_unref (base);
 }
 
+static void
+renditions_are_compared_copied_and_reset (void)
+{
+  MountConfig *base = parse (NULL, "{" FIRST ", \"choices\": {\"transcode\": [\"size\"]}}");
+  MountConfig *one = parse_with (base, "renditions", "[\"size=64x64\"]");
+  MountConfig *other = parse_with (one, "renditions", "[\"size=64x66\"]");
+  MountConfig *copy = parse (other, "{}"), *back = parse_with (other, "renditions", "null");
+
+  g_assert_false (mount_config_equal (base, one));
+  g_assert_false (mount_config_equal (one, other));
+  g_assert_cmpuint (mount_config_get_effect (one, other), ==, MOUNT_EFFECT_NONE);
+  assert_same (mount_config_keys (), other, copy);
+  assert_same (mount_config_keys (), base, back);
+  mount_config_unref (back);
+  mount_config_unref (copy);
+  mount_config_unref (other);
+  mount_config_unref (one);
+  mount_config_unref (base);
+}
+
 static gchar *
 dup_graph_key (const MountConfig *config)
 {
@@ -305,6 +325,8 @@ main (int argc, char **argv)
       "/config/each-key-is-compared-copied-and-reset", each_key_is_compared_copied_and_reset);
   g_test_add_func (
       "/config/a-broadcast-is-compared-copied-and-reset", a_broadcast_is_compared_copied_and_reset);
+  g_test_add_func (
+      "/config/renditions-are-compared-copied-and-reset", renditions_are_compared_copied_and_reset);
   g_test_add_func ("/config/the-effect-in-a-row-agrees-with-the-graph",
       the_effect_in_a_row_agrees_with_the_graph);
   g_test_add_func ("/config/the-strongest-effect-of-several-changes-counts",

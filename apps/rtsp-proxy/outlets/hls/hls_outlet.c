@@ -39,6 +39,25 @@ set_block (Reply *self, GBytes *block)
   g_ptr_array_add (self->blocks, block);
 }
 
+static HlsStream *
+get_stream (Reply *self)
+{
+  return hls_group_get_stream (hls_session_get_group (self->session), self->target.rendition);
+}
+
+// Only players with low latency use the reports, and these change with each part.
+static void
+add_reports (Reply *self)
+{
+  GBytes *reports =
+      self->target.ask.kind == HLS_LIVE
+          ? hls_group_write_reports (hls_session_get_group (self->session), self->target.rendition)
+          : NULL;
+
+  if (reports)
+    g_ptr_array_add (self->blocks, reports);
+}
+
 static HlsState
 take_file (Reply *self)
 {
@@ -64,6 +83,8 @@ take_file (Reply *self)
   }
   if (block)
     set_block (self, block);
+  if (block && self->target.thing == HLS_PLAYLIST)
+    add_reports (self);
   return state;
 }
 
@@ -80,11 +101,10 @@ fail (Reply *self, guint status, const gchar *reason)
 static gboolean
 ask_master (Reply *self)
 {
-  HlsStream *stream = hls_session_get_stream (self->session, 0);
   gchar *reason = NULL;
   GBytes *text;
 
-  switch (hls_stream_ask (stream, &reason)) {
+  switch (hls_stream_ask (get_stream (self), &reason)) {
     case HLS_STREAM_STARTING:
       break;
     case HLS_STREAM_READY:
@@ -122,8 +142,7 @@ ask_file (Reply *self)
     case HLS_LATER:
       break;
   }
-  failed = hls_stream_ask (hls_session_get_stream (self->session, self->target.rendition), &reason)
-           == HLS_STREAM_FAILED;
+  failed = hls_stream_ask (get_stream (self), &reason) == HLS_STREAM_FAILED;
   if (failed)
     fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
   g_free (reason);
@@ -224,7 +243,8 @@ find_session (HlsOutlet *outlet, Reply *self)
   self->session = self->target.thing != HLS_NOTHING
                       ? hls_sessions_find (outlet->sessions, self->target.session)
                       : NULL;
-  if (self->session && self->target.rendition >= hls_session_n_streams (self->session))
+  if (self->session
+      && self->target.rendition >= hls_group_n_streams (hls_session_get_group (self->session)))
     g_clear_pointer (&self->session, hls_session_unref);
   if (!self->session)
     fail (self, SOUP_STATUS_NOT_FOUND,
@@ -247,8 +267,7 @@ answer (gpointer outlet, const HttpAsked *asked)
     find_session (outlet, self);
   if (!self->session)
     return &self->reply;
-  self->window =
-      hls_stream_get_window (hls_session_get_stream (self->session, self->target.rendition));
+  self->window = hls_stream_get_window (get_stream (self));
   if (self->patience_ns == 0)
     self->patience_ns = hls_window_get_patience (self->window);
   hls_window_wait (self->window, asked->wake, asked->wake_data);

@@ -42,7 +42,8 @@ add_parts (GString *text, const HlsSegment *segment)
 static void
 add_segment (GString *text, const HlsSegment *segment, const HlsSegment *before, gboolean parts)
 {
-  if (before && segment->discontinuities != before->discontinuities)
+  for (guint64 n = before ? before->discontinuities : segment->discontinuities;
+      n < segment->discontinuities; n++)
     g_string_append (text, "#EXT-X-DISCONTINUITY\n");
   if (!before || segment->init != before->init)
     g_string_append_printf (

@@ -13,8 +13,7 @@ struct _HlsSession {
   gatomicrefcount refs;
   gchar *id, *mount;
   GInetAddress *address;
-  HlsStream *streams[HLS_RENDITIONS_MAX];
-  guint n_streams;
+  HlsGroup *group;
   Reader *reader; // has a reference to `self`, until the end
   guint64 bytes;  // atomic
   gint64 used_us; // atomic
@@ -32,7 +31,7 @@ sample (gpointer served, ReaderSample *sample)
 static gchar *
 dup_left_out (gpointer served)
 {
-  return hls_stream_dup_left_out (((HlsSession *) served)->streams[0]);
+  return hls_group_dup_left_out (((HlsSession *) served)->group);
 }
 
 static void
@@ -53,8 +52,7 @@ free_served (gpointer served)
 // ---- construction ----
 
 HlsSession *
-hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer,
-    HlsStream *const *streams, guint n_streams)
+hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer, HlsGroup *group)
 {
   static const ReaderOps ops = {
     .sample = sample, .dup_left_out = dup_left_out, .close = close_reader, .free = free_served
@@ -65,9 +63,7 @@ hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer,
   self->id = secrets_dup_random (HLS_SESSION_DIGITS / 2);
   self->mount = g_strdup (mount);
   self->address = g_object_ref (address);
-  self->n_streams = n_streams;
-  for (guint i = 0; i < n_streams; i++)
-    self->streams[i] = streams[i];
+  self->group = group;
   hls_session_use (self);
   self->reader = reader_new (&ops, hls_session_ref (self), mount, peer, "HLS");
   readers_add (self->reader);
@@ -86,8 +82,7 @@ hls_session_unref (HlsSession *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  for (guint i = 0; i < self->n_streams; i++)
-    hls_stream_unref (self->streams[i]);
+  hls_group_unref (self->group);
   g_object_unref (self->address);
   g_free (self->mount);
   g_free (self->id);
@@ -122,16 +117,10 @@ hls_session_get_mount (HlsSession *self)
   return self->mount;
 }
 
-guint
-hls_session_n_streams (HlsSession *self)
+HlsGroup *
+hls_session_get_group (HlsSession *self)
 {
-  return self->n_streams;
-}
-
-HlsStream *
-hls_session_get_stream (HlsSession *self, guint i)
-{
-  return self->streams[i];
+  return self->group;
 }
 
 void
@@ -152,41 +141,19 @@ gboolean
 hls_session_is_over (HlsSession *self)
 {
   gint64 unused = g_get_monotonic_time () - __atomic_load_n (&self->used_us, __ATOMIC_RELAXED);
-  gint64 patience = 0;
+  // All streams have the same target duration.
+  gint64 patience =
+      hls_window_get_patience (hls_stream_get_window (hls_group_get_stream (self->group, 0)));
 
-  for (guint i = 0; i < self->n_streams; i++)
-    patience = MAX (patience, hls_window_get_patience (hls_stream_get_window (self->streams[i])));
   return g_atomic_int_get (&self->closed) || unused > UNUSED_US + patience / 1000;
 }
 
 GBytes *
 hls_session_write_master (HlsSession *self, HlsKind kind)
 {
-  GString *text = g_string_new ("#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n");
-  guint n = 0;
+  gchar *folder = g_strconcat ("~", self->id, NULL);
+  GBytes *text = hls_group_write_master (self->group, folder, kind);
 
-  for (guint i = 0; i < self->n_streams; i++) {
-    HlsFormat format = { 0 };
-    gchar rate[G_ASCII_DTOSTR_BUF_SIZE];
-
-    if (!hls_window_dup_format (hls_stream_get_window (self->streams[i]), &format))
-      continue;
-    g_string_append_printf (text,
-        "#EXT-X-STREAM-INF:BANDWIDTH=%" G_GUINT64_FORMAT ",AVERAGE-BANDWIDTH=%" G_GUINT64_FORMAT
-        ",CODECS=\"%s\"",
-        format.peak, format.average, format.codecs);
-    if (format.height > 0)
-      g_string_append_printf (text, ",RESOLUTION=%ux%u", format.width, format.height);
-    if (format.frame_rate > 0)
-      g_string_append_printf (
-          text, ",FRAME-RATE=%s", g_ascii_formatd (rate, sizeof rate, "%.3f", format.frame_rate));
-    g_string_append_printf (
-        text, "\n~%s/%u/%s\n", self->id, i, kind == HLS_LIVE ? "live.m3u8" : "segments.m3u8");
-    hls_format_clear (&format);
-    n++;
-  }
-  if (n > 0)
-    return g_string_free_to_bytes (text);
-  g_string_free (text, TRUE);
-  return NULL;
+  g_free (folder);
+  return text;
 }

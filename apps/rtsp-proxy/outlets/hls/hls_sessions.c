@@ -4,6 +4,7 @@
 #include <libsoup/soup.h>
 
 #include "access/connections.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/timer.h"
 #include "content/live_content.h"
@@ -13,7 +14,8 @@
 #define SWEEP_MS 1000
 
 typedef struct {
-  HlsStream *stream;
+  gchar *key;
+  HlsGroup *group;
   guint n_users; // sessions
 } Used;
 
@@ -23,85 +25,141 @@ struct _HlsSessions {
   Connections *connections; // a session counts like one, as it lasts longer than its connections
   Timer *timer;
 
-  GMutex lock;         // protects the fields below
-  GHashTable *by_id;   // id: HlsSession
-  GHashTable *streams; // path of a presentation: Used
+  GMutex lock;        // protects the fields below
+  GHashTable *by_id;  // id: HlsSession
+  GHashTable *groups; // key: Used
 };
 
-// ---- streams ----
+// ---- groups ----
 
 static void
 free_used (gpointer data)
 {
   Used *used = data;
 
-  hls_stream_stop (used->stream);
-  hls_stream_unref (used->stream);
+  hls_group_stop (used->group);
+  hls_group_unref (used->group);
+  g_free (used->key);
   g_free (used);
 }
 
-// Returns the stream of the content, with one more user. Takes ownership of `content`.
-static HlsStream *
-use_stream (HlsSessions *self, Content *content)
+// Uses the presentations of the mount's renditions. Returns how many contents there are now.
+static guint
+use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, Content **contents)
 {
-  const gchar *path = content_get_path (content);
-  HlsStream *stream;
+  guint n = 1;
+
+  for (gchar **each = config->renditions; *each && n < HLS_STREAMS_MAX; each++) {
+    const Resolved rendition = { .mount = mount, .choices = *each };
+    GError *error = NULL;
+
+    contents[n] = mounts_use (self->mounts, &rendition, &error);
+    if (contents[n]) {
+      n++;
+    } else {
+      log_event ("hls %s: no rendition %s: %s", mount_get_path (mount), *each, error->message);
+      g_error_free (error);
+    }
+  }
+  return n;
+}
+
+// Makes the group of a content. `config` is that of a mount whose renditions belong to it, or NULL.
+// Takes ownership of `content`.
+static HlsGroup *
+make_group (HlsSessions *self, Content *content, Mount *mount, const MountConfig *config)
+{
+  Content *contents[HLS_STREAMS_MAX] = { content };
+  guint n = config ? use_renditions (self, mount, config, contents) : 1;
+
+  return hls_group_new (contents, n, &self->settings);
+}
+
+// Returns the group, with one more user, or NULL. Call with the lock held. (transfer full)
+static HlsGroup *
+join_group (HlsSessions *self, const gchar *key)
+{
+  Used *used = g_hash_table_lookup (self->groups, key);
+
+  if (!used)
+    return NULL;
+  used->n_users++;
+  return hls_group_ref (used->group);
+}
+
+// Returns the group of the content, with one more user. Takes ownership of `content`. (transfer
+// full)
+static HlsGroup *
+use_group (HlsSessions *self, const Resolved *resolved, Content *content)
+{
+  MountConfig *config = mount_dup_config (resolved->mount);
+  gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions;
+  gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
+  gchar *key = g_strdup_printf ("%s\n%s", content_get_path (content), renditions);
+  HlsGroup *group, *made;
   Used *used;
 
   g_mutex_lock (&self->lock);
-  used = g_hash_table_lookup (self->streams, path);
-  if (!used) {
-    g_mutex_unlock (&self->lock);
-    stream = hls_stream_new (content_ref (content), &self->settings);
-    g_mutex_lock (&self->lock);
-    used = g_hash_table_lookup (self->streams, path);
-    if (!used) { // else another thread was faster
-      used = g_new (Used, 1);
-      *used = (Used) { hls_stream_ref (stream), 0 };
-      g_hash_table_insert (self->streams, g_strdup (path), used);
-    }
-    if (used->stream != stream)
-      hls_stream_stop (stream);
-    hls_stream_unref (stream);
-  }
-  used->n_users++;
-  stream = hls_stream_ref (used->stream);
+  group = join_group (self, key);
   g_mutex_unlock (&self->lock);
+  if (!group) {
+    made = make_group (self, content_ref (content), resolved->mount, varies ? config : NULL);
+    g_mutex_lock (&self->lock);
+    group = join_group (self, key);
+    if (!group) { // else another thread was faster
+      used = g_new (Used, 1);
+      *used = (Used) { g_strdup (key), hls_group_ref (made), 1 };
+      g_hash_table_insert (self->groups, used->key, used);
+      group = hls_group_ref (made);
+    }
+    g_mutex_unlock (&self->lock);
+    if (group != made)
+      hls_group_stop (made);
+    hls_group_unref (made);
+  }
   content_unref (content);
-  return stream;
-}
-
-// Counts a user out, and removes the stream with the last one. Call with the lock held. Returns it
-// then (transfer full), to be freed without the lock.
-static Used *
-unuse_stream (HlsSessions *self, HlsStream *stream)
-{
-  const gchar *path = content_get_path (hls_stream_get_content (stream));
-  Used *used = g_hash_table_lookup (self->streams, path);
-  gpointer key;
-
-  if (!used || used->stream != stream || --used->n_users > 0)
-    return NULL;
-  g_hash_table_steal_extended (self->streams, path, &key, NULL);
+  mount_config_unref (config);
+  g_free (renditions);
   g_free (key);
-  return used;
+  return group;
 }
 
-// A stream that has failed makes room for a new one.
+// Counts a user out, and removes the group with the last one. Returns it then (transfer full), to
+// be freed without the lock. Call with the lock held.
+static Used *
+unuse_group (HlsSessions *self, HlsGroup *group)
+{
+  GHashTableIter iter;
+  gpointer value;
+
+  g_hash_table_iter_init (&iter, self->groups);
+  while (g_hash_table_iter_next (&iter, NULL, &value)) {
+    Used *used = value;
+
+    if (used->group != group)
+      continue;
+    if (--used->n_users > 0)
+      return NULL;
+    g_hash_table_iter_steal (&iter);
+    return used;
+  }
+  return NULL;
+}
+
+// A group that has failed makes room for a new one.
 static void
 forget_failed (HlsSessions *self)
 {
   GPtrArray *failed = g_ptr_array_new_with_free_func (free_used);
   GHashTableIter iter;
-  gpointer key, used;
+  gpointer used;
 
   g_mutex_lock (&self->lock);
-  g_hash_table_iter_init (&iter, self->streams);
-  while (g_hash_table_iter_next (&iter, &key, &used)) {
-    if (hls_stream_has_failed (((Used *) used)->stream)) {
+  g_hash_table_iter_init (&iter, self->groups);
+  while (g_hash_table_iter_next (&iter, NULL, &used)) {
+    if (hls_group_has_failed (((Used *) used)->group)) {
       g_ptr_array_add (failed, used);
       g_hash_table_iter_steal (&iter);
-      g_free (key);
     }
   }
   g_mutex_unlock (&self->lock);
@@ -113,15 +171,13 @@ forget_failed (HlsSessions *self)
 static void
 end (HlsSessions *self, HlsSession *session)
 {
-  for (guint i = 0; i < hls_session_n_streams (session); i++) {
-    Used *last;
+  Used *last;
 
-    g_mutex_lock (&self->lock);
-    last = unuse_stream (self, hls_session_get_stream (session, i));
-    g_mutex_unlock (&self->lock);
-    if (last)
-      free_used (last);
-  }
+  g_mutex_lock (&self->lock);
+  last = unuse_group (self, hls_session_get_group (session));
+  g_mutex_unlock (&self->lock);
+  if (last)
+    free_used (last);
   places_leave (hls_session_get_mount (session));
   connections_leave (self->connections, hls_session_get_address (session));
   hls_session_end (session);
@@ -176,7 +232,7 @@ hls_sessions_new (const HlsSettings *settings, Mounts *mounts)
   self->mounts = mounts;
   self->connections = connections_new ();
   self->by_id = g_hash_table_new (g_str_hash, g_str_equal);
-  self->streams = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, free_used);
+  self->groups = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, free_used);
   self->timer = timer_add_tick (SWEEP_MS, sweep, self);
   return self;
 }
@@ -187,7 +243,7 @@ hls_sessions_free (HlsSessions *self)
   timer_remove (self->timer);
   end_sessions (self, TRUE);
   g_hash_table_unref (self->by_id);
-  g_hash_table_unref (self->streams);
+  g_hash_table_unref (self->groups);
   connections_unref (self->connections);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -248,7 +304,6 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
   Content *content = use_content (self, resolved, status, text);
   const HttpRefusal *full;
   HlsSession *session;
-  HlsStream *stream;
 
   if (!content)
     return NULL;
@@ -264,8 +319,7 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
     content_unref (content);
     return NULL;
   }
-  stream = use_stream (self, content);
-  session = hls_session_new (mount, address, peer, &stream, 1);
+  session = hls_session_new (mount, address, peer, use_group (self, resolved, content));
   g_mutex_lock (&self->lock);
   g_hash_table_insert (
       self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));

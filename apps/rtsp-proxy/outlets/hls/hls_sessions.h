@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// All sessions over HLS, and the streams that they use: each presentation is muxed once. Call from
-// any thread, unless the function says otherwise.
+// All sessions over HLS, and the groups of streams that they use: each is muxed once. Call from any
+// thread, unless the function says otherwise.
 
 #include "mounts/mounts.h"
 #include "outlets/hls/hls_session.h"
@@ -13,7 +13,7 @@ typedef struct _HlsSessions HlsSessions;
 HlsSessions *hls_sessions_new (const HlsSettings *settings, Mounts *mounts);
 void hls_sessions_free (HlsSessions *self);
 
-// Begins a session of the target, and starts its stream if nobody uses it yet. Returns NULL and
+// Begins a session of the target, and starts its streams if nobody uses them yet. Returns NULL and
 // sets `status` and `reason` (a constant, or transfer full into `*text`) if there is no room, or no
 // such live stream. (transfer full)
 HlsSession *hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *address,

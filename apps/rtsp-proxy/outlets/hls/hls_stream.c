@@ -31,6 +31,7 @@ set_state (HlsStream *self, HlsStreamState state, const gchar *reason)
   g_free (self->reason);
   self->reason = g_strdup (reason);
   g_mutex_unlock (&self->lock);
+  hls_window_give_up (self->window);
   hls_window_wake (self->window);
 }
 
@@ -122,7 +123,7 @@ on_waited (gpointer data)
 }
 
 HlsStream *
-hls_stream_new (Content *content, const HlsSettings *settings)
+hls_stream_new (Content *content, const HlsSettings *settings, HlsCommon *common)
 {
   HlsStream *self = g_new0 (HlsStream, 1);
 
@@ -130,7 +131,7 @@ hls_stream_new (Content *content, const HlsSettings *settings)
   g_mutex_init (&self->lock);
   self->content = content;
   self->settings = *settings;
-  self->window = hls_window_new (settings);
+  self->window = hls_window_new (settings, common);
   self->relay = relay_ref (presentation_get_relay (live_content_get (content)));
   relay_add_sink (self->relay, &functions, hls_stream_ref (self), 0, 0);
   content_wait (content, on_waited, hls_stream_ref (self));

@@ -9,8 +9,8 @@
 
 typedef struct _HlsStream HlsStream;
 
-// Starts. Takes ownership of `content`, which is live.
-HlsStream *hls_stream_new (Content *content, const HlsSettings *settings);
+// Starts. Takes ownership of `content`, which is live. The stream is one of those of `common`.
+HlsStream *hls_stream_new (Content *content, const HlsSettings *settings, HlsCommon *common);
 HlsStream *hls_stream_ref (HlsStream *self);
 void hls_stream_unref (HlsStream *self);
 

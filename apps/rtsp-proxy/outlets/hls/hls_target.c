@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define RENDITIONS_MAX 64
-
 static const gchar *const masters[HLS_N_KINDS] = {
   [HLS_LIVE] = "index.m3u8", [HLS_PLAIN] = "plain.m3u8"
 };
@@ -58,7 +56,7 @@ parse_session (HlsTarget *self, const gchar *path)
   gint kind;
 
   if (g_strv_length (parts) == 3 && strlen (parts[0]) == 1 + HLS_SESSION_DIGITS
-      && read_number (parts[1], RENDITIONS_MAX, &rendition)) {
+      && read_number (parts[1], G_MAXUINT, &rendition)) {
     g_strlcpy (self->session, parts[0] + 1, sizeof self->session);
     self->rendition = (guint) rendition;
     kind = find (playlists, parts[2]);

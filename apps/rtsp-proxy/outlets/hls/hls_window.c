@@ -58,6 +58,7 @@ hls_window_unref (HlsWindow *self)
   g_ptr_array_unref (self->segments);
   g_ptr_array_unref (self->inits);
   g_hash_table_unref (self->waiters);
+  hls_common_unref (self->common);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -144,12 +145,24 @@ begin_segment (HlsOutput *output, GBytes *init, const HlsFormat *format, gint64 
     self->format = *format;
     self->format.codecs = g_strdup (format->codecs);
   }
-  self->discontinuities += discontinuity;
+  self->discontinuities =
+      hls_common_count (self->common, self->discontinuities, wall_us, discontinuity);
   for (guint i = 0; self->segments->len < GAPS; i++)
     add_segment (self, 0)->gap = TRUE;
   add_segment (self, wall_us);
   self->is_open = TRUE;
   g_mutex_unlock (&self->lock);
+}
+
+// Begins the playlists if there is a segment and the target is known. Call with the lock held.
+static void
+begin_playlists (HlsWindow *self)
+{
+  if (self->target_s > 0 || self->total_ns == 0)
+    return;
+  self->target_s = hls_common_get_target (self->common);
+  for (guint i = 0; i < GAPS; i++)
+    hls_window_nth (self, i)->duration_ns = self->target_s * NS_PER_S;
 }
 
 static void
@@ -166,6 +179,7 @@ add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independ
   g_ptr_array_add (segment->parts, part);
   segment->duration_ns += duration_ns;
   segment->bytes += g_bytes_get_size (data);
+  begin_playlists (self);
   drop_texts (self);
   wake_all (self);
   g_mutex_unlock (&self->lock);
@@ -193,17 +207,6 @@ measure (HlsWindow *self)
 }
 
 static void
-begin_playlists (HlsWindow *self, gint64 first_ns)
-{
-  gint64 longest = MAX (first_ns, self->settings.segment_ns);
-
-  self->target_s = (guint) ((longest + NS_PER_S / 2) / NS_PER_S);
-  self->target_s = MAX (self->target_s, 1);
-  for (guint i = 0; i < GAPS; i++)
-    hls_window_nth (self, i)->duration_ns = self->target_s * NS_PER_S;
-}
-
-static void
 end_segment (HlsOutput *output)
 {
   HlsWindow *self = (HlsWindow *) output;
@@ -213,9 +216,12 @@ end_segment (HlsOutput *output)
   segment = hls_window_nth (self, self->segments->len - 1);
   segment->ended = TRUE;
   self->is_open = FALSE;
+  self->total_ns += segment->duration_ns;
   if (self->target_s == 0)
-    begin_playlists (self, segment->duration_ns);
-  while (self->segments->len > self->settings.n_segments + KEPT)
+    hls_common_add_segment (self->common, segment->duration_ns, self->total_ns, !self->counted);
+  self->counted = TRUE;
+  begin_playlists (self);
+  while (self->target_s > 0 && self->segments->len > self->settings.n_segments + KEPT)
     g_ptr_array_remove_index (self->segments, 0);
   measure (self);
   drop_texts (self);
@@ -226,13 +232,9 @@ end_segment (HlsOutput *output)
 static gint64
 get_segment_max (HlsOutput *output)
 {
-  HlsWindow *self = (HlsWindow *) output;
-  gint64 max;
+  guint target_s = hls_common_get_target (((HlsWindow *) output)->common);
 
-  g_mutex_lock (&self->lock);
-  max = self->target_s > 0 ? self->target_s * NS_PER_S + NS_PER_S / 2 - 1 : 0;
-  g_mutex_unlock (&self->lock);
-  return max;
+  return target_s > 0 ? target_s * NS_PER_S + NS_PER_S / 2 - 1 : 0;
 }
 
 static void
@@ -256,8 +258,18 @@ hls_window_get_output (HlsWindow *self)
   return &self->output;
 }
 
+void
+hls_window_give_up (HlsWindow *self)
+{
+  g_mutex_lock (&self->lock);
+  if (!self->counted)
+    hls_common_leave (self->common);
+  self->counted = TRUE;
+  g_mutex_unlock (&self->lock);
+}
+
 HlsWindow *
-hls_window_new (const HlsSettings *settings)
+hls_window_new (const HlsSettings *settings, HlsCommon *common)
 {
   HlsWindow *self = g_new0 (HlsWindow, 1);
 
@@ -265,6 +277,7 @@ hls_window_new (const HlsSettings *settings)
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->settings = *settings;
+  self->common = hls_common_ref (common);
   self->segments = g_ptr_array_new_with_free_func (free_segment);
   self->inits = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   self->waiters = g_hash_table_new (NULL, NULL);
@@ -294,6 +307,7 @@ hls_window_get_playlist (HlsWindow *self, const HlsAsk *ask, GBytes **text)
   gint64 next;
 
   g_mutex_lock (&self->lock);
+  begin_playlists (self);
   if (self->target_s > 0) {
     if (has_reached (self, ask, &next)) {
       GBytes **kept = &self->texts[ask->kind][ask->skips];
@@ -373,12 +387,31 @@ hls_window_get_segment (HlsWindow *self, guint64 msn, GPtrArray **blocks)
   return state;
 }
 
+void
+hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri)
+{
+  const HlsSegment *last;
+
+  g_mutex_lock (&self->lock);
+  if (self->target_s > 0) {
+    last = hls_window_nth (self, self->segments->len - 1);
+    // A segment that has just begun has no part yet.
+    if (last->parts->len == 0)
+      last = hls_window_nth (self, self->segments->len - 2);
+    g_string_append_printf (text,
+        "#EXT-X-RENDITION-REPORT:URI=\"%s\",LAST-MSN=%" G_GUINT64_FORMAT ",LAST-PART=%u\n", uri,
+        last->msn, last->parts->len - 1);
+  }
+  g_mutex_unlock (&self->lock);
+}
+
 gboolean
 hls_window_dup_format (HlsWindow *self, HlsFormat *format)
 {
   gboolean known;
 
   g_mutex_lock (&self->lock);
+  begin_playlists (self);
   known = self->target_s > 0;
   if (known) {
     *format = self->format;

@@ -7,18 +7,22 @@
 
 #include <glib.h>
 
+#include "outlets/hls/hls_common.h"
 #include "outlets/hls/hls_output.h"
 #include "outlets/hls/hls_settings.h"
 
 typedef struct _HlsWindow HlsWindow;
 
-HlsWindow *hls_window_new (const HlsSettings *settings);
+HlsWindow *hls_window_new (const HlsSettings *settings, HlsCommon *common);
 HlsWindow *hls_window_ref (HlsWindow *self);
 void hls_window_unref (HlsWindow *self);
 
 // Returns what a cutter writes into. Its longest segment is EXT-X-TARGETDURATION, as EXTINF is
-// rounded; the first segment sets it. (transfer none)
+// rounded; the first segments of all variants set it. (transfer none)
 HlsOutput *hls_window_get_output (HlsWindow *self);
+
+// Nothing will be written: other variants need not wait.
+void hls_window_give_up (HlsWindow *self);
 
 void hls_format_clear (HlsFormat *self);
 
@@ -45,6 +49,9 @@ HlsState hls_window_get_playlist (HlsWindow *self, const HlsAsk *ask, GBytes **t
 HlsState hls_window_get_init (HlsWindow *self, guint64 number, GBytes **data);
 HlsState hls_window_get_part (HlsWindow *self, guint64 number, GBytes **data);
 HlsState hls_window_get_segment (HlsWindow *self, guint64 msn, GPtrArray **blocks); // of GBytes
+
+// Adds how far the live playlist is, for the playlist of another variant (EXT-X-RENDITION-REPORT).
+void hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri);
 
 // Returns whether playlists can be had, and then sets `format`. (transfer full)
 gboolean hls_window_dup_format (HlsWindow *self, HlsFormat *format);

@@ -24,6 +24,7 @@ struct _HlsWindow {
   HlsOutput output;
   gatomicrefcount refs;
   HlsSettings settings;
+  HlsCommon *common;
 
   GMutex lock;                 // protects the fields below
   GPtrArray *segments, *inits; // of HlsSegment, by msn without holes; of GBytes
@@ -31,7 +32,9 @@ struct _HlsWindow {
   guint64 next_part;
   guint64 discontinuities;
   gint64 part_target_ns;
-  guint target_s;   // 0: no segment has ended yet
+  guint target_s;   // 0: the playlists have not begun
+  gint64 total_ns;  // of the segments so far; not needed after the beginning
+  gboolean counted; // `common` does not await it
   gboolean is_open; // the last segment
   HlsFormat format;
   GBytes *texts[HLS_N_KINDS][2]; // playlists, whole and with a skip; NULL: to be written
