@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
+// GLib and GStreamer end the process, or wait in a loop, if they cannot open a file. So the proxy
+// begins only what leaves files in reserve: for readers that play, before it accepts a connection;
+// for connections, before it opens a title or starts an upstream; and for upstreams, before it
+// opens a media. Call from any thread.
+
 #include <glib.h>
 
-// GLib and GStreamer end the process, or wait in a loop, if they cannot open a file. So the proxy
-// keeps these numbers of files in reserve, or an eighth of the limit if that is less: for readers
-// that play, before it accepts another connection; for connections, before it starts an upstream;
-// and for upstreams, before it opens a media.
-#define FILES_FOR_CONNECTION 96
-#define FILES_FOR_UPSTREAM 64
-#define FILES_FOR_MEDIA 48
+typedef enum {
+  FILES_FOR_CONNECTION,
+  FILES_FOR_TITLE,
+  FILES_FOR_UPSTREAM,
+  FILES_FOR_BYTES, // of a title over HTTP
+  FILES_FOR_MEDIA,
+} FilesUse;
 
-// Reports whether more than `reserve` files can still be opened. Call from any thread.
-gboolean files_are_left (guint reserve);
+// Reports whether there are files for this use beside those that are promised, and its reserve is
+// left.
+gboolean files_are_left (FilesUse use);
+
+// Does the same, and promises the files to what opens them only later. Call files_end_promise()
+// with the same use when it has opened them or given up.
+gboolean files_promise (FilesUse use);
+void files_end_promise (FilesUse use);
 
 // The reason that a log line gives otherwise.
-#define FILES_PROBLEM "too few open files are left; --check-system says how many are needed"
+#define FILES_PROBLEM                                                                              \
+  "too few open files are left (RLIMIT_NOFILE); --check-system says how many are needed"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "content/titles.h"
 
+#include "base/files_left.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "title/title_open.h"
@@ -148,8 +149,8 @@ release_slot (gpointer data)
   titles_unref (self);
 }
 
-// Takes a slot, which holds a reference to `self`, and returns a reference to the store; or NULL
-// and an error.
+// Takes a slot, which holds a reference to `self`, and a promise of files, and returns a reference
+// to the store; or NULL and an error.
 static Store *
 take_slot (Titles *self, guint *start_timeout_ms, GError **error)
 {
@@ -162,6 +163,8 @@ take_slot (Titles *self, guint *start_timeout_ms, GError **error)
   } else if (self->n_open >= self->max) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s: max-titles: %u titles are open already",
         self->mount_path, self->n_open);
+  } else if (!files_promise (FILES_FOR_TITLE)) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s: %s", self->mount_path, FILES_PROBLEM);
   } else {
     store = store_ref (self->store);
     *start_timeout_ms = self->start_timeout_ms;
@@ -364,6 +367,7 @@ open_title (Title *self)
   GError *error = NULL;
   GObject *media = open_media (self, &error), *failed = NULL;
 
+  files_end_promise (FILES_FOR_TITLE);
   if (media)
     publish (self, media);
   else

@@ -49,7 +49,8 @@ gchar *title_decode_name (const gchar *escaped);
 
 // Starts to open a title. `name` is the part of a URL after the mount's path and a slash, still
 // escaped. Returns NULL and sets `error` if the name is not valid or there is no store
-// (G_IO_ERROR_NOT_FOUND), or if the limit of open titles is reached (G_IO_ERROR_BUSY).
+// (G_IO_ERROR_NOT_FOUND), or if the limit of open titles is reached or few files are left
+// (G_IO_ERROR_BUSY).
 Title *titles_open (Titles *self, const gchar *name, GError **error);
 Title *title_ref (Title *self);
 void title_unref (Title *self);

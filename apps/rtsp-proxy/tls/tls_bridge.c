@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/files_left.h"
+
 // TLS 1.2 with forward secrecy and authenticated encryption only, and TLS 1.3.
 #define PRIORITY                                                                                   \
   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-AES-128-CBC:-AES-256-CBC:-CAMELLIA-128-CBC:"   \
@@ -225,6 +227,10 @@ finish_handshake (TlsBridge *self)
   TlsLoop *loop;
   int ends[2];
 
+  if (!files_are_left (FILES_FOR_CONNECTION)) {
+    fail_handshake (self, TLS_RESULT_FAILED, FILES_PROBLEM);
+    return;
+  }
   if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) {
     fail_handshake (self, TLS_RESULT_FAILED, g_strerror (errno));
     return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/hls/hls_stream.h"
 
+#include "base/files_left.h"
 #include "base/log.h"
 #include "content/live_content.h"
 #include "outlets/hls/hls_pipeline.h"
@@ -74,6 +75,8 @@ on_begun_here (gpointer data)
 
   if (self->stopped)
     ; // nobody uses it any more
+  else if (!self->caps && !files_are_left (FILES_FOR_MEDIA))
+    on_failed (FILES_PROBLEM, self);
   else if (!self->caps)
     start_pipeline (self, begun->caps);
   else if (!relay_caps_are_equal (self->caps, begun->caps))

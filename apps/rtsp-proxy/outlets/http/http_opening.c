@@ -3,6 +3,7 @@
 
 #include <gio/gio.h>
 
+#include "base/files_left.h"
 #include "base/threads.h"
 
 #define OPENERS 2            // threads of a store
@@ -56,6 +57,8 @@ open_title (HttpOpening *self)
   if (g_get_monotonic_time () - self->asked_us > WAIT_MAX_US)
     g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_BUSY,
         "titles of this store take too long to open, so that others wait for them");
+  else if (!files_are_left (FILES_FOR_BYTES))
+    g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_BUSY, FILES_PROBLEM);
   else
     bytes = store_open_bytes (self->store, self->name, &error);
   g_mutex_lock (&self->lock);

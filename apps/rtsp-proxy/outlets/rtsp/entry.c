@@ -6,7 +6,9 @@
 #include "base/port.h"
 #include "outlets/rtsp/guard_connection.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 struct _Entry {
   GstRTSPServer *server;
@@ -114,7 +116,16 @@ entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
 typedef struct {
   Connections *connections;
   GInetAddress *address;
+  gint kept; // a file until the first answer, which opens one to write to the client; or -1
 } Leaver;
+
+static void
+leaver_give_file (Leaver *leaver)
+{
+  if (leaver->kept >= 0)
+    close (leaver->kept);
+  leaver->kept = -1;
+}
 
 static void
 leaver_free (gpointer data)
@@ -124,8 +135,17 @@ leaver_free (gpointer data)
   if (leaver->address)
     connections_leave (leaver->connections, leaver->address);
   connections_unref (leaver->connections);
+  leaver_give_file (leaver);
   g_clear_object (&leaver->address);
   g_free (leaver);
+}
+
+// Called in the client's thread.
+static void
+on_send_message (
+    GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Leaver *leaver)
+{
+  leaver_give_file (leaver);
 }
 
 void
@@ -137,7 +157,9 @@ entry_begin (Entry *self, GstRTSPClient *client, const gchar *peer)
   leaver->connections = connections_ref (self->connections);
   leaver->address =
       dup_address (gst_rtsp_connection_get_read_socket (gst_rtsp_client_get_connection (client)));
+  leaver->kept = fcntl (STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
   g_object_set_data_full (G_OBJECT (client), "rtsp-proxy-leaver", leaver, leaver_free);
+  g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), leaver);
   if (guard)
     guard_begin (guard, client, peer);
 }

@@ -26,6 +26,32 @@ rtsp_threads_leave (GstRTSPThreadPool *pool, GstRTSPThread *thread)
   thread_set_name (THREAD_IDLE);
 }
 
+// Returns a thread (transfer full) for a media that a client asks for. It is never used: a live
+// media has the thread of all relay media, and that of a title is prepared. gst-rtsp-server would
+// make one for each DESCRIBE and each SETUP.
+static GstRTSPThread *
+ref_unused (GstRTSPThreadPool *pool)
+{
+  static gsize thread;
+
+  if (g_once_init_enter (&thread)) {
+    GstRTSPThread *made = GST_RTSP_THREAD_POOL_CLASS (rtsp_threads_parent_class)
+                              ->get_thread (pool, GST_RTSP_THREAD_TYPE_MEDIA, NULL);
+
+    g_once_init_leave (&thread, (gsize) made);
+  }
+  gst_rtsp_thread_reuse ((GstRTSPThread *) thread);
+  return (GstRTSPThread *) thread;
+}
+
+static GstRTSPThread *
+rtsp_threads_get_thread (GstRTSPThreadPool *pool, GstRTSPThreadType type, GstRTSPContext *context)
+{
+  if (type == GST_RTSP_THREAD_TYPE_MEDIA && context)
+    return ref_unused (pool);
+  return GST_RTSP_THREAD_POOL_CLASS (rtsp_threads_parent_class)->get_thread (pool, type, context);
+}
+
 static void
 rtsp_threads_init (RtspThreads *self)
 {
@@ -34,6 +60,7 @@ rtsp_threads_init (RtspThreads *self)
 static void
 rtsp_threads_class_init (RtspThreadsClass *klass)
 {
+  GST_RTSP_THREAD_POOL_CLASS (klass)->get_thread = rtsp_threads_get_thread;
   GST_RTSP_THREAD_POOL_CLASS (klass)->thread_enter = rtsp_threads_enter;
   GST_RTSP_THREAD_POOL_CLASS (klass)->thread_leave = rtsp_threads_leave;
 }

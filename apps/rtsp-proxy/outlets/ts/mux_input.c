@@ -4,6 +4,7 @@
 #include <gst/app/gstappsrc.h>
 
 #include "base/clock.h"
+#include "base/files_left.h"
 #include "base/key_event.h"
 #include "base/log.h"
 #include "outlets/ts/decode_times.h"
@@ -250,10 +251,15 @@ find_live (MuxInput *self)
 static gboolean
 make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
 {
-  gchar *text = carriage_dup_launch (self->carriage, caps, tracks, self->tail);
   GError *error = NULL;
   GstBus *bus;
+  gchar *text;
 
+  if (!files_are_left (FILES_FOR_MEDIA)) {
+    end (self, FILES_PROBLEM);
+    return FALSE;
+  }
+  text = carriage_dup_launch (self->carriage, caps, tracks, self->tail);
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &error);
   g_free (text);
   if (!self->pipeline) {

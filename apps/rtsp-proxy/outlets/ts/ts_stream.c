@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/element.h"
+#include "base/files_left.h"
 #include "base/key_event.h"
 #include "base/log.h"
 #include "outlets/ts/mux_input.h"
@@ -440,8 +441,9 @@ ts_stream_add_pair (TsStream *self, GSocket **end, GError **error)
   GSocket *own;
   int fds[2];
 
-  if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
-    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "no sockets are left");
+  if (!files_are_left (FILES_FOR_CONNECTION)
+      || socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, FILES_PROBLEM);
     return NULL;
   }
   own = g_socket_new_from_fd (fds[0], NULL);
