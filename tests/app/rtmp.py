@@ -86,9 +86,9 @@ def hevc():
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, 'hevc.mp4')
     done = subprocess.run(
-        ['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=320x240:r=25', '-f', 'lavfi', '-i',
+        ['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=160x120:r=25', '-f', 'lavfi', '-i',
          'sine=frequency=440:sample_rate=48000', '-t', '8', '-c:v', 'libx265', '-x265-params',
-         'keyint=25:bframes=2:log-level=none', '-pix_fmt', 'yuv420p', '-tag:v', 'hvc1', '-c:a', 'aac', path],
+         'keyint=25:bframes=2:log-level=none', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-tag:v', 'hvc1', '-c:a', 'aac', path],
         stdin=subprocess.DEVNULL, check=False, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise Skip(f'FFmpeg cannot make H.265: {done.stderr.strip()[-80:]}')

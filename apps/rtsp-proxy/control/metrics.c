@@ -312,37 +312,32 @@ guards (Page *page)
 }
 
 static void
-rtmp (Page *page)
+publishers (Page *page)
 {
-  head (page, "rtmp_connections", "gauge", "Clients over RTMP that publish, or are about to.");
-  g_string_append_printf (page->out, "weir_rtmp_connections %u\n", rtmp_counts_get_connections ());
-  head (page, "rtmp_unusable_total", "counter",
-      "Audio and video messages of publishers that were dropped: before the record of their codec, "
-      "empty, malformed, or of a track that is left out.");
-  g_string_append_printf (
-      page->out, "weir_rtmp_unusable_total %" G_GUINT64_FORMAT "\n", rtmp_counts_get_unusable ());
-}
-
-static void
-srt (Page *page)
-{
-  static const struct {
-    const gchar *name, *help;
-    gboolean in;
-  } late[] = {
-    { "srt_late_received_total",
-        "Packets of publishers that SRT has dropped because they came too late.", TRUE },
-    { "srt_late_sent_total",
-        "Packets to readers that SRT has dropped because they would have come too late.", FALSE },
+  const struct {
+    const gchar *name, *type, *help;
+    guint64 value;
+  } rows[] = {
+    { "srt_connections", "gauge", "Callers over SRT that publish, read or wait for the door.",
+        srt_counts_get_connections () },
+    { "srt_late_received_total", "counter",
+        "Packets of publishers that SRT has dropped because they came too late.",
+        srt_counts_get_late (TRUE) },
+    { "srt_late_sent_total", "counter",
+        "Packets to readers that SRT has dropped because they would have come too late.",
+        srt_counts_get_late (FALSE) },
+    { "rtmp_connections", "gauge", "Clients over RTMP that publish, or are about to.",
+        rtmp_counts_get_connections () },
+    { "rtmp_unusable_total", "counter",
+        "Audio and video messages of publishers that were dropped: before the record of their "
+        "codec, empty, malformed, or of a track that is left out.",
+        rtmp_counts_get_unusable () },
   };
 
-  head (page, "srt_connections", "gauge",
-      "Callers over SRT that publish, read or wait for the door.");
-  g_string_append_printf (page->out, "weir_srt_connections %u\n", srt_counts_get_connections ());
-  for (guint i = 0; i < G_N_ELEMENTS (late); i++) {
-    head (page, late[i].name, "counter", late[i].help);
-    g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", late[i].name,
-        srt_counts_get_late (late[i].in));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++) {
+    head (page, rows[i].name, rows[i].type, rows[i].help);
+    g_string_append_printf (
+        page->out, "weir_%s %" G_GUINT64_FORMAT "\n", rows[i].name, rows[i].value);
   }
 }
 
@@ -585,8 +580,7 @@ metrics_dup_text (Server *server)
   gauges (&page);
   kernel_path (&page);
   guards (&page);
-  srt (&page);
-  rtmp (&page);
+  publishers (&page);
   workers (&page);
   access_counts (&page, server);
   refusals (&page);
