@@ -371,6 +371,7 @@ finish (HttpConnection *self)
 {
   clear_answer (self);
   g_clear_pointer (&self->in, g_byte_array_unref);
+  http_poll_remove (self->context->poll, self->fd);
   g_clear_object (&self->socket);
   http_poll_leave (self->context->poll, self);
 }

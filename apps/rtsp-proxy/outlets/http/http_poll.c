@@ -126,6 +126,12 @@ http_poll_add (HttpPoll *self, int fd, gpointer object)
 }
 
 void
+http_poll_remove (HttpPoll *self, int fd)
+{
+  epoll_ctl (self->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void
 http_poll_leave (HttpPoll *self, gpointer object)
 {
   g_mutex_lock (&self->lock);

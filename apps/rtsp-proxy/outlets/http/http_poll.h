@@ -22,5 +22,8 @@ void http_poll_free (HttpPoll *self);
 // Watches a socket. Returns FALSE if the system refuses.
 gboolean http_poll_add (HttpPoll *self, int fd, gpointer object);
 
-// Drops the object, whose socket is closed, once the thread no longer uses it.
+// Stops watching a socket. Call before it is closed, as others may keep it open.
+void http_poll_remove (HttpPoll *self, int fd);
+
+// Drops the object, whose socket is not watched any more, once the thread no longer uses it.
 void http_poll_leave (HttpPoll *self, gpointer object);
