@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 from control import Controlled
@@ -135,17 +136,22 @@ def send_hevc(publisher, stop, metadata=True):
 
 @test
 def h265_arrives_unchanged():
-    """H.265 by its FourCC, with B-frames and sound, reaches an RTSP reader unchanged and in sync"""
+    """H.265 by its FourCC, with B-frames and sound, reaches readers over RTSP and of a transport
+    stream unchanged and in sync"""
     stop = threading.Event()
     path = hevc()[1]
-    with Rtmp({'/cam': LIVE}) as proxy, proxy.publisher() as publisher:
+    with Rtmp({'/cam': LIVE}, http={'listen': '127.0.0.1:0'}) as proxy, proxy.publisher() as publisher:
+        port = proxy.wait_for_line(r' titles http://[\d.]+:(\d+)')[1]
         publisher.publish('cam')
         thread = threading.Thread(target=send_hevc, args=(publisher, stop))
         thread.start()
         try:
             proxy.wait_for_mount()
             original = frames(path, seconds=8)
-            got = frames(proxy.url(), '-rtsp_transport', 'tcp')
+            with ThreadPoolExecutor(2) as pool:
+                stream = pool.submit(frames, f'http://127.0.0.1:{port}/ts/cam')
+                got = frames(proxy.url(), '-rtsp_transport', 'tcp')
+                pictures = [frame for _, frame in stream.result()['video']]
         finally:
             stop.set()
             thread.join()
@@ -153,6 +159,8 @@ def h265_arrives_unchanged():
             known = {frame for _, frame in original[kind]}
             wrong = [frame for _, frame in got[kind][1:] if frame not in known]
             assert len(got[kind]) > 40 and not wrong, (kind, len(got[kind]), len(wrong))
+        known = {frame for _, frame in original['video']}
+        assert len(pictures) > 40 and not [frame for frame in pictures if frame not in known]
         # The clip repeats every 8 s, and so do its frames.
         lags = {}
         for kind, each in got.items():

@@ -6,8 +6,9 @@
 #define H264                                                                                       \
   "rtph264depay wait-for-keyframe=true ! video/x-h264,stream-format=byte-stream,alignment=au ! "   \
   "h264parse config-interval=-1 ! "
+// rtph265depay of GStreamer 1.22 has no wait-for-keyframe; h265parse waits for parameter sets.
 #define H265                                                                                       \
-  "rtph265depay wait-for-keyframe=true ! video/x-h265,stream-format=byte-stream,alignment=au ! "   \
+  "rtph265depay ! video/x-h265,stream-format=byte-stream,alignment=au ! "                          \
   "h265parse config-interval=-1 ! "
 
 static const CarriageRow ts_rows[] = {
