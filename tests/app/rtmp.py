@@ -136,8 +136,7 @@ def send_hevc(publisher, stop, metadata=True):
 
 @test
 def h265_arrives_unchanged():
-    """H.265 by its FourCC, with B-frames and sound, reaches readers over RTSP and of a transport
-    stream unchanged and in sync"""
+    """H.265 by its FourCC, with B-frames and sound, arrives over RTSP and HTTP unchanged and in sync"""
     stop = threading.Event()
     path = hevc()[1]
     with Rtmp({'/cam': LIVE}, http={'listen': '127.0.0.1:0'}) as proxy, proxy.publisher() as publisher:

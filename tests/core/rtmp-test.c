@@ -50,7 +50,6 @@ static void
 wrong_amf_is_refused (void)
 {
   static const uint8_t whole[] = "\3\0\1a\3\0\1b\2\0\2ok\0\0\11\0\0\11";
-  uint8_t deep[200];
   WeirAmf value;
 
   for (size_t len = 0; len < sizeof whole - 1; len++)
@@ -59,10 +58,31 @@ wrong_amf_is_refused (void)
   CHECK_INT (read_amf (LITERAL ("\12\377\377\377\377\5"), &value), -EBADMSG);
   CHECK_INT (read_amf (LITERAL ("\14\377\377\377\377a"), &value), -EBADMSG);
   CHECK_INT (read_amf (LITERAL ("\21\5"), &value), -EBADMSG); // AMF 3
-  for (size_t i = 0; i + 4 <= sizeof deep; i += 4)
-    memcpy (deep + i, "\3\0\1a", 4);
-  CHECK_INT (read_amf (deep, sizeof deep, &value), -EBADMSG);
-  CHECK_INT (value.type, WEIR_AMF_NULL);
+}
+
+// An object that has an object as its field "a", and so on.
+static int
+read_nested (size_t depth)
+{
+  uint8_t bytes[200];
+  WeirBoxes w = { bytes, sizeof bytes, 0 };
+  WeirAmf value;
+
+  for (size_t i = 0; i < depth; i++) {
+    weir_amf_begin_object (&w);
+    weir_amf_write_name (&w, "a");
+  }
+  weir_amf_write_null (&w);
+  for (size_t i = 0; i < depth; i++)
+    weir_amf_end_object (&w);
+  return read_amf (bytes, w.at, &value);
+}
+
+static void
+objects_are_nested_so_deep_and_no_deeper (void)
+{
+  CHECK_INT (read_nested (WEIR_AMF_DEPTH), 0);
+  CHECK_INT (read_nested (WEIR_AMF_DEPTH + 1), -EBADMSG);
 }
 
 static void
@@ -477,6 +497,7 @@ main (void)
 {
   RUN (amf_values_are_read);
   RUN (wrong_amf_is_refused);
+  RUN (objects_are_nested_so_deep_and_no_deeper);
   RUN (what_is_written_is_read);
   RUN (chunks_of_all_formats_are_joined);
   RUN (chunks_of_two_messages_are_told_apart);

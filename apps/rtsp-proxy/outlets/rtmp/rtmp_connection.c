@@ -153,7 +153,11 @@ begin_publishing (RtmpConnection *self)
   mount_config_unref (config);
   if (!self->published) {
     unref (self);
-    refuse (self, "NetStream.Publish.BadName", error->message);
+    // The message has the address of the other one.
+    refuse (self, "NetStream.Publish.BadName",
+        g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY)
+            ? "another client publishes to the mount"
+            : error->message);
     g_error_free (error);
     return;
   }
