@@ -50,6 +50,9 @@ PIECE = 1 << 16
 PIECES = 48
 SIZE = PIECES * PIECE - 12345
 PATIENCE = 30 * Gst.SECOND if not missing else 0
+# A viewer on a busy machine stalls for 2 s in all; a piece that only a peer was asked for which does
+# not send it is missed for 30 s.
+HARDLY = PATIENCE // 6
 RATE = 8_000_000  # bits a second: the title is played in 3 s
 SLOW = 3_000_000  # in 8 s
 
@@ -155,13 +158,18 @@ class Player:
         self.pipeline.set_state(Gst.State.NULL)
 
 
-def play_all(case, *all_properties, pace=RATE):
-    """Plays a title to its end, by several readers at the same time. Returns the statistics of
-    each, and the warnings."""
+def play_all(case, *all_properties, pace=RATE, met=False):
+    """Plays a title to its end, by several readers at the same time; if `met`, from when each has
+    bytes of a peer. Returns the statistics of each, and the warnings."""
     with contextlib.ExitStack() as stack:
         players = [stack.enter_context(Player(
             source(case, bitrate=pace or RATE, **properties), case.data, pace))
             for properties in all_properties]
+        blocked = [player.start_blocked() for player in players if met]
+        until(lambda: not met or all(stats(player.element)['peer-bytes'] for player in players),
+              lambda: [stats(player.element) for player in players])
+        for go_on in blocked:
+            go_on()
         for player in players:
             player.start()
         found = []
@@ -215,11 +223,11 @@ def every_picker(case):
     with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
         found, warnings = play_all(case, *(
             {'origin': origin.url, 'peers': peer.address, 'picker': picker} for picker in pickers),
-            pace=SLOW)
+            pace=SLOW, met=True)
         for picker, one in zip(pickers, found):
             print(f'# {picker}: {one}')
             assert one['share-saved'] > 0.5, one
-            assert one['stalls'] == 0, one
+            assert one['stalled'] < HARDLY, one
         assert sum(one['origin-bytes'] for one in found) == origin.sent, (found, origin.sent)
         assert not warnings, warnings
 
@@ -448,7 +456,7 @@ def peers_that_do_not_help(case):
         found, _ = play(case, origin=origin.url,
                         peers=f'{one.address},{two.address},{three.address}')
         assert one.accepted and two.accepted and three.accepted
-        assert found['origin-bytes'] == SIZE and found['stalls'] == 0, found
+        assert found['origin-bytes'] == SIZE and found['stalled'] < HARDLY, found
 
 
 @swarm_test
@@ -560,7 +568,7 @@ def an_origin_that_is_down_for_a_while(case):
             for one in origins[1:]]
         blocked = [player.start_blocked() for player in players]
         for player, origin, go_on in zip(players, origins[1:], blocked):
-            until(lambda: stats(player.element)['peer-bytes'], lambda: stats(player.element))
+            until(lambda: stats(player.element)['read-bytes'], lambda: stats(player.element))
             origin.manner = 'down'
             go_on()
         for player, origin in zip(players, origins[1:]):
