@@ -92,7 +92,7 @@ def tracked(folder, *words):
                                os.path.basename(CLIP), *words)
 
 
-def wait_until(ready, seconds=20):
+def wait_until(ready, seconds=60):
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, 'it has not come in time'

@@ -4,9 +4,11 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 from proc import Proc, free_port
 from tap import Skip
@@ -62,11 +64,25 @@ class Tracker(Proc):
         path = shutil.which('opentracker')
         if not path:
             raise Skip('opentracker is not installed')
-        self.port = free_port()
         self.folder = tempfile.TemporaryDirectory()
         os.chmod(self.folder.name, 0o755)
         with open(os.path.join(self.folder.name, 'hashes'), 'w', encoding='utf-8') as file:
             file.writelines(each + '\n' for each in hashes)
-        super().__init__(path, '-i', '127.0.0.1', '-p', self.port, '-P', self.port,
-                         '-d', self.folder.name, '-w', 'hashes')
+        for _ in range(5):
+            self.port = free_port()
+            super().__init__(path, '-i', '127.0.0.1', '-p', self.port, '-d', self.folder.name,
+                             '-w', 'hashes')
+            if self._listens():
+                break
+        else:
+            raise AssertionError('opentracker found no port')
         self.url = f'http://127.0.0.1:{self.port}/announce'
+
+    def _listens(self):
+        """Waits until it listens. Returns whether it does: another program may have got its port."""
+        while self.running():
+            with socket.socket() as probe:
+                if probe.connect_ex(('127.0.0.1', self.port)) == 0:
+                    return True
+            time.sleep(0.02)
+        return False
