@@ -9,6 +9,7 @@
 #include "fanout/connection.h"
 #include "fanout/fanoutsink.h"
 #include "fanout/srtp.h"
+#include "ingest/kernelrelay.h"
 #include "ingest/relaysrc.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
@@ -27,6 +28,9 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);
+#ifdef HAVE_KERNEL_PATH
+  ok &= GST_ELEMENT_REGISTER (kernelrelay, plugin);
+#endif
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
   ok &= GST_ELEMENT_REGISTER (rtpmpegvpay, plugin);

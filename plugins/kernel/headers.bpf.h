@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* For BPF programs: the headers of a message of UDP over IPv4, and how they are written for a reader.
+/* For BPF programs: the headers of a message of UDP over IPv4, and how they are written for a
+ * reader.
  */
 
 #include <linux/bpf.h>

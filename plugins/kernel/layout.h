@@ -23,6 +23,9 @@ enum clone_state {
   CLONE_REFUSED, /* the message cannot be cloned: nothing was sent */
 };
 
+/* A positive result of a clone that was sent nevertheless: its queue is congested (NET_XMIT_CN). */
+#define CLONE_CONGESTED 2
+
 /* The headers of one reader's packets. */
 struct clone_reader {
   __u8 to[6], from[6];
@@ -39,6 +42,7 @@ struct clone_slot {
   __u32 priority; /* of the packets, as SO_PRIORITY */
   __u8 tos, ttl;
   __u16 pad;
-  __s32 results[CLONE_READERS]; /* 0: sent; positive: dropped by a queue; negative: an errno */
+  __s32 results[CLONE_READERS]; /* 0, CLONE_CONGESTED: sent; else positive: dropped by a queue;
+                                   negative: an errno */
   struct clone_reader readers[CLONE_READERS];
 };

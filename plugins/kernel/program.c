@@ -52,8 +52,8 @@ be_silent (enum libbpf_print_level level, const char *format, va_list args)
   return 0;
 }
 
-static gboolean
-fail (GError **error, int code, const char *what)
+gboolean
+weir_program_fail (GError **error, int code, const char *what)
 {
   const char *help = "";
 
@@ -75,16 +75,16 @@ load_object (GError **error)
   libbpf_set_print (be_silent);
   object = bpf_object__open_mem (clone_object, sizeof clone_object, NULL);
   if (!object)
-    return fail (error, errno, "cannot read the clone program");
+    return weir_program_fail (error, errno, "cannot read the clone program");
   if ((r = bpf_object__load (object)) < 0)
-    return fail (error, -r, "cannot load the clone program");
+    return weir_program_fail (error, -r, "cannot load the clone program");
   program_fd = bpf_program__fd (bpf_object__find_program_by_name (object, "clone_burst"));
   map = bpf_object__find_map_by_name (object, "slots");
   slots = mmap (
       NULL, sizeof *slots * CLONE_SLOTS, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd (map), 0);
   if (slots == MAP_FAILED) {
     slots = NULL;
-    return fail (error, errno, "cannot map the memory of the clone program");
+    return weir_program_fail (error, errno, "cannot map the memory of the clone program");
   }
   return TRUE;
 }
@@ -99,7 +99,7 @@ open_slot (guint number, GError **error)
   slot->fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (slot->fd < 0 || setsockopt (slot->fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) < 0
       || getsockopt (slot->fd, SOL_SOCKET, SO_COOKIE, &slots[number].cookie, &len) < 0)
-    return fail (error, errno, "cannot open a socket of the clone program");
+    return weir_program_fail (error, errno, "cannot open a socket of the clone program");
   return TRUE;
 }
 

@@ -12,6 +12,10 @@
 
 G_BEGIN_DECLS
 
+// Sets an error for an errno of loading a program: `what` failed, and what would help. Returns
+// FALSE.
+gboolean weir_program_fail (GError **error, int code, const char *what);
+
 // Loads the program and opens its sockets. Returns FALSE and an error if that fails.
 gboolean weir_program_load (GError **error);
 

@@ -47,15 +47,18 @@ typedef struct {
   gboolean segments; // it segments UDP
 } Device;
 
-// What the thread knows. `lock` guards `added` and `released`; the rest is the thread's.
+// What the thread knows. `lock` guards `added`, `released` and `watchers`; the rest is the
+// thread's.
 static struct {
   GMutex lock;
   GPtrArray *added, *released; // of WeirCloneRoute: new ones, and those that no reader uses
+  GArray *watchers;            // of int: see weir_routes_watch()
   int wake_fd, ask_fd, watch_fd;
   GHashTable *devices;    // interface index -> Device
   GHashTable *neighbours; // key -> WeirNetNeighbour
   GPtrArray *routes;
-  gboolean changed; // all routes have to be looked up
+  gboolean changed;   // all routes have to be looked up
+  gboolean published; // since the watchers were told
 } self;
 
 G_STATIC_ASSERT (sizeof (struct clone_reader) % sizeof (guint64) == 0);
@@ -74,6 +77,7 @@ publish (WeirCloneRoute *route, guint device, const struct clone_reader *reader)
 {
   guint64 words[HEADER_WORDS] = { 0 };
 
+  self.published = TRUE;
   if (device)
     memcpy (words, reader, sizeof words);
   atomic_fetch_add_explicit (&route->version, 1, memory_order_acq_rel);
@@ -155,7 +159,8 @@ update (WeirCloneRoute *route)
     device = g_hash_table_lookup (self.devices, GUINT_TO_POINTER (route->hop.device));
   }
   why_not = judge (route, device, neighbour);
-  atomic_store_explicit (&route->why_not, (int) why_not, memory_order_relaxed);
+  if (atomic_exchange (&route->why_not, (int) why_not) != (int) why_not)
+    self.published = TRUE;
   if (why_not != WEIR_CLONES_SENT) {
     if (atomic_load_explicit (&route->device, memory_order_relaxed))
       publish (route, 0, NULL);
@@ -279,6 +284,16 @@ list_again (void)
   self.changed = TRUE;
 }
 
+static void
+tell_watchers (void)
+{
+  g_mutex_lock (&self.lock);
+  for (guint i = 0; i < self.watchers->len; i++)
+    eventfd_write (g_array_index (self.watchers, int, i), 1);
+  g_mutex_unlock (&self.lock);
+  self.published = FALSE;
+}
+
 static gpointer
 follow (gpointer data)
 {
@@ -299,6 +314,8 @@ follow (gpointer data)
     for (guint i = 0; i < self.routes->len && self.changed; i++)
       look_up (g_ptr_array_index (self.routes, i));
     take_routes ();
+    if (self.published)
+      tell_watchers ();
   }
   return NULL;
 }
@@ -311,6 +328,7 @@ weir_routes_start (GError **error)
   self.ask_fd = weir_netlink_open ();
   self.added = g_ptr_array_new ();
   self.released = g_ptr_array_new ();
+  self.watchers = g_array_new (FALSE, FALSE, sizeof (int));
   self.routes = g_ptr_array_new_with_free_func ((GDestroyNotify) route_unref);
   self.devices = g_hash_table_new_full (NULL, NULL, NULL, device_free);
   self.neighbours = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, g_free);
@@ -389,6 +407,32 @@ release (WeirCloneRoute *route)
   route_unref (route);
 }
 
+gboolean
+weir_route_read (WeirCloneRoute *route, guint *device, struct clone_reader *reader)
+{
+  *device = atomic_load_explicit (&route->device, memory_order_relaxed);
+  return *device && copy_header (route, *device, reader);
+}
+
+void
+weir_routes_watch (int fd)
+{
+  g_mutex_lock (&self.lock);
+  g_array_append_val (self.watchers, fd);
+  g_mutex_unlock (&self.lock);
+}
+
+void
+weir_routes_unwatch (int fd)
+{
+  g_mutex_lock (&self.lock);
+  for (guint i = self.watchers->len; i-- > 0;) {
+    if (g_array_index (self.watchers, int, i) == fd)
+      g_array_remove_index_fast (self.watchers, i);
+  }
+  g_mutex_unlock (&self.lock);
+}
+
 static unsigned
 get_device (WeirCloneRoute *route)
 {
@@ -401,13 +445,11 @@ get_why_not (WeirCloneRoute *route)
   return (WeirClones) atomic_load_explicit (&route->why_not, memory_order_relaxed);
 }
 
-// Returns the error of a clone's result (layout.h). Queues that are congested have taken the clone.
+// Returns the error of a clone's result (layout.h).
 static int
 error_of (gint32 result)
 {
-  const gint32 congested = 2;
-
-  if (result == 0 || result == congested)
+  if (result == 0 || result == CLONE_CONGESTED)
     return 0;
   return result > 0 ? ENOBUFS : -result;
 }

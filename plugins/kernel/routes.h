@@ -10,6 +10,7 @@
 
 #include "core/net/address.h"
 #include "core/net/clones.h"
+#include "layout.h"
 
 G_BEGIN_DECLS
 
@@ -22,6 +23,14 @@ gboolean weir_routes_start (GError **error);
 // With `force`, devices that do not segment are used, and a limit of the socket's rate is ignored.
 // The caller owns the result.
 WeirCloneRoute *weir_route_new (int fd, const WeirAddress *address, gboolean force);
+
+// Copies how a route's reader is reached now. Returns FALSE if clones do not reach it.
+gboolean weir_route_read (WeirCloneRoute *route, guint *device, struct clone_reader *reader);
+
+// From now on, writes to an eventfd that does not block when a route of any reader has changed,
+// until weir_routes_unwatch(). Call both from any thread.
+void weir_routes_watch (int fd);
+void weir_routes_unwatch (int fd);
 
 // The operations of these routes.
 extern const WeirCloner weir_route_cloner;

@@ -33,7 +33,7 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['blockstore', 'intervalcache', 'ratepacer', 'relaysrc', 'rtpmpegvpay', 'rtprelaypay', 'rtprestamp', 'schedulesrc',
+PAGES = ['blockstore', 'intervalcache', 'kernelrelay', 'ratepacer', 'relaysrc', 'rtpmpegvpay', 'rtprelaypay', 'rtprestamp', 'schedulesrc',
          'svcdec', 'svcenc', 'svclayerfilter', 'swarmsrc']
 
 
@@ -87,6 +87,8 @@ def run_all(lines):
         if SWARM_TORRENT in text:
             torrent, origin = stack.enter_context(swarm_title())
             text = text.replace(SWARM_TORRENT, torrent).replace(SWARM_ORIGIN, origin)
+        for port in re.findall(r'kernelrelay address=127\.0\.0\.1 port=(\d+)', text):
+            text = re.sub(rf'\b{port}\b', str(free_ports(1)[0]), text)
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
             if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:

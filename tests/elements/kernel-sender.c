@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// A fanoutsink that kernel-test.py controls by lines on the standard input. Each line is answered
-// by one line.
+// A fanoutsink that kernel-test.py controls by lines on the standard input, or a kernelrelay for
+// kernelrelay-test.py. Each line is answered by one line.
 //
 //   start KEY=VALUE...         makes the sink with these properties and starts it
+//   relay KEY=VALUE...         makes a kernelrelay instead
 //   set KEY=VALUE...           sets properties
 //   add HOST PORT              adds a reader; `remove` removes it
 //   layers HOST PORT D T       sets a reader's highest spatial and temporal layer
 //   frame SEQ TIME SIZE...     pushes a frame of packets of these sizes
 //   picture                    pushes the next picture of a scalable stream, over and over
-//   stats                      answers with the fields of fanout-stats that are no arrays
+//   stats                      answers with the fields of the statistics that are no arrays
 //   reader HOST PORT           answers with the same of the reader's statistics
 #include <gst/check/gstharness.h>
 #include <gst/gst.h>
@@ -18,7 +19,8 @@
 #include "avc.h"
 
 static GstHarness *harness;
-static GstElement *sink;
+static GstElement *sink; // or the kernelrelay
+static const gchar *stats_property;
 static gchar *error;
 
 static GstBusSyncReply
@@ -47,13 +49,29 @@ set (gchar **words)
 }
 
 static void
-start (gchar **words)
+make (const gchar *element, const gchar *stats)
 {
   GstBus *bus = gst_bus_new ();
 
-  sink = gst_element_factory_make ("fanoutsink", NULL);
+  sink = gst_element_factory_make (element, NULL);
+  stats_property = stats;
   gst_bus_set_sync_handler (bus, on_message, NULL, NULL);
   gst_element_set_bus (sink, bus);
+}
+
+static void
+start_relay (gchar **words)
+{
+  make ("kernelrelay", "stats");
+  set (words);
+  gst_element_set_state (sink, GST_STATE_PLAYING);
+  printf ("%s\n", error ? error : "ok");
+}
+
+static void
+start (gchar **words)
+{
+  make ("fanoutsink", "fanout-stats");
   g_object_set (sink, "sync", FALSE, "async", FALSE, NULL);
   set (words);
   if (gst_element_set_state (sink, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE) {
@@ -160,6 +178,8 @@ do_line (gchar **words)
 
   if (g_str_equal (words[0], "start")) {
     start (words + 1);
+  } else if (g_str_equal (words[0], "relay")) {
+    start_relay (words + 1);
   } else if (g_str_equal (words[0], "set")) {
     set (words + 1);
     puts ("ok");
@@ -172,7 +192,7 @@ do_line (gchar **words)
         sink, "set-layers", words[1], atoi (words[2]), atoi (words[3]), -1, atoi (words[4]), &ok);
     puts (ok ? "ok" : "refused");
   } else if (g_str_equal (words[0], "stats")) {
-    g_object_get (sink, "fanout-stats", &structure, NULL);
+    g_object_get (sink, stats_property, &structure, NULL);
     print_structure (structure);
   } else if (g_str_equal (words[0], "reader")) {
     g_signal_emit_by_name (sink, "get-stats", words[1], atoi (words[2]), &structure);

@@ -5,69 +5,20 @@
 The sender and the readers have a network namespace each, with a veth pair between them.
 """
 
-import ctypes
-import errno
 import os
 import random
 import re
-import select
 import signal
-import socket
-import struct
 import subprocess
-import threading
 import time
 
+from kernelpath import (PATIENCE, SYS_BPF, Reader, bpf_exists, bpf_ids, numbers, refuse_bpf,
+                        without_tcx)
 from netns import Namespace, NoRig
 from tap import Skip, run, test
 
 SENDER, READERS = '10.78.0.1', '10.78.0.2'
-SO_RCVBUFFORCE = 33
-SYS_BPF = {'x86_64': 321, 'aarch64': 280}.get(os.uname().machine)
-PATIENCE = 60
-libc = ctypes.CDLL(None, use_errno=True)
 seed = int(os.environ.get('WEIR_SEED', time.time_ns() % 2**31))
-
-
-def inside(namespace, function):
-    """Returns what `function` returns in a thread inside the namespace."""
-    result = []
-
-    def call():
-        if libc.setns(namespace.descriptor, 0) != 0:
-            raise OSError(ctypes.get_errno(), 'setns')
-        result.append(function())
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    return result[0]
-
-
-def refuse_bpf(command):
-    """Makes the system call bpf fail with EINVAL for a command from now on, as an old kernel does."""
-    program = b''.join(struct.pack('=HBBI', *line) for line in (
-        (0x20, 0, 0, 0),            # load the number of the call
-        (0x15, 0, 3, SYS_BPF),      # another: allow
-        (0x20, 0, 0, 16),           # load the first argument
-        (0x15, 0, 1, command),      # another: allow
-        (0x06, 0, 0, 0x00050000 | errno.EINVAL),
-        (0x06, 0, 0, 0x7fff0000)))
-    buffer = ctypes.create_string_buffer(program)
-    header = struct.pack('@HP', len(program) // 8, ctypes.addressof(buffer))
-    libc.prctl(38, 1, 0, 0, 0)                  # PR_SET_NO_NEW_PRIVS
-    if libc.prctl(22, 2, header, 0, 0) != 0:    # PR_SET_SECCOMP, a filter
-        raise OSError(ctypes.get_errno(), 'seccomp')
-
-
-def bpf_exists(kind, number):
-    """Reports whether the system has the BPF object with this id."""
-    commands = {'prog': 13, 'map': 14, 'link': 30}  # BPF_..._GET_FD_BY_ID
-    attributes = (ctypes.c_uint32 * 32)(number)
-    descriptor = libc.syscall(SYS_BPF, commands[kind], attributes, ctypes.sizeof(attributes))
-    if descriptor >= 0:
-        os.close(descriptor)
-    return descriptor >= 0
 
 
 def packet(seq, timestamp, size, marker):
@@ -75,30 +26,6 @@ def packet(seq, timestamp, size, marker):
     head = bytes([0x80, 96 | (0x80 if marker else 0)]) + seq.to_bytes(2, 'big')
     head += timestamp.to_bytes(4, 'big') + bytes([0x12, 0x34, 0x56, 0x78])
     return head + bytes((seq * 7 + i) & 0xff for i in range(12, size))
-
-
-def numbers(line):
-    fields = dict(field.split('=') for field in line.split())
-    return {name: int(value) if value.isdigit() else value for name, value in fields.items()}
-
-
-class Reader:
-    def __init__(self, namespace, address, port):
-        self.address, self.port = address, port
-        self.socket = inside(namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
-        self.socket.bind((address, port))
-        self.socket.setblocking(False)
-        self.got, self.sources = [], set()
-
-    def read(self):
-        while True:
-            try:
-                data, source = self.socket.recvfrom(65536)
-            except BlockingIOError:
-                return self.got
-            self.got.append(data)
-            self.sources.add(source)
 
 
 class Net:
@@ -216,29 +143,13 @@ class Net:
         assert stats['dropped'] == 0, stats
         for reader in self.all:
             want = self.sent[reader.first:getattr(reader, 'last', None)]
-            self.await_packets(reader, len(want))
+            reader.await_packets(len(want))
             assert len(reader.got) == len(want), (len(reader.got), len(want))
             assert reader.got == want, 'the packets differ'
             assert len(reader.sources) <= 1 and all(a == SENDER for a, _ in reader.sources), \
                 reader.sources
         assert len(set().union(*(reader.sources for reader in self.all))) == 1
         return stats
-
-    @staticmethod
-    def await_packets(reader, n):
-        end = time.monotonic() + PATIENCE
-        while len(reader.read()) < n and time.monotonic() < end:
-            select.select([reader.socket], [], [], 0.1)
-
-    def bpf_ids(self):
-        """Returns (kind, id) of the BPF programs, links and maps that the sender holds."""
-        ids = set()
-        for descriptor in os.listdir(f'/proc/{self.process.pid}/fdinfo'):
-            with open(f'/proc/{self.process.pid}/fdinfo/{descriptor}', encoding='ascii') as f:
-                fields = dict(line.split(':', 1) for line in f if ':' in line)
-            ids |= {(kind, int(fields[f'{kind}_id'])) for kind in ('prog', 'link', 'map')
-                    if f'{kind}_id' in fields}
-        return ids
 
 
 def random_frame(rng, most):
@@ -264,7 +175,7 @@ def exact(n_readers=200, device=(), n_hosts=4, most=40):
             net.push(*random_frame(rng, most))
             net.settle()  # a reader that lags is served on its own
             for reader in net.all:
-                net.await_packets(reader, len(net.sent) - reader.first)
+                reader.await_packets(len(net.sent) - reader.first)
         stats = net.check()
         assert stats['clones'] > before['clones'], stats
         # Nothing but clones, in triggers of up to 64 readers, unless a reader lagged.
@@ -318,7 +229,7 @@ def readers_of_layers(kernel):
                 time.sleep(0.003 if kernel == 'on' and i < 30 else 0)  # routes are looked up
         stats = net.settle()
         for reader in net.all:
-            net.await_packets(reader, net.stats_of(reader)['packets-sent'])
+            reader.await_packets(net.stats_of(reader)['packets-sent'])
             assert len(reader.got) == net.stats_of(reader)['packets-sent']
         return None if net.thinned else ([reader.got for reader in net.all], stats)
 
@@ -394,7 +305,7 @@ def moves(net, change, undo=None):
     for _ in range(10):
         net.push(1000, 1000, 300)
     for reader in net.all:
-        net.await_packets(reader, len(net.sent) - reader.first)
+        reader.await_packets(len(net.sent) - reader.first)
         assert reader.got[-30:] == net.sent[-30:], (len(reader.got), len(net.sent))
 
 
@@ -451,7 +362,7 @@ def nothing_is_left_after_a_kill():
         net.need(net.start())
         net.add(5)
         net.wait_for_clones(5)
-        ids = net.bpf_ids()
+        ids = bpf_ids(net.process)
         assert {kind for kind, _ in ids} == {'prog', 'link', 'map'}, ids
         assert all(bpf_exists(*one) for one in ids), ids
         net.process.send_signal(signal.SIGKILL)
@@ -460,11 +371,6 @@ def nothing_is_left_after_a_kill():
         while any(bpf_exists(*one) for one in ids):
             assert time.monotonic() < end, ids
             time.sleep(0.05)
-
-
-def without_tcx():
-    """Makes this process run as on a kernel without tcx."""
-    refuse_bpf(28)  # BPF_LINK_CREATE
 
 
 def filters(net):
@@ -497,7 +403,7 @@ def without_tcx_the_program_is_a_filter():
         other = Reader(net.readers, '10.78.0.2', 30000)
         net.command('add 10.78.0.2 30000')
         net.push(1000, 300)
-        net.await_packets(other, 2)
+        other.await_packets(2)
         assert len(other.got) == 2
         net.process.kill()
         net.process.wait()
@@ -553,7 +459,7 @@ def without_permission_auto_sends_and_on_refuses():
         for _ in range(20):
             net.push(1000, 1000, 300)
         stats = net.check()
-        assert stats['clones'] == 0 and not net.bpf_ids(), stats
+        assert stats['clones'] == 0 and not bpf_ids(net.process), stats
 
 
 @test
