@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The experiments of "One-to-Many Streaming Splicing" (IEEE MultiMedia): one stream of 256 kb/s to
-many readers, by a plain daemon and by fanoutsink in user space and in the kernel."""
+many readers, by a plain daemon, by fanoutsink in user space and in the kernel, and by kernelrelay."""
 
 import contextlib
 import json
@@ -16,6 +16,7 @@ from servers import BUILD, PLUGINS, clip_of
 
 NAME = 'omss'
 KILOBITS, UPSTREAM, TCP_PORT = 256, 5600, 5601
+RELAY_READERS = 1000  # of kernelrelay; more clones in a row are too many for the rig's queue
 CLIP_MEGABITS, FAST, SLOW = 4, 4, 4
 
 # Sends RTP with PAYLOAD bytes of payload at 256 kb/s: each packet is a frame.
@@ -27,7 +28,7 @@ gap = payload * 8 / {KILOBITS}e3
 start, n = time.monotonic(), 0
 while True:
     packet = struct.pack('>BBHII', 0x80, 0xe0, n % 65536, int(n * gap * 90000) % 2**32, 1)
-    out.sendto(packet + bytes(payload), ('127.0.0.1', {UPSTREAM}))
+    out.sendto(packet + bytes(payload), (sys.argv[2], {UPSTREAM}))
     n += 1
     time.sleep(max(0, start + n * gap - time.monotonic()))
 '''
@@ -54,23 +55,41 @@ def tcp_readers(rig, count):
     return Proc(*rig.readers, sys.executable, '-c', TCP_READERS, rig.server_address, TCP_PORT, count)
 
 
+def processor_time(process):
+    """Returns seconds. The packets that a process sends over a virtual device are received, and
+    relayed in the kernel, in its name."""
+    text = pathlib.Path(f'/proc/{process.pid}/schedstat').read_text(encoding='ascii')
+    return int(text.split()[0]) / 1e9
+
+
 def measure(rig, way, transport, readers, payload, seconds):
     rig.drop_all_but(0)
-    tcp = transport == 'tcp'
+    tcp, ingress = transport == 'tcp', way == 'ingress'
+    upstream = rig.server_address if ingress else '127.0.0.1'
     address, port = ((rig.server_address, TCP_PORT) if tcp else
                      (rig.readers_address, FIRST_PORT))
     with contextlib.ExitStack() as stack:
         bench = stack.enter_context(Proc(
             *rig.server, BUILD / 'tests/bench/omss_bench', way, transport, address, port, readers,
-            UPSTREAM, seconds, env={**os.environ, **PLUGINS}))
+            f'{upstream}:{UPSTREAM}' if ingress else UPSTREAM, seconds, env={**os.environ, **PLUGINS}))
         if tcp:
             bench.wait_for_line('^LISTENING')
             stack.enter_context(tcp_readers(rig, readers))
         bench.wait_for_line('^READY', 60)
-        stack.enter_context(Proc(*rig.server, sys.executable, '-c', SOURCE, payload))
+        source = stack.enter_context(Proc(
+            *(rig.readers if ingress else rig.server), sys.executable, '-c', SOURCE, payload,
+            upstream))
+        if ingress:
+            bench.wait_for_line('^BEGIN', 60)
+            spent = -processor_time(source)
+            bench.wait_for_line('^END', 60 + seconds)
+            spent += processor_time(source)
         assert bench.wait(60 + seconds) == 0, bench.output()
-        figures = dict(line.split() for line in bench.lines if line not in ('LISTENING', 'READY'))
+        figures = dict(line.split() for line in bench.lines if ' ' in line)
     result = {name: float(value) for name, value in figures.items()}
+    if ingress:
+        result['cpu'] += 100 * spent / seconds
+        result['ns'] += 1e9 * spent / result['sent']
     due = KILOBITS * 1000 / 8 / payload * readers * seconds
     return {**result, 'delivered': 100 * result['sent'] / due}
 
@@ -103,7 +122,7 @@ def ways():
     """Returns the ways that this build knows."""
     known = subprocess.run(['gst-inspect-1.0', 'fanoutsink'], env={**os.environ, **PLUGINS},
                            capture_output=True, text=True, check=True).stdout
-    return ('daemon', 'engine') + (('kernel',) if '\n  kernel ' in known else ())
+    return ('daemon', 'engine') + (('kernel', 'ingress') if '\n  kernel ' in known else ())
 
 
 def compare(rig, quick, values, load_of):
@@ -112,7 +131,9 @@ def compare(rig, quick, values, load_of):
     for transport in 'udp', 'tcp':
         for value in values:
             for way in known:
-                if (way, transport) != ('kernel', 'tcp'):
+                in_kernel = way in ('kernel', 'ingress')
+                if not (in_kernel and transport == 'tcp') and not (
+                        way == 'ingress' and load_of(value)[0] > RELAY_READERS):
                     yield f'{value} {transport.upper()}', way, measure(
                         rig, way, transport, *load_of(value), 4 if quick else 10)
 

@@ -4,11 +4,13 @@
 //     omss_bench WAY udp|tcp ADDRESS PORT READERS UPSTREAM SECONDS
 //
 // WAY `daemon` sends each packet to each reader with one system call; `engine` is fanoutsink, and
-// `kernel` is fanoutsink with kernel=on. The stream comes to the UDP port UPSTREAM. WAY `slowest`,
+// `kernel` is fanoutsink with kernel=on. The stream comes to the UDP port UPSTREAM of 127.0.0.1.
+// WAY `ingress` is kernelrelay, and UPSTREAM is ADDRESS:PORT of an Ethernet device. WAY `slowest`,
 // `head` or `tail` is fanoutsink with this rule for dropping packets and with small buffers, and
 // UPSTREAM is a clip that it plays. UDP readers are the ports from PORT on; TCP readers connect to
 // ADDRESS:PORT here, and have packets framed by RFC 4571. Prints READY when all readers are there,
-// then one line "name value" for each figure.
+// for `ingress` also BEGIN and END around the time of measuring, then one line "name value" for
+// each figure.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,7 +97,7 @@ static gboolean
 drops (const Job *job)
 {
   return !g_str_equal (job->way, "daemon") && !g_str_equal (job->way, "engine")
-         && !g_str_equal (job->way, "kernel");
+         && !g_str_equal (job->way, "kernel") && !g_str_equal (job->way, "ingress");
 }
 
 // Returns the sockets of the TCP readers.
@@ -164,6 +166,51 @@ run_daemon (const Job *job)
     }
   }
   report (job, before, usage (sent));
+}
+
+// ---- kernelrelay ----
+
+static guint64
+packets_relayed (GstElement *relay)
+{
+  GstStructure *stats;
+  guint64 value = 0;
+
+  g_object_get (relay, "stats", &stats, NULL);
+  gst_structure_get_uint64 (stats, "packets-sent", &value);
+  if (!g_str_equal (gst_structure_get_string (stats, "kernel"), "ingress"))
+    value = 0;
+  gst_structure_free (stats);
+  return value;
+}
+
+static void
+run_relay (const Job *job)
+{
+  gchar **upstream = g_strsplit (job->upstream, ":", 2);
+  GstElement *relay = gst_element_factory_make ("kernelrelay", NULL);
+  GString *clients = g_string_new (NULL);
+  Usage before;
+
+  for (int i = 0; i < job->readers; i++)
+    g_string_append_printf (clients, "%s:%d,", job->address, job->port + i);
+  g_object_set (
+      relay, "address", upstream[0], "port", atoi (upstream[1]), "clients", clients->str, NULL);
+  if (gst_element_set_state (relay, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE)
+    g_error ("kernelrelay does not start");
+  g_print ("READY\n");
+  while (packets_relayed (relay) == 0)
+    g_usleep (1000);
+  g_usleep (WARM_UP_S * G_USEC_PER_SEC);
+  g_print ("BEGIN\n");
+  before = usage (packets_relayed (relay));
+  g_usleep ((gulong) job->seconds * G_USEC_PER_SEC);
+  g_print ("END\n");
+  report (job, before, usage (packets_relayed (relay)));
+  gst_element_set_state (relay, GST_STATE_NULL);
+  gst_object_unref (relay);
+  g_string_free (clients, TRUE);
+  g_strfreev (upstream);
 }
 
 // ---- fanoutsink ----
@@ -250,6 +297,8 @@ main (int argc, char **argv)
     atoi (argv[5]), atoi (argv[7]) };
   if (g_str_equal (job.way, "daemon"))
     run_daemon (&job);
+  else if (g_str_equal (job.way, "ingress"))
+    run_relay (&job);
   else
     run_sink (&job);
   return 0;
