@@ -11,14 +11,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from datetime import datetime
 from functools import lru_cache
 
 from chromium import Chromium
 from control import Controlled
-from proxy import QUICK, wait_until
+from proxy import wait_until
 from tap import Skip, run, test
 
 PASSWORD = 'S3cr3tCanary'
+PATIENT = {'start-timeout': '30s', 'connect-timeout': '30s', 'read-timeout': '30s', 'linger': '200ms'}
 VIDEO = {
     'h264': ['libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '25'],
     'h264-reordered': ['libx264', '-preset', 'veryfast', '-bf', '2', '-g', '25', '-x264-params', 'scenecut=0'],
@@ -53,14 +55,14 @@ class Web(Controlled):
 
     def __init__(self, upstream=None, mount=None, **top):
         source = upstream or f'file://{clip()}'
-        super().__init__({'/cam': {'upstream': source, **QUICK, 'start-timeout': '10s', **(mount or {})}},
+        super().__init__({'/cam': {'upstream': source, **PATIENT, **(mount or {})}},
                          http={'listen': '127.0.0.1:0'}, **top)
         self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
         self.web = f'http://127.0.0.1:{self.web_port}'
 
     def fetch(self, path, headers=None):
         """Returns status, headers and body of an answer."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=40)
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=60)
         connection.request('GET', path, headers=headers or {})
         answer = connection.getresponse()
         body = answer.read()
@@ -259,6 +261,20 @@ class Varied(Web):
         wait_until(lambda: len(variants(self)) == 3, 30, 'all renditions run')
 
 
+def epoch(proxy, folder):
+    """Returns the date of the timestamp 0 of a variant, by its newest segment."""
+    text = proxy.playlist(folder)
+    date, name = re.findall(r'DATE-TIME:(.*)\n(?:#EXT-X-PART:.*\n)*#EXTINF.*\n(seg\d+\.mp4)', text)[-1]
+    with tempfile.NamedTemporaryFile(suffix='.mp4') as file:
+        for each in re.search('MAP:URI="(.*?)"', text)[1], name:
+            file.write(proxy.fetch(f'{folder}/{each}')[2])
+        file.flush()
+        said = subprocess.run(['ffprobe', '-v', 'error', '-select_streams', 'v', '-show_entries', 'packet=pts_time', '-of',
+                               'csv=p=0', file.name], capture_output=True, text=True, timeout=30, check=True).stdout
+    first = float(said.split()[0].strip(','))
+    return datetime.fromisoformat(date.replace('Z', '+00:00')).timestamp() - first
+
+
 @test(timeout=90)
 def a_master_playlist_lists_the_renditions():
     with Varied() as proxy:
@@ -273,6 +289,8 @@ def a_master_playlist_lists_the_renditions():
         assert len({check_live(text)[0] for text in texts}) == 1, 'one target duration'
         assert len(set(re.findall(r'DISCONTINUITY-SEQUENCE:\d+', ''.join(texts)))) == 1, texts
         folder = '/hls/cam/' + listed[1][1].rsplit('/', 2)[0]
+        epochs = [epoch(proxy, f'{folder}/{n}') for n in range(3)]
+        assert max(epochs) - min(epochs) < 0.005, epochs
         for uri, msn, part in re.findall(r'REPORT:URI="\.\./(.*?)",LAST-MSN=(\d+),LAST-PART=(\d+)\n', texts[1]):
             query = f'?_HLS_msn={msn}&_HLS_part={part}'
             assert f'seg{int(msn) - 1}.mp4' in proxy.fetch(f'{folder}/{uri}{query}')[2].decode(), (uri, msn, part)

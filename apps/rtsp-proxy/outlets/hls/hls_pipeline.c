@@ -9,6 +9,7 @@
 
 #define DEFAULT_RATE 48000
 #define SKEW_MAX_US (10 * G_USEC_PER_SEC) // a clock that is further behind is not set
+#define AHEAD_MAX_US (G_USEC_PER_SEC / 2) // a reordered frame may come before it is shown
 #define START (10 * (gint64) GST_SECOND)  // of the pipeline's time: the relay's may be negative
 
 typedef struct {
@@ -112,8 +113,8 @@ take_caps (Track *self, const GstCaps *caps)
 
 // ---- the data path ----
 
-// Returns when the frame was taken by the source's clock, or if that is unknown, ahead or not set,
-// when it arrived; in us since the epoch.
+// Returns when the frame was taken by the source's clock, or if that is unknown or not set, when it
+// arrived; in us since the epoch.
 static gint64
 find_wall_time (HlsPipeline *self, gint64 pts)
 {
@@ -122,7 +123,9 @@ find_wall_time (HlsPipeline *self, gint64 pts)
 
   relay_get_sync (self->relay, &sync);
   taken = (pts + sync.clock) / 1000;
-  return sync.has_clock && taken < arrived && arrived - taken < SKEW_MAX_US ? taken : arrived;
+  return sync.has_clock && taken - arrived < AHEAD_MAX_US && arrived - taken < SKEW_MAX_US
+             ? taken
+             : arrived;
 }
 
 static GstPadProbeReturn
