@@ -26,8 +26,8 @@ class Deaf(Rtsp):
 
 def live(origin):
     """With join: live, because a reader that begins at an earlier keyframe has shifted
-    timestamps."""
-    return {'/cam': {'upstream': origin.url, 'join': 'live'}}
+    timestamps. What a busy machine loses of an upstream over UDP would be missing for readers, too."""
+    return {'/cam': {'upstream': origin.url, 'join': 'live', 'transport': 'tcp'}}
 
 
 def play(rtsp, url):
