@@ -58,10 +58,17 @@ set_target (HlsCommon *self)
 }
 
 void
-hls_common_add_segment (HlsCommon *self, gint64 duration_ns, gint64 total_ns, gboolean first)
+hls_common_note_length (HlsCommon *self, gint64 length_ns)
 {
   g_mutex_lock (&self->lock);
-  self->longest_ns = MAX (self->longest_ns, duration_ns);
+  self->longest_ns = MAX (self->longest_ns, length_ns);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+hls_common_end_segment (HlsCommon *self, gint64 total_ns, gboolean first)
+{
+  g_mutex_lock (&self->lock);
   if (first)
     self->n_awaited--;
   if (self->n_awaited == 0 || total_ns >= WAIT_NS)

@@ -13,9 +13,12 @@ HlsCommon *hls_common_new (guint n, gint64 segment_ns);
 HlsCommon *hls_common_ref (HlsCommon *self);
 void hls_common_unref (HlsCommon *self);
 
-// A variant's segment of this length has ended. `total_ns` is the length of all its segments so
-// far; `first`: it is the first one.
-void hls_common_add_segment (HlsCommon *self, gint64 duration_ns, gint64 total_ns, gboolean first);
+// A segment of a variant has got this long.
+void hls_common_note_length (HlsCommon *self, gint64 length_ns);
+
+// A segment of a variant has ended. `total_ns` is the length of all its segments so far; `first`:
+// it is the first one.
+void hls_common_end_segment (HlsCommon *self, gint64 total_ns, gboolean first);
 
 // A variant will have no segment, so it is not waited for.
 void hls_common_leave (HlsCommon *self);

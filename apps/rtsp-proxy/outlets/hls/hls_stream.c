@@ -226,9 +226,3 @@ hls_stream_get_window (HlsStream *self)
 {
   return self->window;
 }
-
-Content *
-hls_stream_get_content (HlsStream *self)
-{
-  return self->content;
-}

@@ -33,4 +33,3 @@ gboolean hls_stream_has_failed (HlsStream *self);
 gchar *hls_stream_dup_left_out (HlsStream *self);
 
 HlsWindow *hls_stream_get_window (HlsStream *self); // (transfer none)
-Content *hls_stream_get_content (HlsStream *self);  // (transfer none)

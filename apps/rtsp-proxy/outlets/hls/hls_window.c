@@ -179,6 +179,7 @@ add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independ
   g_ptr_array_add (segment->parts, part);
   segment->duration_ns += duration_ns;
   segment->bytes += g_bytes_get_size (data);
+  hls_common_note_length (self->common, segment->duration_ns);
   begin_playlists (self);
   drop_texts (self);
   wake_all (self);
@@ -218,7 +219,7 @@ end_segment (HlsOutput *output)
   self->is_open = FALSE;
   self->total_ns += segment->duration_ns;
   if (self->target_s == 0)
-    hls_common_add_segment (self->common, segment->duration_ns, self->total_ns, !self->counted);
+    hls_common_end_segment (self->common, self->total_ns, !self->counted);
   self->counted = TRUE;
   begin_playlists (self);
   while (self->target_s > 0 && self->segments->len > self->settings.n_segments + KEPT)
