@@ -8,7 +8,8 @@
 
 typedef struct {
   GWeakRef transport; // GstRTSPStreamTransport, which has the reader's receiver reports
-  GWeakRef sink;      // the fanoutsink that serves the track
+  GstElement *sink;   // the fanoutsink that serves the track; GLib goes through all weak references
+                      // to an object when one of them ends
   gchar *host;        // host and port by which the sink knows the reader
   gint port;
   gboolean video;
@@ -28,7 +29,7 @@ track_free (gpointer data)
   Track *track = data;
 
   g_weak_ref_clear (&track->transport);
-  g_weak_ref_clear (&track->sink);
+  gst_object_unref (track->sink);
   g_free (track->host);
   g_free (track);
 }
@@ -39,7 +40,7 @@ add_track (GPtrArray *tracks, const SinkAddress *address, const gchar *mount)
   Track *track = g_new0 (Track, 1);
 
   g_weak_ref_init (&track->transport, address->transport);
-  g_weak_ref_init (&track->sink, address->sink);
+  track->sink = gst_object_ref (address->sink);
   track->host = g_strdup (address->host);
   track->port = address->port;
   track->video = sink_address_is_video (address);
@@ -47,18 +48,14 @@ add_track (GPtrArray *tracks, const SinkAddress *address, const gchar *mount)
   totals_watch_sink (mount, address->sink);
 }
 
-// Returns the sink's statistics of the reader (transfer full): NULL if the sink no longer exists,
-// an empty structure if the reader has left the sink.
+// Returns the sink's statistics of the reader (transfer full): an empty structure if the reader has
+// left the sink.
 static GstStructure *
 ask_sink (Track *track)
 {
-  GstElement *sink = g_weak_ref_get (&track->sink);
-  GstStructure *stats = NULL;
+  GstStructure *stats;
 
-  if (sink) {
-    g_signal_emit_by_name (sink, "get-stats", track->host, track->port, &stats);
-    gst_object_unref (sink);
-  }
+  g_signal_emit_by_name (track->sink, "get-stats", track->host, track->port, &stats);
   return stats;
 }
 
@@ -163,13 +160,9 @@ set_priority (gpointer served, guint priority)
 
   for (guint i = 0; i < self->tracks->len; i++) {
     Track *track = g_ptr_array_index (self->tracks, i);
-    GstElement *sink = g_weak_ref_get (&track->sink);
-    gboolean set = FALSE;
+    gboolean set;
 
-    if (sink) {
-      g_signal_emit_by_name (sink, "set-priority", track->host, track->port, priority, &set);
-      gst_object_unref (sink);
-    }
+    g_signal_emit_by_name (track->sink, "set-priority", track->host, track->port, priority, &set);
     all &= set;
   }
   return all;
@@ -194,7 +187,7 @@ dup_video_sink (gpointer served)
 {
   Track *track = find_video (served);
 
-  return track ? g_weak_ref_get (&track->sink) : NULL;
+  return track ? gst_object_ref (track->sink) : NULL;
 }
 
 static gboolean
@@ -210,12 +203,9 @@ emit_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet layers
 static gboolean
 set_layers (gpointer served, WeirLayerSet layers)
 {
-  GstElement *sink = dup_video_sink (served);
   const Track *track = find_video (served);
-  gboolean set = sink && emit_layers (sink, track->host, track->port, layers);
 
-  gst_clear_object (&sink);
-  return set;
+  return track && emit_layers (track->sink, track->host, track->port, layers);
 }
 
 static guint64
@@ -276,17 +266,16 @@ add_rate (WeirRates *rates, const GstStructure *layer)
 static void
 read_rates (gpointer served, WeirRates *rates)
 {
-  GstElement *sink = dup_video_sink (served);
+  const Track *track = find_video (served);
   GstStructure *stats = NULL;
   const GValue *layers;
 
-  if (sink)
-    g_object_get (sink, "fanout-stats", &stats, NULL);
+  if (track)
+    g_object_get (track->sink, "fanout-stats", &stats, NULL);
   layers = stats ? gst_structure_get_value (stats, "layers") : NULL;
   for (guint i = 0; layers && i < gst_value_array_get_size (layers) && i < WEIR_RATES_LAYERS; i++)
     add_rate (rates, gst_value_get_structure (gst_value_array_get_value (layers, i)));
   g_clear_pointer (&stats, gst_structure_free);
-  gst_clear_object (&sink);
 }
 
 // ---- construction ----
