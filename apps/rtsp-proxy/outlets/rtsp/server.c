@@ -22,7 +22,6 @@
 
 #define CLEANUP_INTERVAL_S 2
 #define MEMORY_INTERVAL_S 1
-#define CLIENT_THREADS 8 // at least
 
 typedef struct {
   GstRTSPServer parent;
@@ -386,11 +385,7 @@ make_context (Server *self)
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
   GstRTSPThreadPool *threads = rtsp_threads_new ();
 
-  // A few threads serve all connections, because no request blocks its thread. A main context goes
-  // through all its connections each time that one of them has something to read.
   gst_rtsp_server_set_thread_pool (listener, threads);
-  gst_rtsp_thread_pool_set_max_threads (
-      threads, (gint) MAX (g_get_num_processors (), CLIENT_THREADS));
   g_object_unref (threads);
   self->points = g_object_new (points_get_type (), NULL);
   gst_rtsp_server_set_mount_points (listener, self->points);
