@@ -23,7 +23,6 @@ from tap import Skip, run, test
 SENDER, RELAY, RELAY_OUT, READERS = '10.77.0.2', '10.77.0.1', '10.78.0.1', '10.78.0.2'
 PORT = 5004
 UDP_SEGMENT = 103
-REFRESH = 10  # seconds after which the thread relays a packet
 seed = int(os.environ.get('WEIR_SEED', time.time_ns() % 2**31))
 
 
@@ -148,11 +147,14 @@ class Net:
             want = self.sent[reader.first:]
             assert reader.read() == want, (len(reader.got), len(want))
             assert reader.sources == {(RELAY, PORT)} or not want, reader.sources
-        stats = self.stats()
-        assert stats['packets'] == len(self.sent), (len(self.sent), stats)
-        assert stats['packets-due'] == sum(len(reader.got) for reader in self.all), stats
-        assert stats['packets-sent'] == stats['packets-due'], stats
+        # A packet is counted after it was sent.
+        n = sum(len(reader.got) for reader in self.all)
+        stats = self.wait(packets=len(self.sent), packets_due=n, packets_sent=n)
         return stats
+
+
+def by_thread(stats):
+    return stats['packets'] - stats['kernel-packets']
 
 
 def exact(n_readers, kernel='ingress', device=(), names=('in', 'out')):
@@ -167,21 +169,20 @@ def exact(n_readers, kernel='ingress', device=(), names=('in', 'out')):
         net.add(n_readers)
         if kernel == 'ingress':
             net.enter()
-        before, begin = net.stats(), time.monotonic()
+        before = stats = net.stats()
+        slept = 0
         for _ in range(60):
             if rng.random() < 0.3:
                 size = rng.choice([100, 1000, 1400])
                 net.push(*[size] * rng.randrange(1, 8), rng.randrange(12, size), segments=True)
             else:
                 net.push(*(rng.randrange(12, 1400) for _ in range(rng.randrange(1, 5))))
+            last, stats = stats, net.stats()
+            slept += by_thread(stats) == by_thread(last)
         stats = net.check()
-        by_thread = [s['packets'] - s['kernel-packets'] for s in (before, stats)]
         if kernel == 'ingress':
-            # The thread has not seen a packet, but for those that keep neighbours fresh: once in 10
-            # seconds one message, of at most 8 packets.
-            refreshed = int((time.monotonic() - begin) / REFRESH + 1)
-            assert stats['kernel-packets'] > before['kernel-packets'], stats
-            assert by_thread[1] - by_thread[0] <= 8 * refreshed, (before, stats)
+            # The thread sends a packet every 10 seconds, and while the network changes.
+            assert slept > 30, (slept, before, stats)
         else:
             assert stats['kernel-packets'] == 0, stats
         snmp = net.readers.run('awk', '/^Udp: [0-9]/ { print $4, $8 }', '/proc/net/snmp').split()
@@ -264,10 +265,14 @@ def join_and_leave(in_order):
             time.sleep(rng.random() * 0.01)
         stop.set()
         thread.join()
-        stats = net.wait(packets=len(net.sent))
+        net.wait(packets=len(net.sent))
         end = time.monotonic() + PATIENCE
-        while sum(len(reader.read()) for reader in net.all) < stats['packets-sent']:
-            assert time.monotonic() < end, stats
+        while True:
+            got, stats = sum(len(reader.read()) for reader in net.all), net.stats()
+            dropped = stats['dropped-no-buffers'] + stats['dropped-error']
+            if stats['packets-sent'] == got == stats['packets-due'] - dropped:
+                break
+            assert time.monotonic() < end, (got, stats)
             time.sleep(0.01)
         missing = 0
         for reader in net.all:
@@ -280,9 +285,6 @@ def join_and_leave(in_order):
                 steps = [(b - a) % 65536 for a, b in zip(own, own[1:])]
             assert min(steps, default=1) > 0, 'a packet came twice'
             missing += sum(steps) - len(steps)
-        dropped = stats['dropped-no-buffers'] + stats['dropped-error']
-        assert stats['packets-due'] == stats['packets-sent'] + dropped, stats
-        assert stats['packets-sent'] == sum(len(reader.got) for reader in net.all), stats
         # A queue may be full on a busy machine. A drop at the end of a reader's stream is no gap.
         assert missing <= dropped, (missing, stats)
         assert 0 < stats['kernel-packets'] < stats['packets'], stats
@@ -305,7 +307,7 @@ def a_backlog_is_sent_first():
         net.command('set kernel=off')
         before = net.wait(kernel='off')
         net.process.send_signal(signal.SIGSTOP)
-        for _ in range(600):
+        for _ in range(450):
             net.send(200)
         net.process.stdin.write('set kernel=ingress\n')
         net.process.stdin.flush()
@@ -350,7 +352,7 @@ def rtcp_goes_both_ways():
             reader.await_packets(len(net.sent) + 1)
             assert reader.got.pop() == report
         stats = net.check()
-        assert stats['rtcp'] == 5 and stats['kernel'] == 'ingress', stats
+        assert stats['rtcp'] == 5, stats
         for one in controls + [sender]:
             one.socket.close()
 
@@ -422,9 +424,9 @@ def every_reader_has_to_be_reachable():
             net.clients.append(other)
             net.tell()
             net.wait(kernel=reason)
-            by_thread = net.stats()['kernel-packets']
+            before = net.stats()['kernel-packets']
             net.push(200, 200)
-            assert net.stats()['kernel-packets'] == by_thread
+            assert net.stats()['kernel-packets'] == before
             net.clients.pop()
             net.tell()
             net.enter()
