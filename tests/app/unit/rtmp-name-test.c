@@ -56,7 +56,7 @@ bad_names_are_refused (void)
     const gchar *wrong;
     RtmpName name;
 
-    g_test_message ("%s, %s", cases[i][0], cases[i][1]);
+    g_test_message ("case %u", i); // some are not UTF-8
     g_assert_false (rtmp_name_read (&name, cases[i][0], cases[i][1], &wrong));
     g_assert_nonnull (wrong);
     g_assert_null (name.url);
