@@ -686,18 +686,43 @@ readers_take_turns_at_being_first (void)
 }
 
 static void
-packets_are_not_kept_without_readers (void)
+packets_are_not_kept_while_stopped (void)
 {
   begin ();
   start ();
-  CHECK (!weir_fanout_begin (fanout));
-  settings.join_at_keyframe = true;
-  weir_fanout_set (fanout, &settings);
   CHECK (weir_fanout_begin (fanout));
   weir_fanout_end (fanout, now);
   weir_fanout_stop (fanout);
   CHECK (!weir_fanout_begin (fanout));
   weir_fanout_start (fanout);
+  finish ();
+}
+
+static void
+a_reader_after_the_last_one_gets_whole_frames (void)
+{
+  Reader *first, *next = NULL;
+
+  begin ();
+  settings.coalesce_ns = 0; // published packet by packet
+  start ();
+  first = add ();
+  frames (3);
+  for (int i = 0; i < 6; i++) {
+    CHECK (weir_fanout_begin (fanout));
+    push (1000, i == 0, i == 5, false, false);
+    weir_fanout_end (fanout, now);
+    run ();
+    if (i == 1)
+      weir_fanout_remove (fanout, first->reader);
+    if (i == 3)
+      next = add ();
+  }
+  next_time += FRAME_TICKS;
+  run ();
+  frames (3);
+  check_all (first, 0, 13);
+  check_all (next, 12, n_stream - 1);
   finish ();
 }
 
@@ -2104,7 +2129,8 @@ main (void)
   RUN (a_live_reader_begins_at_the_start_of_a_frame);
   RUN (thousands_of_readers_are_added_and_removed);
   RUN (readers_take_turns_at_being_first);
-  RUN (packets_are_not_kept_without_readers);
+  RUN (packets_are_not_kept_while_stopped);
+  RUN (a_reader_after_the_last_one_gets_whole_frames);
   RUN (incoming_packets_are_counted);
   RUN (a_reader_gets_as_many_copies_as_it_was_added);
   RUN (stopping_counts_waiting_packets_as_flushed);

@@ -165,7 +165,8 @@ size_t weir_fanout_limit (WeirFanout *fanout);
 void weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_id);
 
 // Call reserve and commit for each packet, between weir_fanout_begin() and weir_fanout_end(). If
-// begin returns false, no packets are needed now: do not call the others. reserve returns room for
+// begin returns false, the fan-out is stopped: do not call the others. Packets are kept without
+// readers too: the next one begins with the whole frame in progress. reserve returns room for
 // a packet of `len` bytes; it returns NULL, and counts the packet, if the packet is refused. commit
 // adds the packet written there, which arrived at `now_ns`. A packet that does not end its frame
 // waits for the rest of the frame. end serves the readers in this thread if there are few.

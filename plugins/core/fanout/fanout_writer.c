@@ -88,20 +88,16 @@ weir_fanout_set_codec (WeirFanout *fanout, WeirCodec codec, uint8_t dependency_i
 bool
 weir_fanout_begin (WeirFanout *fanout)
 {
-  bool wanted;
+  bool running;
 
   pthread_mutex_lock (&fanout->writer);
   pthread_mutex_lock (&fanout->lock);
-  wanted = fanout->running
-           && (fanout->n_readers > 0 || fanout->settings.join_at_keyframe
-               || fanout->settings.keep_window);
-  if (!wanted)
-    weir_fanout_trim (fanout);
+  running = fanout->running;
   pthread_mutex_unlock (&fanout->lock);
   fanout->published = false;
-  if (!wanted)
+  if (!running)
     pthread_mutex_unlock (&fanout->writer);
-  return wanted;
+  return running;
 }
 
 uint8_t *
