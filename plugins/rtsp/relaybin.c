@@ -3,110 +3,11 @@
 
 #include "keyevent.h"
 #include "rtp/rtcp_read.h"
-#include "rtpbuffer.h"
-#include "weir.h"
 
 // Shortest time between two reports of a stream. A new reader can synchronise its tracks after
 // about this time.
 #define REPORT_INTERVAL_US G_USEC_PER_SEC
 #define REPORT_MAX 320 // longest report, in bytes
-
-// ---- the session ----
-
-// Has the properties and signals of an RTP session that GstRTSPStream uses. It never emits a
-// signal, as reports.c keeps the RTSP sessions of readers alive.
-typedef struct {
-  GObject parent;
-  GMutex lock; // guards `counts`
-  WeirRelayCounts counts;
-} RelaySession;
-
-typedef struct {
-  GObjectClass parent_class;
-} RelaySessionClass;
-
-enum {
-  SESSION_PROP_0,
-  SESSION_PROP_INTERNAL_SSRC,
-  SESSION_PROP_SDES,
-  SESSION_PROP_DISABLE_SR_TIMESTAMP
-};
-
-GType weir_relay_session_get_type (void);
-G_DEFINE_TYPE (RelaySession, weir_relay_session, G_TYPE_OBJECT)
-
-const gchar *
-weir_relay_bin_get_cname (void)
-{
-  static gsize cname;
-
-  // A random name for the life of the process (RFC 7022, section 4.2).
-  if (g_once_init_enter (&cname))
-    g_once_init_leave (
-        &cname, (gsize) g_strdup_printf ("weir-%08x%08x", g_random_int (), g_random_int ()));
-  return (const gchar *) cname;
-}
-
-static void
-session_get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
-{
-  RelaySession *self = (RelaySession *) object;
-
-  if (id == SESSION_PROP_INTERNAL_SSRC) {
-    g_mutex_lock (&self->lock);
-    g_value_set_uint (value, self->counts.ssrc);
-    g_mutex_unlock (&self->lock);
-  } else if (id == SESSION_PROP_SDES) {
-    g_value_take_boxed (value, gst_structure_new ("application/x-rtp-source-sdes", "cname",
-                                   G_TYPE_STRING, weir_relay_bin_get_cname (), NULL));
-  } else {
-    g_value_set_boolean (value, FALSE);
-  }
-}
-
-// GstRTSPStream sets `disable-sr-timestamp` for streams without rate control; a relay has none.
-static void
-session_set_property (GObject *object, guint id, const GValue *value, GParamSpec *spec)
-{
-}
-
-static void
-session_finalize (GObject *object)
-{
-  g_mutex_clear (&((RelaySession *) object)->lock);
-  G_OBJECT_CLASS (weir_relay_session_parent_class)->finalize (object);
-}
-
-static void
-weir_relay_session_init (RelaySession *self)
-{
-  g_mutex_init (&self->lock);
-}
-
-static void
-weir_relay_session_class_init (RelaySessionClass *klass)
-{
-  static const gchar *const signals[] = { "on-new-ssrc", "on-ssrc-sdes", "on-ssrc-active",
-    "on-bye-ssrc", "on-bye-timeout", "on-timeout", "on-new-sender-ssrc", "on-sender-ssrc-active" };
-  GObjectClass *object_class = G_OBJECT_CLASS (klass);
-
-  object_class->get_property = session_get_property;
-  object_class->set_property = session_set_property;
-  object_class->finalize = session_finalize;
-  g_object_class_install_property (object_class, SESSION_PROP_INTERNAL_SSRC,
-      g_param_spec_uint ("internal-ssrc", "SSRC", "SSRC of the stream", 0, G_MAXUINT, 0,
-          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
-  // gst_rtsp_sdp_make_media() reads the CNAME.
-  g_object_class_install_property (object_class, SESSION_PROP_SDES,
-      g_param_spec_boxed ("sdes", "SDES", "The CNAME", GST_TYPE_STRUCTURE,
-          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
-  g_object_class_install_property (object_class, SESSION_PROP_DISABLE_SR_TIMESTAMP,
-      g_param_spec_boolean ("disable-sr-timestamp", "No timestamps", "Ignored", FALSE,
-          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS));
-  for (guint i = 0; i < G_N_ELEMENTS (signals); i++)
-    g_signal_new (signals[i], G_TYPE_FROM_CLASS (klass), G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
-        G_TYPE_NONE, 1, G_TYPE_OBJECT);
-}
 
 // ---- streams ----
 
@@ -116,7 +17,7 @@ typedef struct {
   guint index;
   GstPad *sink, *src;
   GstPad *reports; // NULL until it is requested
-  RelaySession *session;
+  WeirRelaySession *session;
   // For the streaming thread only:
   gint64 report_at;
   GstSegment segment;
@@ -186,41 +87,13 @@ find_stream (RelayBin *self, guint index)
 
 // ---- data ----
 
-// Adds the packets of a buffer, of which there are several with weir_buffer_set_packets(). Call
-// with the session's lock. Returns FALSE at one that is not RTP.
-static gboolean
-add_packets (WeirRelayCounts *counts, GstBuffer *buffer)
-{
-  guint n = 1;
-  const guint16 *lengths = weir_buffer_get_packets (buffer, &n);
-  gsize at = 0, size = gst_buffer_get_size (buffer);
-  WeirRtp rtp;
-
-  for (guint i = 0; i < n; i++) {
-    if (!weir_rtp_buffer_read_part (buffer, at, lengths ? lengths[i] : size, &rtp))
-      return FALSE;
-    at += lengths ? lengths[i] : size;
-    counts->n_packets++;
-    counts->n_octets += (guint32) rtp.payload_length;
-  }
-  counts->ssrc = rtp.ssrc;
-  counts->timestamp = rtp.timestamp;
-  return TRUE;
-}
-
 // Counts the packets of a buffer. Returns TRUE if a report is due.
 static gboolean
 count (RelayStream *stream, GstBuffer *buffer)
 {
-  RelaySession *session = stream->session;
   gint64 now = g_get_real_time ();
-  gboolean counted;
+  gboolean counted = weir_relay_session_count (stream->session, buffer, now);
 
-  g_mutex_lock (&session->lock);
-  counted = add_packets (&session->counts, buffer);
-  if (counted)
-    session->counts.arrival = now;
-  g_mutex_unlock (&session->lock);
   // A step of the clock back must not stop the reports.
   return counted && (now >= stream->report_at || now < stream->report_at - REPORT_INTERVAL_US);
 }
@@ -292,9 +165,7 @@ send_report (RelayBin *self, RelayStream *stream, gboolean ends)
   gboolean plays;
   gsize len;
 
-  g_mutex_lock (&stream->session->lock);
-  counts = stream->session->counts;
-  g_mutex_unlock (&stream->session->lock);
+  weir_relay_session_get_counts (stream->session, &counts);
   if (!stream->reports || !gst_pad_is_linked (stream->reports) || counts.n_packets == 0)
     return;
   // Before, running times have no meaning.
@@ -350,7 +221,6 @@ chain_list (GstPad *pad, GstObject *parent, GstBufferList *list)
 static void
 note_caps (RelayStream *stream, GstEvent *event)
 {
-  RelaySession *session = stream->session;
   const GstStructure *structure;
   GstCaps *caps;
   guint ssrc = 0;
@@ -358,9 +228,7 @@ note_caps (RelayStream *stream, GstEvent *event)
   gst_event_parse_caps (event, &caps);
   structure = gst_caps_get_structure (caps, 0);
   gst_structure_get_uint (structure, "ssrc", &ssrc);
-  g_mutex_lock (&session->lock);
-  session->counts.ssrc = ssrc;
-  g_mutex_unlock (&session->lock);
+  weir_relay_session_set_ssrc (stream->session, ssrc);
 }
 
 static gboolean
@@ -450,7 +318,7 @@ add_stream (RelayBin *self, guint index)
   stream->index = index;
   gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
   stream->pts = GST_CLOCK_TIME_NONE;
-  stream->session = g_object_new (weir_relay_session_get_type (), NULL);
+  stream->session = weir_relay_session_new ();
   stream->sink = new_pad (stream, &templates[0], index);
   stream->src = new_pad (stream, &templates[3], index);
   gst_pad_set_chain_function (stream->sink, chain);
@@ -527,14 +395,12 @@ void
 weir_relay_bin_take_feedback (GstElement *self, guint index, const guint8 *data, gsize len)
 {
   RelayStream *stream = find_stream ((RelayBin *) self, index);
-  guint32 ssrc;
+  WeirRelayCounts counts;
 
   if (!stream)
     return;
-  g_mutex_lock (&stream->session->lock);
-  ssrc = stream->session->counts.ssrc;
-  g_mutex_unlock (&stream->session->lock);
-  if (weir_rtcp_asks_key (data, len, ssrc))
+  weir_relay_session_get_counts (stream->session, &counts);
+  if (weir_rtcp_asks_key (data, len, counts.ssrc))
     gst_pad_push_event (stream->sink, weir_key_event_new (0));
 }
 

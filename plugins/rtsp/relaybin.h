@@ -8,14 +8,7 @@
 
 #include <gst/gst.h>
 
-// Counts of a stream's packets, and its newest packet.
-typedef struct {
-  guint32 n_packets, n_octets; // of payload; they wrap
-  guint32 ssrc, timestamp;     // of the newest packet
-  gint64 arrival;              // of the newest packet, g_get_real_time()
-  GstClockTime running;        // running time of the newest packet; GST_CLOCK_TIME_NONE: unknown
-  gboolean ends;               // the stream has ended: no packets follow, unless it is sought
-} WeirRelayCounts;
+#include "relaysession.h"
 
 // Writes an RTCP report of the stream `index` to `out`, where `room` bytes are. Returns its length
 // in bytes, or 0 for none. Called on the streaming thread, without a lock.
@@ -26,9 +19,6 @@ typedef gsize (*WeirRelayReportFunc) (
 // it is NULL, `report` gets the element. `may_block`: the pipeline is paused at times, so reports
 // are pushed by a thread of GStreamer's pool.
 GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data, gboolean may_block);
-
-// Returns the CNAME of all streams, which reports and descriptions have. Call from any thread.
-const gchar *weir_relay_bin_get_cname (void);
 
 // Asks upstream for a keyframe of the stream `index`, if the RTCP packet says so. Call from any
 // thread.

@@ -27,7 +27,7 @@ write_report (gpointer bin, guint index, const WeirRelayCounts *counts, guint8 *
 
   at.ntp = weir_ntp_from_unix ((gint64) find_time (bin, counts));
   len = weir_rtcp_write_sr (
-      out, room, &at, counts->n_packets, counts->n_octets, weir_relay_bin_get_cname ());
+      out, room, &at, counts->n_packets, counts->n_octets, weir_relay_session_get_cname ());
   if (len > 0 && counts->ends)
     len += weir_rtcp_write_bye (out + len, room - len, counts->ssrc);
   return len;
