@@ -13,12 +13,13 @@ import tempfile
 import time
 from contextlib import ExitStack
 
-from control import Controlled, config
+from control import Controlled, config, rss_kib
 from films import SECONDS, Player, annex_b, ffmpeg, film_pictures, folder, path_of, pictures, url_of
 from multicast import enter_network, join
 from proc import Proc, Rtsp
 from proxy import wait_until
 from tap import Skip, run, test
+from tspackets import AUDIO_PID, VIDEO_PID, packet, pes, table_packets
 
 GROUP, PORT = '239.7.7.7', 15004
 SUPPORTED = {'Supported': 'x-weir-schedule'}
@@ -452,6 +453,33 @@ def titles_that_cannot_be_broadcast_are_told():
             with Client(proxy, path) as client:
                 assert client.describe()[0] == 404, path
                 client.ask('0 0-1', 404)
+
+
+def put_uneven_title(directory):
+    """Writes a title with one picture and a million small pieces of sound."""
+    picture = (b'\0\0\0\1\x09\x10\0\0\0\1\x67\x42\xc0\x0a\xda\x0f\x0a\x69\xa8\x10'
+               b'\0\0\0\1\x68\xce\x3c\x80\0\0\0\1\x65\x88' + b'x' * 50)
+    sound = b'\xff\xf1\x50\x80\x01\x3f\xfc\1\1' * 18
+    with open(os.path.join(directory, 'uneven.ts'), 'wb') as file:
+        file.write(b''.join(table_packets((0x1b, VIDEO_PID, b''), (0x0f, AUDIO_PID, b''))))
+        file.write(packet(VIDEO_PID, pes(90000, picture)))
+        for n in range(60000):
+            time_of = 90000 + n * 18 * 1024 * 90000 // 44100
+            file.write(packet(AUDIO_PID, pes(time_of, sound, 0xc0), counter=n))
+
+
+@test
+def packets_that_wait_for_another_track_take_limited_memory():
+    with tempfile.TemporaryDirectory() as directory:
+        put_uneven_title(directory)
+        mounts = titles()
+        mounts['/films']['upstream'] = url_of(directory)
+        with Controlled(mounts) as proxy, Client(proxy, '/films/uneven.ts') as client:
+            before = rss_kib(proxy)
+            assert client.describe()[0] == 503
+            proxy.wait_for_line(r'/films/uneven\.ts: cannot be broadcast: the file has one track '
+                                r'more than 64 MiB behind another; interleave its tracks$', 20)
+            assert rss_kib(proxy, 'VmHWM') < before + (128 << 10), rss_kib(proxy, 'VmHWM')
 
 
 @test

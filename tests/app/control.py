@@ -109,9 +109,9 @@ class Watch(Rtsp):
         self.frames.clear()
 
 
-def rss_kib(proxy):
+def rss_kib(proxy, field='VmRSS'):
     with open(f'/proc/{proxy.pid}/status', encoding='ascii') as file:
-        return int(next(line for line in file if line.startswith('VmRSS')).split()[1])
+        return int(next(line for line in file if line.startswith(field)).split()[1])
 
 
 def cpu_seconds(proxy):

@@ -8,7 +8,8 @@
 #include "broadcast/packet_writer.h"
 #include "title/title_open.h"
 
-#define WAITING_BYTES_MAX (64u << 20) // of packets that wait for those of other tracks
+#define WAITING_BYTES_MAX (64u << 20) // of memory, of packets that wait for those of other tracks
+#define ITEM_BYTES 600                // of memory, beside the data of a packet
 #define PACKETS_AT_ONCE 1000          // written before the progress is told
 #define PROGRESS_NS (GST_SECOND / 10)
 #define REORDERED_MAX 17 // pictures; H.264 and H.265 allow 16 before one that is shown earlier
@@ -46,7 +47,7 @@ struct _Packetizer {
   guint n_inputs;
   gboolean complete; // there are no more tracks
   gboolean stopped;  // take no packets
-  gsize bytes;       // of packets that wait
+  gsize bytes;       // of memory, of packets that wait
   guint64 n_taken;   // packets, ever
   GError *error;
 };
@@ -85,6 +86,12 @@ note_shown (Input *self, gint64 shown_ns)
   self->times[i] = shown_ns;
 }
 
+static gsize
+memory_of (GstBuffer *packet)
+{
+  return gst_buffer_get_size (packet) + ITEM_BYTES;
+}
+
 // Takes a packet, with the time at which its picture or sound is to be played.
 static void
 take (Input *self, GstBuffer *packet)
@@ -103,7 +110,7 @@ take (Input *self, GstBuffer *packet)
   }
   self->shown_ns = shown_ns;
   g_queue_push_tail (&self->untimed, item);
-  self->owner->bytes += gst_buffer_get_size (packet);
+  self->owner->bytes += memory_of (packet);
   self->owner->n_taken++;
 }
 
@@ -330,7 +337,7 @@ pop_oldest (Packetizer *self, guint *track)
   }
   item = oldest ? g_queue_pop_head (&self->inputs[*track].items) : NULL;
   if (item)
-    self->bytes -= gst_buffer_get_size (item->packet);
+    self->bytes -= memory_of (item->packet);
   return item;
 }
 
