@@ -4,12 +4,12 @@
 #include <gio/gio.h>
 #include <string.h>
 
+#include "base/buffer_memory.h"
 #include "base/clock.h"
 #include "broadcast/packet_writer.h"
 #include "title/title_open.h"
 
-#define WAITING_BYTES_MAX (64u << 20) // of memory, of packets that wait for those of other tracks
-#define ITEM_BYTES 600                // of memory, beside the data of a packet
+#define WAITING_BYTES_MAX (64u << 20) // of memory, while packets wait for those of other tracks
 #define PACKETS_AT_ONCE 1000          // written before the progress is told
 #define PROGRESS_NS (GST_SECOND / 10)
 #define REORDERED_MAX 17 // pictures; H.264 and H.265 allow 16 before one that is shown earlier
@@ -47,7 +47,7 @@ struct _Packetizer {
   guint n_inputs;
   gboolean complete; // there are no more tracks
   gboolean stopped;  // take no packets
-  gsize bytes;       // of memory, of packets that wait
+  gsize bytes;       // of memory that waiting packets take
   guint64 n_taken;   // packets, ever
   GError *error;
 };
@@ -86,12 +86,6 @@ note_shown (Input *self, gint64 shown_ns)
   self->times[i] = shown_ns;
 }
 
-static gsize
-memory_of (GstBuffer *packet)
-{
-  return gst_buffer_get_size (packet) + ITEM_BYTES;
-}
-
 // Takes a packet, with the time at which its picture or sound is to be played.
 static void
 take (Input *self, GstBuffer *packet)
@@ -110,7 +104,7 @@ take (Input *self, GstBuffer *packet)
   }
   self->shown_ns = shown_ns;
   g_queue_push_tail (&self->untimed, item);
-  self->owner->bytes += memory_of (packet);
+  self->owner->bytes += buffer_memory (packet);
   self->owner->n_taken++;
 }
 
@@ -337,7 +331,7 @@ pop_oldest (Packetizer *self, guint *track)
   }
   item = oldest ? g_queue_pop_head (&self->inputs[*track].items) : NULL;
   if (item)
-    self->bytes -= memory_of (item->packet);
+    self->bytes -= buffer_memory (item->packet);
   return item;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/synced_sink.h"
 
+#include "base/buffer_memory.h"
 #include "base/log.h"
 
 #define WAIT (2 * GST_SECOND)
-#define HELD_BYTES (4 * 1024 * 1024) // of a track
+#define HELD_BYTES (4 * 1024 * 1024) // of memory, of a track
 #define STEP (40 * GST_MSECOND)      // sooner than that, sound ahead of the picture is noticed
 #define NEAR (2 * GST_MSECOND)       // as exact as reports of cameras are
 #define SLEW 1000                    // ns of media for each ns
@@ -104,7 +105,7 @@ hold (Track *track, const RelayPacket *packet)
   if (!track->held)
     track->held = g_array_new (FALSE, FALSE, sizeof (RelayPacket));
   g_array_append_val (track->held, held);
-  track->held_bytes += gst_buffer_get_size (packet->buffer);
+  track->held_bytes += buffer_memory (packet->buffer);
 }
 
 static void

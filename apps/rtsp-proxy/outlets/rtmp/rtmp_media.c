@@ -11,7 +11,8 @@
 #include "rtmp/flv.h"
 
 #define HOLD_MS 2000                 // of media, until a track that does not come is left out
-#define HOLD_BYTES (8 * 1024 * 1024) // the same
+#define HOLD_BYTES (8 * 1024 * 1024) // of memory, the same
+#define FRAME_BYTES 160              // of memory, beside the data of a frame
 #define JUMP_MS 10000                // between two messages: the publisher's clock was set
 
 typedef enum { VIDEO, AUDIO, N_TRACKS } Kind;
@@ -259,7 +260,7 @@ take_frame (RtmpMedia *self, Kind kind, const WeirFlv *flv, GQueue *parts)
     put_frame (self, &frame, parts);
     g_bytes_unref (frame.data);
   } else {
-    self->held_bytes += flv->len;
+    self->held_bytes += flv->len + FRAME_BYTES;
     g_queue_push_tail (&self->held, g_memdup2 (&frame, sizeof frame));
   }
   return NULL;

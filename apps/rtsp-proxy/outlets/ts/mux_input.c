@@ -3,6 +3,7 @@
 
 #include <gst/app/gstappsrc.h>
 
+#include "base/buffer_memory.h"
 #include "base/clock.h"
 #include "base/files_left.h"
 #include "base/key_event.h"
@@ -12,7 +13,7 @@
 #include "relay/synced_sink.h"
 
 #define WAIT_FOR_TRACKS (3 * GST_SECOND) // more than a SyncedSink may pass at once
-#define HELD_BYTES_MAX (8 * 1024 * 1024)
+#define HELD_BYTES_MAX (8 * 1024 * 1024) // of memory
 #define SILENCE (300 * GST_MSECOND)      // a track that is so far behind gets gaps
 #define PICTURE (40 * GST_MSECOND)       // if the stream does not say its rate
 #define START (10 * GST_SECOND)          // of the multiplexer's time: no DTS is before 0
@@ -389,11 +390,11 @@ hold (MuxInput *self, guint number, GstBuffer *buffer)
 {
   const Held held = { number, buffer };
 
-  if (self->held_bytes + gst_buffer_get_size (buffer) > HELD_BYTES_MAX) {
+  if (self->held_bytes + buffer_memory (buffer) > HELD_BYTES_MAX) {
     gst_buffer_unref (buffer);
     return;
   }
-  self->held_bytes += gst_buffer_get_size (buffer);
+  self->held_bytes += buffer_memory (buffer);
   g_array_append_val (self->held, held);
 }
 
