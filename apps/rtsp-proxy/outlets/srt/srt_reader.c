@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
+#include "content/start_wait.h"
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_cutter.h"
 #include "outlets/ts/ts_reader.h"
@@ -14,22 +15,13 @@
 #define MESSAGES_MAX 64 // before others get their turn
 #define SLOW_AFTER 10   // seconds
 
-// The wait for the content's start, which may end after the reader has been freed.
-typedef struct {
-  gatomicrefcount refs; // the reader's, and the content's
-  GMutex lock;          // protects the fields below
-  gboolean over;
-  void (*ready) (gpointer owner);
-  gpointer owner; // NULL: the reader has been freed
-} Wait;
-
 struct _SrtReader {
   SRTSOCKET socket;
   gint epoll;
   gchar *peer, *path;
   void (*close) (gpointer owner, const gchar *reason);
   gpointer owner;
-  Wait *wait;
+  StartWait *wait;
   Mount *mount;
   Content *content;
   TsStream *stream; // from the start, so that it has the presentation's first packets
@@ -45,64 +37,6 @@ struct _SrtReader {
   guint seconds;
   guint64 dropped, sent;
 };
-
-// ---- the wait ----
-
-static void
-wait_unref (Wait *self)
-{
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
-  g_mutex_clear (&self->lock);
-  g_free (self);
-}
-
-static void
-on_waited (gpointer data)
-{
-  Wait *self = data;
-
-  g_mutex_lock (&self->lock);
-  self->over = TRUE;
-  if (self->owner)
-    self->ready (self->owner);
-  g_mutex_unlock (&self->lock);
-  wait_unref (self);
-}
-
-static Wait *
-wait_for (Content *content, void (*ready) (gpointer owner), gpointer owner)
-{
-  Wait *self = g_new0 (Wait, 1);
-
-  g_atomic_ref_count_init (&self->refs);
-  g_atomic_ref_count_inc (&self->refs);
-  g_mutex_init (&self->lock);
-  self->ready = ready;
-  self->owner = owner;
-  content_wait (content, on_waited, self);
-  return self;
-}
-
-static gboolean
-wait_is_over (Wait *self)
-{
-  gboolean over;
-
-  g_mutex_lock (&self->lock);
-  over = self->over;
-  g_mutex_unlock (&self->lock);
-  return over;
-}
-
-static void
-wait_forget (Wait *self)
-{
-  g_mutex_lock (&self->lock);
-  self->owner = NULL;
-  g_mutex_unlock (&self->lock);
-  wait_unref (self);
-}
 
 // ---- the start ----
 
@@ -142,7 +76,7 @@ srt_reader_new (Mounts *mounts, const Demand *demand, SRTSOCKET socket, gint epo
     srt_reader_free (self, NULL);
     return NULL;
   }
-  self->wait = wait_for (self->content, ready, owner);
+  self->wait = start_wait_new (self->content, ready, owner);
   return self;
 }
 
@@ -283,7 +217,7 @@ srt_reader_run (SrtReader *self, const gchar **reason)
 {
   if (!check_silence (self, reason))
     return FALSE;
-  if (!self->end && !wait_is_over (self->wait))
+  if (!self->end && !start_wait_is_over (self->wait))
     return TRUE;
   if (!self->end && !play (self)) {
     *reason = self->problem;
@@ -314,7 +248,7 @@ srt_reader_get_fd (const SrtReader *self)
 void
 srt_reader_free (SrtReader *self, const gchar *reason)
 {
-  g_clear_pointer (&self->wait, wait_forget);
+  g_clear_pointer (&self->wait, start_wait_free);
   if (reason)
     log_event ("reader %s out: %s: %s", self->peer, self->path, reason);
   g_clear_pointer (&self->shown, ts_reader_end);

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
+#include "content/start_wait.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_reader.h"
@@ -14,20 +15,12 @@
 
 #define TS_PREFIX "/ts/"
 
-// The wait for the content's start, which may end after the reply has been freed.
-typedef struct {
-  gatomicrefcount refs; // the reply's, and the content's
-  GMutex lock;          // protects the fields below
-  gboolean over;
-  const HttpAsked *asked; // NULL: the reply has been freed
-} Wait;
-
 typedef struct {
   HttpReply reply;
   const HttpAsked *asked;
   Content *content;
   TsStream *stream; // from the start, so that it has the presentation's first packets
-  Wait *wait;       // NULL: the content is not in use
+  StartWait *wait;  // NULL: the content is not in use
   guint status;
   gchar *reason;
   const gchar *place; // the mount on which the reader has a place
@@ -35,63 +28,6 @@ typedef struct {
   gchar *name; // in the stream's sink
   TsReader *reader;
 } Reply;
-
-// ---- the wait ----
-
-static void
-wait_unref (Wait *self)
-{
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
-  g_mutex_clear (&self->lock);
-  g_free (self);
-}
-
-static void
-on_waited (gpointer data)
-{
-  Wait *self = data;
-
-  g_mutex_lock (&self->lock);
-  self->over = TRUE;
-  if (self->asked)
-    self->asked->wake (self->asked->wake_data);
-  g_mutex_unlock (&self->lock);
-  wait_unref (self);
-}
-
-static Wait *
-wait_for (Content *content, const HttpAsked *asked)
-{
-  Wait *self = g_new0 (Wait, 1);
-
-  g_atomic_ref_count_init (&self->refs);
-  g_atomic_ref_count_inc (&self->refs);
-  g_mutex_init (&self->lock);
-  self->asked = asked;
-  content_wait (content, on_waited, self);
-  return self;
-}
-
-static gboolean
-wait_is_over (Wait *self)
-{
-  gboolean over;
-
-  g_mutex_lock (&self->lock);
-  over = self->over;
-  g_mutex_unlock (&self->lock);
-  return over;
-}
-
-static void
-wait_forget (Wait *self)
-{
-  g_mutex_lock (&self->lock);
-  self->asked = NULL;
-  g_mutex_unlock (&self->lock);
-  wait_unref (self);
-}
 
 // ---- the answer ----
 
@@ -155,7 +91,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 {
   Reply *self = (Reply *) reply;
 
-  if (self->status == 0 && !wait_is_over (self->wait))
+  if (self->status == 0 && !start_wait_is_over (self->wait))
     return FALSE;
   if (self->status == 0)
     decide (self);
@@ -201,7 +137,7 @@ free_reply (HttpReply *reply)
 {
   Reply *self = (Reply *) reply;
 
-  g_clear_pointer (&self->wait, wait_forget);
+  g_clear_pointer (&self->wait, start_wait_free);
   g_clear_pointer (&self->reader, ts_reader_end);
   if (self->name)
     ts_stream_remove_socket (self->stream, self->name);
@@ -238,7 +174,7 @@ answer (gpointer outlet, const HttpAsked *asked)
   if (self->content)
     self->stream = ts_stream_get (live_content_get (self->content), &error);
   if (self->stream)
-    self->wait = wait_for (self->content, asked);
+    self->wait = start_wait_new (self->content, asked->wake, asked->wake_data);
   else
     fail_with (self, error);
   return &self->reply;
