@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 struct _Connections {
   gatomicrefcount refs;
   GMutex lock; // guards all below
@@ -79,6 +81,33 @@ connections_enter (
   g_mutex_unlock (&self->lock);
   g_free (key);
   return may;
+}
+
+gboolean
+connections_admit (
+    Connections *self, GInetAddress *address, const gchar *kind, const gchar *peer, gchar **text)
+{
+  RefusedReason reason = REFUSED_MEMORY;
+  gchar *ip, *problem;
+  Limits limits;
+
+  limits_get (&limits);
+  if (memory_get_level () == MEMORY_ENOUGH && connections_enter (self, &limits, address, &reason))
+    return TRUE;
+  if (reason == REFUSED_MEMORY)
+    problem = g_strdup (MEMORY_PROBLEM);
+  else
+    problem = g_strdup_printf ("there are too many %s%s", kind,
+        reason == REFUSED_ADDRESS ? " from this address (limits.connections-per-address)"
+                                  : " (limits.connections)");
+  ip = g_inet_address_to_string (address);
+  refusals_note (reason, peer ? peer : ip, "%s", problem);
+  g_free (ip);
+  if (text)
+    *text = problem;
+  else
+    g_free (problem);
+  return FALSE;
 }
 
 void

@@ -21,6 +21,14 @@ void connections_unref (Connections *self);
 // own: behind a proxy on the same machine, all connections have one.
 gboolean connections_enter (
     Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason);
+
+// Does the same under the limits in force, and if memory is short, returns FALSE as well. Notes a
+// refusal (refusals_note()) of `peer`, or of the address if it is NULL; `kind` says what there are
+// too many of, such as "SRT connections". Sets `text` (transfer full), which may be NULL, to the
+// reason.
+gboolean connections_admit (
+    Connections *self, GInetAddress *address, const gchar *kind, const gchar *peer, gchar **text);
+
 void connections_leave (Connections *self, GInetAddress *address);
 
 guint connections_count (Connections *self);

@@ -5,7 +5,6 @@
 
 #include "access/connections.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/timer.h"
 #include "content/live_content.h"
 #include "outlets/http/http_refusal.h"
@@ -251,26 +250,6 @@ hls_sessions_free (HlsSessions *self)
 
 // ---- the beginning of a session ----
 
-static gchar *
-find_no_room (HlsSessions *self, GInetAddress *address, const gchar *peer)
-{
-  static const gchar *const texts[REFUSED_N_REASONS] = {
-    [REFUSED_CONNECTIONS] = "there are too many HLS sessions (limits.connections)",
-    [REFUSED_ADDRESS] =
-        "there are too many HLS sessions from this address (limits.connections-per-address)",
-    [REFUSED_MEMORY] = MEMORY_PROBLEM,
-  };
-  RefusedReason reason = REFUSED_MEMORY;
-  Limits limits;
-
-  limits_get (&limits);
-  if (memory_get_level () == MEMORY_ENOUGH
-      && connections_enter (self->connections, &limits, address, &reason))
-    return NULL;
-  refusals_note (reason, peer, "%s", texts[reason]);
-  return g_strdup (texts[reason]);
-}
-
 static Content *
 use_content (HlsSessions *self, const Resolved *resolved, guint *status, gchar **text)
 {
@@ -308,8 +287,10 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
   if (!content)
     return NULL;
   *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
-  *text = find_no_room (self, address, peer);
-  full = *text ? NULL : http_refusal_of_reader (resolved->mount);
+  *text = NULL;
+  full = connections_admit (self->connections, address, "HLS sessions", peer, text)
+             ? http_refusal_of_reader (resolved->mount)
+             : NULL;
   if (full) {
     connections_leave (self->connections, address);
     *text = g_strdup (full->text);

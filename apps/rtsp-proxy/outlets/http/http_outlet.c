@@ -3,13 +3,11 @@
 
 #include "access/connections.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/port.h"
 #include "outlets/http/http_connection.h"
 #include "outlets/http/http_counts.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define THREADS_MAX 4 // they never wait for a disk or a client
 #define STOP_TICK_MS 10
@@ -39,26 +37,6 @@ on_ended (HttpConnection *connection, gpointer data)
   g_mutex_unlock (&self->lock);
 }
 
-static gboolean
-may_enter (HttpOutlet *self, GInetAddress *address, const gchar *peer)
-{
-  static const gchar *const texts[REFUSED_N_REASONS] = {
-    [REFUSED_CONNECTIONS] = "there are too many connections (limits.connections)",
-    [REFUSED_ADDRESS] =
-        "there are too many connections from this address (limits.connections-per-address)",
-    [REFUSED_MEMORY] = MEMORY_PROBLEM,
-  };
-  RefusedReason reason = REFUSED_MEMORY;
-  Limits limits;
-
-  limits_get (&limits);
-  if (memory_get_level () == MEMORY_ENOUGH
-      && connections_enter (self->connections, &limits, address, &reason))
-    return TRUE;
-  refusals_note (reason, peer, "%s", texts[reason]);
-  return FALSE;
-}
-
 // Answers before anything was read.
 static void
 answer_busy (GSocket *socket)
@@ -75,12 +53,10 @@ static void
 serve (HttpOutlet *self, GSocket *socket, GInetSocketAddress *from, gboolean has_tls)
 {
   GInetAddress *address = g_inet_socket_address_get_address (from);
-  gchar *ip = g_inet_address_to_string (address);
-  gchar *peer = g_strdup_printf (
-      strchr (ip, ':') ? "[%s]:%u" : "%s:%u", ip, g_inet_socket_address_get_port (from));
+  gchar *peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
   HttpConnection *connection;
 
-  if (may_enter (self, address, peer)) {
+  if (connections_admit (self->connections, address, "connections", peer, NULL)) {
     if (has_tls)
       tls_front_switch (socket);
     connection = http_connection_new (&self->context, socket, address, peer, has_tls);
@@ -94,7 +70,6 @@ serve (HttpOutlet *self, GSocket *socket, GInetSocketAddress *from, gboolean has
     g_object_unref (socket);
   }
   g_free (peer);
-  g_free (ip);
 }
 
 static void

@@ -537,8 +537,7 @@ rtmp_connection_new (RtmpContext *context, GSocket *socket, GInetSocketAddress *
   self->session = session;
   self->address = g_object_ref (address);
   ip = g_inet_address_to_string (address);
-  self->peer = g_strdup_printf (
-      strchr (ip, ':') ? "[%s]:%u" : "%s:%u", ip, g_inet_socket_address_get_port (from));
+  self->peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
   self->visitor = access_peer_new (ip, "rtmp");
   g_free (ip);
   self->since = clock_now ();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtmp/rtmp_outlet.h"
 
-#include "access/refusals.h"
-#include "base/memory.h"
 #include "base/port.h"
 #include "outlets/rtmp/rtmp_connection.h"
 
@@ -100,25 +98,8 @@ run_later (RtmpOutlet *self, GSourceFunc function, gpointer data, GDestroyNotify
 static gboolean
 may_enter (RtmpOutlet *self, GInetSocketAddress *from)
 {
-  static const gchar *const texts[REFUSED_N_REASONS] = {
-    [REFUSED_CONNECTIONS] = "there are too many RTMP connections (limits.connections)",
-    [REFUSED_ADDRESS] = "there are too many RTMP connections from this address "
-                        "(limits.connections-per-address)",
-    [REFUSED_MEMORY] = MEMORY_PROBLEM,
-  };
-  GInetAddress *address = g_inet_socket_address_get_address (from);
-  RefusedReason reason = REFUSED_MEMORY;
-  Limits limits;
-  gchar *ip;
-
-  limits_get (&limits);
-  if (memory_get_level () == MEMORY_ENOUGH
-      && connections_enter (self->context->connections, &limits, address, &reason))
-    return TRUE;
-  ip = g_inet_address_to_string (address);
-  refusals_note (reason, ip, "%s", texts[reason]);
-  g_free (ip);
-  return FALSE;
+  return connections_admit (self->context->connections, g_inet_socket_address_get_address (from),
+      "RTMP connections", NULL, NULL);
 }
 
 // Takes ownership of the socket.

@@ -2,12 +2,10 @@
 #include "outlets/rtsp/entry.h"
 
 #include "access/connections.h"
-#include "base/memory.h"
 #include "base/port.h"
 #include "outlets/rtsp/guard_connection.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #define THREADS_MIN 8
@@ -21,13 +19,6 @@ struct _Entry {
 };
 
 // ---- refusing ----
-
-static const gchar *const texts[REFUSED_N_REASONS] = {
-  [REFUSED_CONNECTIONS] = "there are too many connections (limits.connections)",
-  [REFUSED_ADDRESS] =
-      "there are too many connections from this address (limits.connections-per-address)",
-  [REFUSED_MEMORY] = MEMORY_PROBLEM,
-};
 
 // Most clients give their first request the number 1.
 static void
@@ -67,32 +58,15 @@ dup_address (GSocket *socket)
   return address;
 }
 
-static gboolean
-enter (Entry *self, GInetAddress *address, RefusedReason *reason)
-{
-  Limits limits;
-
-  limits_get (&limits);
-  *reason = REFUSED_MEMORY;
-  return memory_get_level () == MEMORY_ENOUGH
-         && connections_enter (self->connections, &limits, address, reason);
-}
-
 // Reports whether the limits admit a connection. Logs and counts a refusal.
 static gboolean
 admit (Entry *self, GSocket *socket)
 {
   GInetAddress *address = dup_address (socket);
-  RefusedReason reason;
-  gboolean admitted = FALSE;
-  gchar *ip;
-
   // A connection that has ended already has no address.
-  if (address && !(admitted = enter (self, address, &reason))) {
-    ip = g_inet_address_to_string (address);
-    refusals_note (reason, ip, "%s", texts[reason]);
-    g_free (ip);
-  }
+  gboolean admitted =
+      address && connections_admit (self->connections, address, "connections", NULL, NULL);
+
   g_clear_object (&address);
   return admitted;
 }

@@ -2,13 +2,11 @@
 #include "outlets/srt/srt_connection.h"
 
 #include <srt/access_control.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "access/plain.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "mounts/publish_check.h"
 #include "outlets/srt/srt_counts.h"
 #include "outlets/srt/srt_reader.h"
@@ -220,36 +218,17 @@ read_stream_id (SrtConnection *self, const gchar *text)
   return check_verdict (self);
 }
 
-static gboolean
-may_enter (SrtContext *context, GInetAddress *address, const gchar *peer)
-{
-  RefusedReason reason = REFUSED_MEMORY;
-  Limits limits;
-
-  limits_get (&limits);
-  if (memory_get_level () == MEMORY_ENOUGH
-      && connections_enter (context->connections, &limits, address, &reason))
-    return TRUE;
-  refusals_note (reason, peer, "%s",
-      reason == REFUSED_MEMORY    ? MEMORY_PROBLEM
-      : reason == REFUSED_ADDRESS ? "there are too many SRT connections from this address "
-                                    "(limits.connections-per-address)"
-                                  : "there are too many SRT connections (limits.connections)");
-  return FALSE;
-}
-
 SrtConnection *
 srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *stream_id,
     SRTSOCKET socket, int *reject)
 {
   GInetAddress *address = g_inet_socket_address_get_address (from);
   gchar *ip = g_inet_address_to_string (address);
-  gchar *peer = g_strdup_printf (
-      strchr (ip, ':') ? "[%s]:%u" : "%s:%u", ip, g_inet_socket_address_get_port (from));
+  gchar *peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
   SrtConnection *self = NULL;
 
   *reject = SRT_REJX_OVERLOAD;
-  if (may_enter (context, address, peer)) {
+  if (connections_admit (context->connections, address, "SRT connections", peer, NULL)) {
     self = g_new0 (SrtConnection, 1);
     g_atomic_ref_count_init (&self->refs);
     g_mutex_init (&self->lock);
