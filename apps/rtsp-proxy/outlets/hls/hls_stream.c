@@ -6,6 +6,7 @@
 #include "content/live_content.h"
 #include "outlets/hls/hls_pipeline.h"
 #include "relay/relay_caps.h"
+#include "relay/track_watch.h"
 
 struct _HlsStream {
   gatomicrefcount refs;
@@ -15,9 +16,9 @@ struct _HlsStream {
   Relay *relay;
 
   // Of the main thread.
+  TrackWatch *tracks;
   HlsPipeline *pipeline;
   GPtrArray *caps; // of the tracks of `pipeline`
-  gboolean stopped;
 
   GMutex lock; // protects the fields below
   HlsStreamState state;
@@ -47,11 +48,6 @@ on_failed (const gchar *reason, gpointer data)
 
 // ---- the relay's side ----
 
-typedef struct {
-  HlsStream *stream;
-  GPtrArray *caps;
-} Begun;
-
 static void
 start_pipeline (HlsStream *self, GPtrArray *caps)
 {
@@ -67,49 +63,18 @@ start_pipeline (HlsStream *self, GPtrArray *caps)
   g_mutex_unlock (&self->lock);
 }
 
-static gboolean
-on_begun_here (gpointer data)
+static void
+on_tracks (gpointer data, GPtrArray *caps)
 {
-  Begun *begun = data;
-  HlsStream *self = begun->stream;
+  HlsStream *self = data;
 
-  if (self->stopped)
-    ; // nobody uses it any more
-  else if (!self->caps && !files_are_left (FILES_FOR_MEDIA))
+  if (!self->caps && !files_are_left (FILES_FOR_MEDIA))
     on_failed (FILES_PROBLEM, self);
   else if (!self->caps)
-    start_pipeline (self, begun->caps);
-  else if (!relay_caps_are_equal (self->caps, begun->caps))
+    start_pipeline (self, caps);
+  else if (!relay_caps_are_equal (self->caps, caps))
     on_failed ("its tracks have changed", self);
-  hls_stream_unref (self);
-  g_ptr_array_unref (begun->caps);
-  g_free (begun);
-  return G_SOURCE_REMOVE;
 }
-
-static void
-on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
-{
-  Begun *begun = g_new (Begun, 1);
-
-  *begun = (Begun) { hls_stream_ref (data), g_ptr_array_ref (caps) };
-  g_idle_add_full (G_PRIORITY_DEFAULT, on_begun_here, begun, NULL);
-}
-
-static void
-on_push (gpointer self, const RelayPacket *packet)
-{
-  gst_buffer_unref (packet->buffer);
-}
-
-static void
-on_ended (gpointer self)
-{
-  hls_stream_unref (self);
-}
-
-// It only learns the tracks: the feeds of the pipeline take the packets.
-static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = on_ended };
 
 // ---- the content ----
 
@@ -136,7 +101,7 @@ hls_stream_new (Content *content, const HlsSettings *settings, HlsCommon *common
   self->settings = *settings;
   self->window = hls_window_new (settings, common);
   self->relay = relay_ref (presentation_get_relay (live_content_get (content)));
-  relay_add_sink (self->relay, &functions, hls_stream_ref (self), 0, 0);
+  self->tracks = track_watch_new (self->relay, on_tracks, self);
   content_wait (content, on_waited, hls_stream_ref (self));
   return self;
 }
@@ -168,8 +133,7 @@ stop_here (gpointer data)
 {
   HlsStream *self = data;
 
-  self->stopped = TRUE;
-  relay_remove_sink (self->relay, self);
+  g_clear_pointer (&self->tracks, track_watch_free);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   hls_stream_unref (self);
   return G_SOURCE_REMOVE;

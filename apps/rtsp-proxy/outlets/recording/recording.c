@@ -8,49 +8,26 @@
 #include "content/live_content.h"
 #include "outlets/hls/hls_pipeline.h"
 #include "relay/relay_caps.h"
+#include "relay/track_watch.h"
 
 #define WELL (10 * (gint64) GST_SECOND) // a run that lasted so long begins a new row of failures
 #define NS_PER_MS G_GINT64_CONSTANT (1000000)
 
 struct _Recording {
-  gatomicrefcount refs; // the owner's, the relay's, and those of functions that run later
   Mounts *mounts;
   MountConfig *config;
   RecordingWriter *writer;
   RecordingHook *hook;
   Content *content; // in use; NULL: not yet
-  gboolean told, ended;
-  GPtrArray *caps; // of the relay's tracks; NULL until they are known
-  gboolean sinking;
+  gboolean told;
+  GPtrArray *caps;    // of the relay's tracks; NULL until they are known
+  TrackWatch *tracks; // NULL: not yet
   HlsPipeline *pipeline;
   gint64 begun, again;
   guint n_failures;
   gchar *problem; // why there is no pipeline
   GString *left_out;
 };
-
-static Recording *
-ref (Recording *self)
-{
-  g_atomic_ref_count_inc (&self->refs);
-  return self;
-}
-
-static void
-unref (gpointer data)
-{
-  Recording *self = data;
-
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
-  recording_writer_unref (self->writer);
-  recording_hook_unref (self->hook);
-  mount_config_unref (self->config);
-  g_clear_pointer (&self->caps, g_ptr_array_unref);
-  g_string_free (self->left_out, TRUE);
-  g_free (self->problem);
-  g_free (self);
-}
 
 static const gchar *
 get_mount (const Recording *self)
@@ -95,49 +72,19 @@ start_pipeline (Recording *self)
   }
 }
 
-// ---- the relay's side ----
-
-typedef struct {
-  Recording *recording;
-  GPtrArray *caps;
-} Begun;
-
-static gboolean
-on_begun_here (gpointer data)
-{
-  Begun *begun = data;
-  Recording *self = begun->recording;
-
-  if (!self->ended && (!self->caps || !relay_caps_are_equal (self->caps, begun->caps))) {
-    g_clear_pointer (&self->pipeline, hls_pipeline_free);
-    g_clear_pointer (&self->caps, g_ptr_array_unref);
-    self->caps = g_ptr_array_ref (begun->caps);
-    self->again = 0;
-    start_pipeline (self);
-  }
-  unref (self);
-  g_ptr_array_unref (begun->caps);
-  g_free (begun);
-  return G_SOURCE_REMOVE;
-}
-
 static void
-on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
+on_tracks (gpointer data, GPtrArray *caps)
 {
-  Begun *begun = g_new (Begun, 1);
+  Recording *self = data;
 
-  *begun = (Begun) { ref (data), g_ptr_array_ref (caps) };
-  g_idle_add_full (G_PRIORITY_DEFAULT, on_begun_here, begun, NULL);
+  if (self->caps && relay_caps_are_equal (self->caps, caps))
+    return;
+  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  self->caps = g_ptr_array_ref (caps);
+  self->again = 0;
+  start_pipeline (self);
 }
-
-static void
-on_push (gpointer self, const RelayPacket *packet)
-{
-  gst_buffer_unref (packet->buffer);
-}
-
-// It only learns the tracks: the feeds of the pipeline take the packets.
-static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = unref };
 
 // ---- the mount ----
 
@@ -169,11 +116,9 @@ recording_tick (Recording *self)
 {
   if (!use_content (self))
     return;
-  if (!self->sinking) {
-    self->sinking = TRUE;
-    relay_add_sink (
-        presentation_get_relay (live_content_get (self->content)), &functions, ref (self), 0, 0);
-  }
+  if (!self->tracks)
+    self->tracks = track_watch_new (
+        presentation_get_relay (live_content_get (self->content)), on_tracks, self);
   if (self->problem && clock_now () >= self->again) {
     g_clear_pointer (&self->pipeline, hls_pipeline_free);
     start_pipeline (self);
@@ -194,7 +139,6 @@ recording_new (Mounts *mounts, MountConfig *config)
     config->record.limit };
   Recording *self = g_new0 (Recording, 1);
 
-  g_atomic_ref_count_init (&self->refs);
   self->mounts = mounts;
   self->config = mount_config_ref (config);
   self->left_out = g_string_new (NULL);
@@ -209,13 +153,17 @@ recording_free (gpointer data)
 {
   Recording *self = data;
 
-  self->ended = TRUE;
-  if (self->sinking)
-    relay_remove_sink (presentation_get_relay (live_content_get (self->content)), self);
+  g_clear_pointer (&self->tracks, track_watch_free);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   recording_writer_end (self->writer);
   g_clear_pointer (&self->content, content_unref);
-  unref (self);
+  recording_writer_unref (self->writer);
+  recording_hook_unref (self->hook);
+  mount_config_unref (self->config);
+  g_clear_pointer (&self->caps, g_ptr_array_unref);
+  g_string_free (self->left_out, TRUE);
+  g_free (self->problem);
+  g_free (self);
 }
 
 gboolean
