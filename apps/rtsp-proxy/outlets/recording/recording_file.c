@@ -13,28 +13,28 @@
 
 // ---- names ----
 
+static gchar *
+print_time (gint64 start_us, const gchar *format)
+{
+  GDateTime *seconds = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
+  GDateTime *time = g_date_time_add (seconds, start_us % G_USEC_PER_SEC);
+  gchar *text = g_date_time_format (time, format);
+
+  g_date_time_unref (time);
+  g_date_time_unref (seconds);
+  return text;
+}
+
 gchar *
 recording_file_dup_name (gint64 start_us)
 {
-  GDateTime *time = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
-  gchar *seconds = g_date_time_format (time, "%Y-%m-%dT%H-%M-%S");
-  gchar *name = g_strdup_printf ("%s.%06dZ.mp4", seconds, (int) (start_us % G_USEC_PER_SEC));
-
-  g_free (seconds);
-  g_date_time_unref (time);
-  return name;
+  return print_time (start_us, "%Y-%m-%dT%H-%M-%S.%fZ.mp4");
 }
 
 gchar *
 recording_file_dup_time (gint64 start_us)
 {
-  GDateTime *seconds = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
-  gchar *text = g_date_time_format (seconds, "%Y-%m-%dT%H:%M:%S");
-  gchar *time = g_strdup_printf ("%s.%06dZ", text, (int) (start_us % G_USEC_PER_SEC));
-
-  g_free (text);
-  g_date_time_unref (seconds);
-  return time;
+  return print_time (start_us, "%Y-%m-%dT%H:%M:%S.%fZ");
 }
 
 gboolean
