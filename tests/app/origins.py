@@ -15,6 +15,7 @@ from proxy import CLIP, Origin, Proxy, Read, check_whole
 from tap import Skip, run, test
 
 SECONDS = 3
+GOP = 25
 
 
 def program(name):
@@ -31,7 +32,7 @@ def film():
     path = os.path.join(folder.name, 'film.mp4')
     subprocess.run([program('ffmpeg'), '-nostdin', '-loglevel', 'error', '-stream_loop', '9', '-i',
                     CLIP, '-t', '20', '-vf', 'scale=320:180,noise=alls=6:allf=t', '-c:v', 'libx264',
-                    '-preset', 'veryfast', '-bf', '2', '-g', '25', '-c:a', 'aac', '-ac', '1', path],
+                    '-preset', 'veryfast', '-bf', '2', '-g', str(GOP), '-c:a', 'aac', '-ac', '1', path],
                    check=True, timeout=60)
     return folder, path
 
@@ -65,8 +66,9 @@ def check_relayed(url):
         for stream, frames in got.items():
             known = film_hashes()[stream]
             pairs = set(zip(known, known[1:] + known[:1]))
-            # The first and the last audio frame may be cut.
-            frames = frames[1:-1]
+            # The first and the last audio frame may be cut. A reader that begins behind the live
+            # edge gets its first pictures without some B-frames.
+            frames = frames[GOP if stream == '0' else 1:-1]
             assert len(frames) > 40, (transport, stream, len(frames))
             alien = [n for n, pair in enumerate(zip(frames, frames[1:])) if pair not in pairs]
             assert not alien, (transport, stream, len(frames), alien)

@@ -15,7 +15,7 @@ from datetime import datetime
 from control import Controlled, Watch
 from openapi import Contract
 from proc import Proc, Rtsp
-from proxy import QUICK, Proxy, Read, tracks, wait_for_readers
+from proxy import QUICK, Proxy, Read, tracks, wait_for_readers, wait_until
 from sent import Sender, check_frames, media, sync
 from tap import Skip, run, test
 
@@ -300,7 +300,9 @@ def bad_descriptions_are_refused():
         with Rtsp(proxy.port) as rtsp: # a good track beside a bad one, and 20 of them
             many = ''.join(VIDEO.replace('streamid=0', f'streamid={n}') for n in range(20))
             assert announce(rtsp, proxy.url(), HEAD + 'm=video 0 udp 96\r\n' + many)[0] == 200
-        with Publisher(proxy):
+        with Rtsp(proxy.port) as rtsp: # once the proxy has noticed that the last one has left
+            wait_until(lambda: announce(rtsp, proxy.url())[0] == 200, 10, 'the mount is free')
+            assert set_up(rtsp, proxy.url())[0] == 200 and record(rtsp, proxy.url()) == 200
             proxy.check_alive()
 
 
