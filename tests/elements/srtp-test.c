@@ -207,7 +207,9 @@ test_returning_reader (void)
     if (n == 40000) {
       push (h, 39999);
       g_signal_emit_by_name (h->element, "plan", reader.token, reader.port, &plan);
-      g_assert_null (plan); // nothing is known yet
+      g_assert_true (gst_structure_get_uint (plan, "seq", &seq));
+      g_assert_cmpuint (seq, ==, n - 32768);
+      gst_structure_free (plan);
       add (h, reader.token, reader.port);
     }
     push (h, n);
