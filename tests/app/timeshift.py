@@ -7,6 +7,7 @@ import pathlib
 import re
 import struct
 import tempfile
+from itertools import product
 
 from clips import clip
 from control import Controlled
@@ -183,15 +184,16 @@ def tracks_stay_in_sync_at_a_delay():
                 live.read_seconds_more(1)
                 late.play()
             read_both(late, live)
+            # The clip loops, so there may be several.
             later = [
-                min((late.clock_of(n, late.got[n][-1][1]) - live.clock_of(n, time)
-                     for _, time, payload in live.got[n] if payload == late.got[n][-1][2]),
-                    key=lambda seconds: abs(seconds - DELAY))
+                [late.clock_of(n, late.got[n][-1][1]) - live.clock_of(n, time)
+                 for _, time, payload in live.got[n] if payload == late.got[n][-1][2]]
                 for n in (0, 1)
             ]
             # At the clip's restart its audio steps by up to half a frame of 21.3 ms.
-            assert abs(later[0] - later[1]) < 0.012, later
-            assert later[0] > DELAY - 0.012 if paused else abs(later[0] - DELAY) < 0.012, later
+            both = [video for video, audio in product(*later) if abs(video - audio) < 0.012]
+            assert any(each > DELAY - 0.012 if paused else abs(each - DELAY) < 0.012
+                       for each in both), later
 
 
 @test
