@@ -281,8 +281,8 @@ def a_master_playlist_lists_the_renditions():
         listed = variants(proxy)
         assert [each['RESOLUTION'] for each, _ in listed] == ['320x180', '160x90', '128x72'], listed
         rates = [int(each['BANDWIDTH']) for each, _ in listed]
-        # The peak of the first picture group differs from one start to another; the encoders' rates do not.
-        assert rates[1] > rates[2] and min(rates) > 100000, rates
+        # Peaks, so they differ from one start to another. The encoders get 300k and 200k; sound comes on top.
+        assert min(rates) > 100000 and max(rates[1:]) < 600000, rates
         for each, _ in listed:
             assert re.fullmatch(r'"avc1\.[0-9a-f]{6},mp4a\.40\.2"', each['CODECS']), each
             assert each['FRAME-RATE'] == '25.000' and int(each['AVERAGE-BANDWIDTH']) <= int(each['BANDWIDTH']), each

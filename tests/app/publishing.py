@@ -16,6 +16,7 @@ from control import Controlled, Watch
 from openapi import Contract
 from proc import Proc, Rtsp
 from proxy import QUICK, Proxy, Read, tracks, wait_for_readers, wait_until
+from sanitized import stock_environment
 from sent import Sender, check_frames, media, sync
 from tap import Skip, run, test
 
@@ -86,7 +87,7 @@ def what_gstreamer_publishes_arrives_unchanged():
         raise Skip('there is no rtspclientsink')
     with Proxy({'/cam': {'upstream': 'publish'}}) as proxy, \
             Proc('gst-launch-1.0', '-q', 'filesrc', f'location={media()[2]}', '!', 'qtdemux', '!',
-                 'h264parse', '!', 'rtspclientsink', f'location={proxy.url()}'):
+                 'h264parse', '!', 'rtspclientsink', f'location={proxy.url()}', env=stock_environment()):
         proxy.wait_for_line(r' mount /cam up: publish, 1 tracks$', 20)
         check_frames(proxy, ('video',))
 

@@ -16,6 +16,7 @@ from librtmp import AUDIO, DATA, NULL, VIDEO, Publisher, command, fields, messag
 from livets import clip
 from proc import Proc
 from proxy import CLIP, Read, program, tracks, wait_for_readers, wait_until
+from sanitized import stock_environment
 from sent import Sender, check_frames, frames, sync
 from tap import Skip, run, test
 
@@ -70,7 +71,8 @@ def what_gstreamer_publishes_arrives_unchanged():
     launch = ['filesrc', f'location={clip()}', '!', 'qtdemux', '!', 'h264parse', '!', 'flvmux', 'streamable=true',
               '!', 'rtmp2sink']
     with Rtmp({'/live/cam': LIVE}) as proxy, \
-            Proc('gst-launch-1.0', '-q', *launch, f'location={proxy.rtmp("/live/cam")}', 'sync=true'):
+            Proc('gst-launch-1.0', '-q', *launch, f'location={proxy.rtmp("/live/cam")}', 'sync=true',
+                 env=stock_environment()):
         proxy.wait_for_mount(1, '/live/cam')
         known = {frame for _, frame in frames(clip(), seconds=12)['video']}
         got = frames(proxy.url('/live/cam'), '-rtsp_transport', 'tcp')
