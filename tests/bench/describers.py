@@ -16,6 +16,9 @@ import time
 import urllib.parse
 
 
+IDLE = 5  # seconds; the server closes connections without a session after more
+
+
 class Connection:
     def __init__(self, url):
         place = urllib.parse.urlsplit(url)
@@ -53,11 +56,15 @@ class Connection:
 
 def ask(rate, end, urls, results):
     """Asks as one of the connections; `rate` is its part."""
-    connection, due, number = Connection(urls[0]), time.monotonic(), 0
+    connection, due, number = None, time.monotonic(), 0
+    asked = due - IDLE
     while (due := due + random.expovariate(rate)) < end:
         time.sleep(max(0, due - time.monotonic()))
         number += 1
         begin = time.monotonic()
+        if begin - asked >= IDLE:
+            connection = Connection(urls[0])
+        asked = begin
         status, text = connection.describe(random.choice(urls), number)
         results.append((status == 200 and 'a=x-weir-receive' in text, time.monotonic() - begin))
 
