@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 
-IDLE = 5  # seconds; the server closes connections without a session after more
+IDLE, LIFE = 5, 50  # seconds; the server closes connections without a session after more
 
 
 class Connection:
@@ -56,15 +56,14 @@ class Connection:
 
 def ask(rate, end, urls, results):
     """Asks as one of the connections; `rate` is its part."""
-    connection, due, number = None, time.monotonic(), 0
-    asked = due - IDLE
+    connection, due, number, ends = None, time.monotonic(), 0, 0
     while (due := due + random.expovariate(rate)) < end:
         time.sleep(max(0, due - time.monotonic()))
         number += 1
         begin = time.monotonic()
-        if begin - asked >= IDLE:
-            connection = Connection(urls[0])
-        asked = begin
+        if begin >= ends:
+            connection, born = Connection(urls[0]), begin
+        ends = min(begin + IDLE, born + LIFE)
         status, text = connection.describe(random.choice(urls), number)
         results.append((status == 200 and 'a=x-weir-receive' in text, time.monotonic() - begin))
 
