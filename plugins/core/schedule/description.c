@@ -124,6 +124,10 @@ word (Reader *r, const char *name, char *to, size_t max)
       break;
     }
     weir_bytes_u8 (&r->line, &c);
+    if (c == '\0') {
+      fail (r, "%s has a zero byte", name);
+      break;
+    }
     to[n++] = (char) c;
   }
   to[n] = '\0';
