@@ -305,6 +305,9 @@ srt_outlet_new (const SrtConfig *config, Mounts *mounts, Access *access, GError 
   SrtOutlet *self = g_new0 (SrtOutlet, 1);
 
   srt_startup ();
+  // Inside, libsrt reports errors by C++ exceptions. The first one prepares the process for them,
+  // and has ended it when it came while no files were left. So it comes now.
+  srt_recvmsg (SRT_INVALID_SOCK, (char[1]) { 0 }, 1);
   srt_setloglevel (LOG_CRIT); // what peers do wrong would fill standard error
   g_mutex_init (&self->lock);
   self->context = g_atomic_rc_box_new0 (SrtContext);
