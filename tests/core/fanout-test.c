@@ -598,6 +598,16 @@ packets_that_cannot_be_cloned_are_sent (void)
   finish ();
 }
 
+// Pushes the packet `i` of a frame of 6, which the sink publishes by itself.
+static void
+part_of_frame (int i)
+{
+  CHECK (weir_fanout_begin (fanout));
+  push (1000, i == 0, i == 5, false, false);
+  weir_fanout_end (fanout, now);
+  run ();
+}
+
 static void
 a_live_reader_begins_at_the_start_of_a_frame (void)
 {
@@ -609,10 +619,7 @@ a_live_reader_begins_at_the_start_of_a_frame (void)
   early = add ();
   frames (3);
   for (int i = 0; i < 6; i++) {
-    CHECK (weir_fanout_begin (fanout));
-    push (1000, i == 0, i == 5, false, false);
-    weir_fanout_end (fanout, now);
-    run ();
+    part_of_frame (i);
     if (i == 2)
       middle = add ();
   }
@@ -709,10 +716,7 @@ a_reader_after_the_last_one_gets_whole_frames (void)
   first = add ();
   frames (3);
   for (int i = 0; i < 6; i++) {
-    CHECK (weir_fanout_begin (fanout));
-    push (1000, i == 0, i == 5, false, false);
-    weir_fanout_end (fanout, now);
-    run ();
+    part_of_frame (i);
     if (i == 1)
       weir_fanout_remove (fanout, first->reader);
     if (i == 3)
