@@ -79,6 +79,13 @@ def a_bench_that_fails_shows_the_cases_before():
 
 
 @test
+def labels_of_a_picture_do_not_touch():
+    cases = [f'{n} UDP 4 Mb/s, slices' for n in range(5)]
+    assert all(len(line) <= report.LABELS_WIDTH / 5
+               for label in report.labels(cases) for line in label), report.labels(cases)
+
+
+@test
 def a_peer_that_does_not_start_is_left_out():
     with tempfile.TemporaryDirectory() as directory:
         for name in 'mediamtx', 'live555ProxyServer':

@@ -9,9 +9,12 @@ import re
 import shutil
 import statistics
 import subprocess
+import textwrap
 from typing import NamedTuple
 
 COLOURS = ('#1b7f5c', '#c8553d', '#4d6fb0', '#d9a441', '#7a5195')
+MOST_UPRIGHT = 12   # labels of cases below a picture; more are turned
+LABELS_WIDTH = 100  # letters below a picture, side by side
 
 
 class Column(NamedTuple):
@@ -129,10 +132,16 @@ def write_json(path, bench, samples, facts):
     path.write_text(json.dumps(document, indent=1) + '\n', encoding='utf-8')
 
 
+def labels(cases):
+    """Returns what the cases are called below a picture, in lines that fit side by side."""
+    width = LABELS_WIDTH // len(cases) if len(cases) <= MOST_UPRIGHT else LABELS_WIDTH
+    return [textwrap.wrap(case, width) for case in cases]
+
+
 def _data(samples, servers, key):
-    """Returns a line for each case: its name, and median, min and max of each server."""
-    for case in samples.cases():
-        fields = [f'"{case}"']
+    """Returns a line for each case: its label, and median, min and max of each server."""
+    for case, label in zip(samples.cases(), labels(samples.cases())):
+        fields = ['"' + '\\n'.join(label) + '"']
         for server in servers:
             values = samples.values(case, server, key) or [math.nan]
             fields += [f'{f(values):g}' for f in (statistics.median, min, max)]
@@ -151,6 +160,7 @@ def write_png(path, bench, samples, facts, column=None):
     if not any(sum(drawn.values(), [])) or not shutil.which('gnuplot'):
         return False
     data = list(_data(samples, servers, key))
+    lines = max(map(len, labels(samples.cases())))
     plots = ', '.join(
         f'$data using {3 * n + 2}:{3 * n + 3}:{3 * n + 4}:xtic(1) title "{server}" '
         f'linecolor rgb "{COLOURS[n % len(COLOURS)]}"'
@@ -162,8 +172,8 @@ def write_png(path, bench, samples, facts, column=None):
         'set errorbars linecolor rgb "#333333"',
         'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
         f'set ylabel "{column.heading}"; set key noenhanced outside top center horizontal; set grid ytics',
-        f'set xtics noenhanced{" rotate by -60" if len(data) > 12 else ""}',
-        f'set xlabel "{bench.CASE}"',
+        f'set xtics noenhanced{" rotate by -60" if len(data) > MOST_UPRIGHT else ""}',
+        f'set xlabel "{bench.CASE}" offset 0,{1 - lines}',
         # A logarithmic scale, which has no zero, separates costs of very different size.
         f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG
         else 'set yrange [0:*]',
