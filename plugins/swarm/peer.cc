@@ -138,7 +138,7 @@ PeerPlugin::on_have (lt::piece_index_t piece)
 {
   if (int (piece) >= 0 && std::size_t (int (piece)) < m_have.size ()) {
     m_have[std::size_t (int (piece))] = true;
-    m_swarm->peer_changed (this);
+    m_swarm->peer_has (this, int (piece), true);
   }
   return false;
 }
@@ -148,7 +148,7 @@ PeerPlugin::on_dont_have (lt::piece_index_t piece)
 {
   if (int (piece) >= 0 && std::size_t (int (piece)) < m_have.size ()) {
     m_have[std::size_t (int (piece))] = false;
-    m_swarm->peer_changed (this);
+    m_swarm->peer_has (this, int (piece), false);
   }
   return false;
 }

@@ -128,8 +128,9 @@ public:
   // ---- for the plugin of the torrent, on the session's thread ----
   void peer_came (PeerPlugin *peer);
   void peer_went (PeerPlugin *peer, bool banned);
-  // The peer has or lost pieces, or can send or cannot anymore.
+  // The peer has said what it has, or can send or cannot anymore.
   void peer_changed (PeerPlugin *peer);
+  void peer_has (PeerPlugin *peer, int piece, bool has); // from now on
   void peer_asked (int piece); // for a block of it
   void peer_answered (int piece);
   void peer_sent (int piece, int start, int length);

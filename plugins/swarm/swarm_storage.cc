@@ -302,6 +302,31 @@ Swarm::peer_changed (PeerPlugin *peer)
 }
 
 void
+Swarm::peer_has (PeerPlugin *peer, int number, bool has)
+{
+  if (!is_mine (number))
+    return;
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+    const uint32_t i = uint32_t (number) - m_title.first;
+    const int by = has ? 1 : -1;
+
+    if (!peer->counted.empty ()) {
+      if (m_peers.count (peer) == 0 || peer->counted[i] == has)
+        return;
+      peer->counted[i] = has;
+      m_known[i] = uint16_t (m_known[i] + by);
+      if (peer->counted_sends)
+        m_ready[i] = uint16_t (m_ready[i] + by);
+      if (m_states[i] != WEIR_PIECE_HELD)
+        wake (0);
+      return;
+    }
+  }
+  peer_changed (peer);
+}
+
+void
 Swarm::peer_sent (int number, int start, int length)
 {
   std::lock_guard<std::mutex> lock (m_lock);
