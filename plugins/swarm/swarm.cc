@@ -398,6 +398,19 @@ Swarm::copy_reader (const SwarmReader *reader)
   return *reader;
 }
 
+uint64_t
+Swarm::bytes_ahead (const SwarmReader *reader)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+  auto end = uint32_t (reader->next / m_title.swarm.piece_bytes);
+
+  while (end < m_title.pieces && m_states[end] == WEIR_PIECE_HELD)
+    end++;
+  return std::max (reader->next,
+             std::min (uint64_t (end) * m_title.swarm.piece_bytes, m_title.skew + m_title.size))
+         - reader->next;
+}
+
 void
 Swarm::set_on_origin_error (const void *owner, std::function<void (const std::string &)> told)
 {

@@ -113,6 +113,7 @@ public:
   bool has_ended (); // it has left its peers for good
   SwarmStats stats ();
   SwarmReader copy_reader (const SwarmReader *reader);
+  uint64_t bytes_ahead (const SwarmReader *reader); // held from its place on, without a gap
 
   // `told` is called on the thread of loop.h whenever the origin fails for another reason.
   void set_on_origin_error (const void *owner, std::function<void (const std::string &)> told);
@@ -131,7 +132,7 @@ public:
   // The peer has said what it has, or can send or cannot anymore.
   void peer_changed (PeerPlugin *peer);
   void peer_has (PeerPlugin *peer, int piece, bool has); // from now on
-  void peer_asked (int piece); // for a block of it
+  void peer_asked (int piece);                           // for a block of it
   void peer_answered (int piece);
   void peer_sent (int piece, int start, int length);
   void sent_to_peer (int bytes);

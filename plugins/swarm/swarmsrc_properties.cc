@@ -124,6 +124,7 @@ make_stats (WeirSwarmSrc *self)
   const std::shared_ptr<Swarm> swarm = weir_swarm_src_get_swarm (self);
   const SwarmStats s = swarm ? swarm->stats () : SwarmStats ();
   const SwarmReader r = swarm ? swarm->copy_reader (&self->inner->reader) : SwarmReader ();
+  const guint64 ahead = swarm ? swarm->bytes_ahead (&self->inner->reader) : 0;
   const guint64 unused = s.duplicate_bytes + s.wrong_bytes;
   const auto useful = double (s.peer_bytes - std::min (unused, s.peer_bytes));
   const double all = useful + double (s.origin_bytes);
@@ -137,6 +138,7 @@ make_stats (WeirSwarmSrc *self)
       "wrong-bytes", G_TYPE_UINT64, guint64 (s.wrong_bytes),             //
       "read-bytes", G_TYPE_UINT64, guint64 (r.bytes),                    //
       "held-bytes", G_TYPE_UINT64, guint64 (s.held_bytes),               //
+      "ahead-bytes", G_TYPE_UINT64, ahead,                               //
       "size", G_TYPE_UINT64, guint64 (swarm ? swarm->title ().size : 0), //
       "bitrate", G_TYPE_UINT64, guint64 (s.bit_rate),                    //
       "share-saved", G_TYPE_DOUBLE, all > 0 ? useful / all : 0.0,        //

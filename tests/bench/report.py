@@ -12,7 +12,7 @@ import subprocess
 import textwrap
 from typing import NamedTuple
 
-COLOURS = ('#1b7f5c', '#c8553d', '#4d6fb0', '#d9a441', '#7a5195')
+COLOURS = ('#1b7f5c', '#c8553d', '#4d6fb0', '#d9a441', '#7a5195', '#8a8a8a')
 MOST_UPRIGHT = 12   # labels of cases below a picture; more are turned
 LABELS_WIDTH = 100  # letters below a picture, side by side
 

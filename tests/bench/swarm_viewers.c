@@ -6,8 +6,13 @@
 //   port                    of the first viewer; the others have those above it
 //   viewers, rate (bits a second), gap (s between arrivals), arrivals (uniform, poisson, together)
 //   upload (in rates of the title), picker, window (s), leave, storage, choking, unchoke (s), seed
+//   outage, outage_s        s after the start, the origin is to be stopped for so long; 0: never.
+//                           "down" and "up" are printed, and each waits for a line from stdin
+//   delays                  one way, in ms, of the viewers in turn ("4", "0,4,5"); the last one is
+//                           that of the origin; "": nothing is relayed
 // Each viewer reads the title at its rate, and compares it with the file. At the end it prints one
-// line of sums over the viewers, their start-up times and stalls, and the CPU time, as JSON.
+// line of sums over the viewers, their start-up times and stalls, the CPU time, how late viewers
+// woke, and what each met of the outage, as JSON.
 
 #include <gst/gst.h>
 #include <math.h>
@@ -16,9 +21,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "swarm_delay.h"
+
 #define CHUNK 16384
-#define PEERS 50       // that a viewer is told of
-#define LATE_US 250000 // what a player has in its buffer
+#define PEERS 50                       // that a viewer is told of
+#define LATE_US 250000                 // what a player has in its buffer
+#define AFTER_US (15 * G_USEC_PER_SEC) // the outage: so long its stalls are counted
+#define WAKES 1000 // ms: the longest delay of a wake that is told from longer ones
 
 typedef struct {
   guint number;
@@ -28,6 +37,10 @@ typedef struct {
   gint64 start_up_us, stalled_us;
   guint stalls;
   gboolean failed;
+  GstElement *element; // while it reads; under `lock`
+  gdouble ahead_s;     // that it had when the outage began; under `lock`
+  guint outage_stalls; // from then on
+  gint64 outage_stalled_us;
 } Viewer;
 
 static GHashTable *values;
@@ -36,6 +49,10 @@ static guint n_viewers;
 static GMappedFile *file;
 static gint64 began_us;
 static gint n_reading; // atomic
+static GMutex lock;
+static gint64 down_us, up_us; // the outage; under `lock`
+static gint wakes[WAKES + 1]; // by how many ms they were late; atomic
+static const gchar *origin;   // its URL, as viewers know it
 
 static const gchar *
 get (const gchar *name)
@@ -58,8 +75,110 @@ sleep_until (gint64 us)
 {
   const gint64 left = us - g_get_monotonic_time ();
 
-  if (left > 0)
-    g_usleep ((gulong) left);
+  if (left <= 0)
+    return;
+  g_usleep ((gulong) left);
+  g_atomic_int_inc (&wakes[MIN ((g_get_monotonic_time () - us) / 1000, WAKES)]);
+}
+
+// Returns the time in ms that 99 of 100 wakes were not later than.
+static gint
+late_wakes_ms (void)
+{
+  gint n = 0, upto = 0, ms = 0;
+
+  for (gint i = 0; i <= WAKES; i++)
+    n += wakes[i];
+  while ((upto += wakes[ms]) < n - n / 100)
+    ms++;
+  return ms;
+}
+
+// ---- delays ----
+
+// Starts the relays, if there are delays.
+static void
+start_delays (void)
+{
+  gchar **ms = g_strsplit (get ("delays"), ",", 0);
+  const guint n_ms = g_strv_length (ms), port = (guint) number ("port");
+  SwarmDelay *delays = g_new (SwarmDelay, n_viewers + 1);
+  GUri *uri = g_uri_parse (get ("origin"), G_URI_FLAGS_NONE, NULL);
+
+  origin = get ("origin");
+  if (n_ms > 0) {
+    for (guint i = 0; i <= n_viewers; i++)
+      delays[i] = (SwarmDelay) { (guint16) (port + n_viewers + i), (guint16) (port + i),
+        (gint64) (g_ascii_strtod (ms[i < n_viewers ? i % n_ms : n_ms - 1], NULL) * 1000) };
+    delays[n_viewers].to = (guint16) g_uri_get_port (uri);
+    origin =
+        g_strdup_printf ("http://127.0.0.1:%u%s", delays[n_viewers].from, g_uri_get_path (uri));
+    swarm_delay_start (delays, n_viewers + 1);
+  }
+  g_uri_unref (uri);
+  g_strfreev (ms);
+}
+
+// ---- an outage ----
+
+static gdouble
+get_ahead_s (GstElement *element)
+{
+  GstStructure *stats = NULL;
+  guint64 bytes = 0;
+
+  g_object_get (element, "stats", &stats, NULL);
+  gst_structure_get_uint64 (stats, "ahead-bytes", &bytes);
+  gst_structure_free (stats);
+  return (gdouble) bytes * 8 / number ("rate");
+}
+
+static void
+tell (const gchar *line)
+{
+  puts (line);
+  fflush (stdout);
+  if (getchar () == EOF)
+    g_error ("swarm_viewers: nobody answers \"%s\"", line);
+}
+
+static void
+cut_origin (void)
+{
+  sleep_until (began_us + (gint64) (number ("outage") * 1e6));
+  tell ("down");
+  g_mutex_lock (&lock);
+  down_us = g_get_monotonic_time ();
+  for (guint i = 0; i < n_viewers; i++)
+    viewers[i].ahead_s = viewers[i].element ? get_ahead_s (viewers[i].element) : -1;
+  g_mutex_unlock (&lock);
+  sleep_until (down_us + (gint64) (number ("outage_s") * 1e6));
+  tell ("up");
+  g_mutex_lock (&lock);
+  up_us = g_get_monotonic_time ();
+  g_mutex_unlock (&lock);
+}
+
+// Counts a stall at `due_us` if it may be one of the outage.
+static void
+note_stall (Viewer *self, gint64 due_us, gint64 late_us)
+{
+  self->stalls++;
+  self->stalled_us += late_us;
+  g_mutex_lock (&lock);
+  if (down_us && due_us + late_us >= down_us && (!up_us || due_us < up_us + AFTER_US)) {
+    self->outage_stalls++;
+    self->outage_stalled_us += late_us;
+  }
+  g_mutex_unlock (&lock);
+}
+
+static void
+set_element (Viewer *self, GstElement *element)
+{
+  g_mutex_lock (&lock);
+  self->element = element;
+  g_mutex_unlock (&lock);
 }
 
 // ---- a viewer ----
@@ -70,6 +189,7 @@ dup_peers (const Viewer *self)
 {
   const gboolean together = g_str_equal (get ("arrivals"), "together");
   const guint n = together ? n_viewers : self->number;
+  const guint port = (guint) number ("port") + (*get ("delays") ? n_viewers : 0);
   GRand *dice = g_rand_new_with_seed ((guint32) number ("seed") * 1000 + self->number);
   GString *peers = g_string_new (NULL);
 
@@ -77,8 +197,7 @@ dup_peers (const Viewer *self)
     guint other = n > PEERS ? (guint) g_rand_int_range (dice, 0, (gint) n) : i;
 
     if (other != self->number)
-      g_string_append_printf (
-          peers, "%s127.0.0.1:%u", peers->len ? "," : "", (guint) number ("port") + other);
+      g_string_append_printf (peers, "%s127.0.0.1:%u", peers->len ? "," : "", port + other);
   }
   g_rand_free (dice);
   return g_string_free (peers, FALSE);
@@ -87,8 +206,7 @@ dup_peers (const Viewer *self)
 static GstElement *
 make_element (const Viewer *self)
 {
-  static const gchar *const same[] = { "torrent", "origin", "picker", "leave", "storage",
-    "choking" };
+  static const gchar *const same[] = { "torrent", "picker", "leave", "storage", "choking" };
   GstElement *element = gst_element_factory_make ("swarmsrc", NULL);
   gchar *peers = dup_peers (self);
   gchar *listen = g_strdup_printf ("127.0.0.1:%u", (guint) number ("port") + self->number);
@@ -98,10 +216,12 @@ make_element (const Viewer *self)
   gst_object_ref_sink (element);
   for (guint i = 0; i < G_N_ELEMENTS (same); i++)
     gst_util_set_object_arg (G_OBJECT (element), same[i], get (same[i]));
-  g_object_set (element, "own-session", TRUE, "tracker", FALSE, "listen", listen, "peers",
-      *peers ? peers : NULL, "bitrate", (guint64) number ("rate"), "upload",
-      (guint64) (number ("upload") * number ("rate")), "window",
-      (guint64) (number ("window") * 1e9), "unchoke-interval", (guint) number ("unchoke"), NULL);
+  // Peers that viewers tell each other of are no relays.
+  g_object_set (element, "origin", origin, "own-session", TRUE, "tracker", FALSE, "exchange",
+      !*get ("delays"), "listen", listen, "peers", *peers ? peers : NULL, "bitrate",
+      (guint64) number ("rate"), "upload", (guint64) (number ("upload") * number ("rate")),
+      "window", (guint64) (number ("window") * 1e9), "unchoke-interval", (guint) number ("unchoke"),
+      "timeout", 0, NULL);
   g_free (listen);
   g_free (peers);
   return element;
@@ -138,8 +258,7 @@ view (Viewer *self, GstPad *pad)
     }
     late_us = g_get_monotonic_time () - due_us;
     if (late_us > LATE_US) {
-      self->stalls++;
-      self->stalled_us += late_us;
+      note_stall (self, due_us, late_us);
       playing_us += late_us;
     }
   }
@@ -149,8 +268,12 @@ static void
 take_stats (Viewer *self, GstElement *element)
 {
   GstStructure *stats = NULL;
+  guint port = 0;
 
   g_object_get (element, "stats", &stats, NULL);
+  gst_structure_get_uint (stats, "port", &port);
+  if (port != (guint) number ("port") + self->number)
+    self->failed = TRUE; // another run has its port
   gst_structure_get (stats, "peer-bytes", G_TYPE_UINT64, &self->peer, "origin-bytes", G_TYPE_UINT64,
       &self->origin, "duplicate-bytes", G_TYPE_UINT64, &self->duplicate, "late-bytes",
       G_TYPE_UINT64, &self->late, "wrong-bytes", G_TYPE_UINT64, &self->wrong, "sent-bytes",
@@ -170,8 +293,11 @@ run (gpointer data)
   pad = gst_element_get_static_pad (element, "src");
   gst_element_set_state (element, GST_STATE_READY);
   self->failed = !gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, TRUE);
-  if (!self->failed)
+  if (!self->failed) {
+    set_element (self, element);
     view (self, pad);
+    set_element (self, NULL);
+  }
   g_atomic_int_add (&n_reading, -1);
   if (g_str_equal (get ("leave"), "seed")) {
     gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, FALSE);
@@ -243,14 +369,19 @@ print_sums (void)
   printf ("{\"size\": %" G_GSIZE_FORMAT ", \"failed\": %u, \"read\": %" N ", \"peer\": %" N
           ", \"origin\": %" N ", \"duplicate\": %" N ", \"late\": %" N ", \"wrong\": %" N
           ", \"sent\": %" N ", \"stalls\": %u, \"stalled_s\": %.3f, \"start_up_s\": %.3f, "
-          "\"start_up_most_s\": %.3f, \"cpu_s\": %.3f}\n",
+          "\"start_up_most_s\": %.3f, \"cpu_s\": %.3f, \"late_wakes_ms\": %d, \"outage\": [",
       g_mapped_file_get_length (file), failed, sum.read, sum.peer, sum.origin, sum.duplicate,
       sum.late, sum.wrong, sum.sent, sum.stalls, (gdouble) sum.stalled_us / 1e6,
       (gdouble) viewers[n_viewers / 2].start_up_us / 1e6,
       (gdouble) viewers[n_viewers - 1].start_up_us / 1e6,
       (gdouble) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-          + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+          + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+      late_wakes_ms ());
 #undef N
+  for (guint i = 0; up_us && i < n_viewers; i++)
+    printf ("%s[%.1f, %u, %.1f]", i ? ", " : "", viewers[i].ahead_s, viewers[i].outage_stalls,
+        (gdouble) viewers[i].outage_stalled_us / 1e6);
+  puts ("]}");
 }
 
 int
@@ -270,9 +401,12 @@ main (int argc, char **argv)
   n_reading = (gint) n_viewers;
   viewers = g_new0 (Viewer, n_viewers);
   set_arrivals ();
+  start_delays ();
   began_us = g_get_monotonic_time ();
   for (guint i = 0; i < n_viewers; i++)
     viewers[i].thread = g_thread_new ("viewer", run, &viewers[i]);
+  if (number ("outage") > 0)
+    cut_origin ();
   for (guint i = 0; i < n_viewers; i++)
     g_thread_join (viewers[i].thread);
   print_sums ();

@@ -503,6 +503,7 @@ def who_leaves_after_the_download(case):
             with Puller(source(case, peers=peer.address, bitrate=RATE, leave=leave)) as puller:
                 assert puller.pull(0, PIECE) == case.data[:PIECE]
                 until(lambda: stats(puller.element)['finished'], lambda: stats(puller.element))
+                assert stats(puller.element)['ahead-bytes'] == SIZE - PIECE, stats(puller.element)
                 if leave == 'download':
                     until(lambda: stats(puller.element)['left'], lambda: stats(puller.element))
                     until(lambda: not stats(puller.element)['peers'],
