@@ -254,8 +254,9 @@ static const SchemaKey mount_keys[] = {
   { "renditions", SCHEMA_OTHER, .form = "[QUERY, ...]", .value = &mount_renditions_value,
       .effect = MOUNT_EFFECT_NONE,
       .help =
-          "up to 7 sets of `choices`, as in a URL (`size=640x360&rate=600k`), between which and "
-          "the mount's own stream HLS players choose; they run while the mount has HLS readers" },
+          "up to 7 sets of `choices` and `layers`, as in a URL (`size=640x360&rate=600k`, "
+          "`layers=0.0.*`), between which and the mount's own stream HLS players choose; they run "
+          "while the mount has HLS readers" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
       .effect = MOUNT_EFFECT_NONE,
       .help = "how many presentations chosen by URLs run at once; a further choice gets 503" },

@@ -2,7 +2,7 @@
 #pragma once
 
 // The key `renditions` of a mount: what HLS players may choose between, beside the mount's own
-// stream. Each is the query of a URL, such as "size=640x360&rate=600k".
+// stream. Each is the query of a URL, such as "size=640x360&rate=600k" or "layers=0.0.*".
 
 #include "config/mount_values.h"
 #include "text/schema.h"
@@ -13,3 +13,7 @@ extern const SchemaValue mount_renditions_value;
 
 // Checks them when the stages are made. Returns what is wrong (transfer full), or NULL.
 gchar *mount_renditions_check (const MountConfig *config);
+
+// Splits a rendition of the mount, which has been checked, into its layers, none of which is above
+// the mount's, and its choices (transfer full; NULL: none).
+WeirLayerSet mount_rendition_split (const MountConfig *config, const gchar *query, gchar **choices);

@@ -81,20 +81,22 @@ take_token (Demand *self)
   g_free (rest);
 }
 
-static void
-take_layers (Demand *self)
+const gchar *
+demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
 {
-  gchar *value, *rest;
-  guint n = cut_param (self->query, "layers", &value, &rest);
+  gchar *value, *left;
+  guint n = cut_param (query, "layers", &value, &left);
+  gboolean fine = n == 0;
 
-  self->layers = WEIR_LAYER_SET_ALL;
-  if (n > 1 || (n == 1 && !layer_choice_parse (value, &self->layers)))
-    self->wrong_layers =
-        "layers must be given once, as SPATIAL.QUALITY.TEMPORAL, such as layers=1.0.2";
+  *layers = WEIR_LAYER_SET_ALL;
+  if (n == 1)
+    fine = layer_choice_parse (value, layers);
   // A query without layers stays unchanged, even if it is empty.
-  self->stages = n > 0 ? g_steal_pointer (&rest) : g_strdup (self->query);
+  *rest = n > 0 ? g_steal_pointer (&left) : g_strdup (query);
   g_free (value);
-  g_free (rest);
+  g_free (left);
+  return fine ? NULL
+              : "layers must be given once, as SPATIAL.QUALITY.TEMPORAL, such as layers=1.0.2";
 }
 
 // Reports whether `value`, which parse_delay() refused, is a time of more than a day. With such a
@@ -151,7 +153,7 @@ demand_new (const gchar *url)
   self->query = url[len] ? g_strdup (url + len + 1) : NULL;
   self->track = cut_track (self->query ? self->query : self->path);
   take_token (self);
-  take_layers (self);
+  self->wrong_layers = demand_cut_layers (self->query, &self->layers, &self->stages);
   take_delay (self);
   return self;
 }

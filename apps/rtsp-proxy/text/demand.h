@@ -29,6 +29,11 @@ typedef struct {
 Demand *demand_new (const gchar *url);
 void demand_free (Demand *self);
 
+// Takes `layers` out of a query, which may be NULL. Sets `*layers` to their set, or to all layers,
+// and `*rest` to the rest of the query, or NULL (transfer full). Returns NULL, or what is wrong
+// with the layers.
+const gchar *demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest);
+
 typedef enum {
   DEMAND_NOW,       // at the live edge
   DEMAND_NPT,       // at `at`, in ns of the reader's own time

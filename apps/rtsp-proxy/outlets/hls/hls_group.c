@@ -8,7 +8,7 @@ struct _HlsGroup {
 };
 
 HlsGroup *
-hls_group_new (Content *const *contents, guint n, const HlsSettings *settings)
+hls_group_new (const HlsVariant *variants, guint n, const HlsSettings *settings)
 {
   HlsGroup *self = g_new0 (HlsGroup, 1);
   HlsCommon *common = hls_common_new (n, settings->segment_ns);
@@ -16,7 +16,7 @@ hls_group_new (Content *const *contents, guint n, const HlsSettings *settings)
   g_atomic_ref_count_init (&self->refs);
   self->n_streams = n;
   for (guint i = 0; i < n; i++)
-    self->streams[i] = hls_stream_new (contents[i], settings, common);
+    self->streams[i] = hls_stream_new (&variants[i], settings, common);
   hls_common_unref (common);
   return self;
 }

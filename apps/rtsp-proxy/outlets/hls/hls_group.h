@@ -13,9 +13,9 @@
 
 typedef struct _HlsGroup HlsGroup;
 
-// Starts a stream of each content, of which there are 1 to HLS_STREAMS_MAX. Takes ownership of
-// these.
-HlsGroup *hls_group_new (Content *const *contents, guint n, const HlsSettings *settings);
+// Starts a stream of each variant, of which there are 1 to HLS_STREAMS_MAX. Takes ownership of
+// their contents.
+HlsGroup *hls_group_new (const HlsVariant *variants, guint n, const HlsSettings *settings);
 HlsGroup *hls_group_ref (HlsGroup *self);
 void hls_group_unref (HlsGroup *self);
 

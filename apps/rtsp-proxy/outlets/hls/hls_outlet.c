@@ -227,8 +227,8 @@ begin_session (HlsOutlet *outlet, Reply *self)
   const HttpAsked *asked = self->asked;
   MountConfig *config;
 
-  self->session = hls_sessions_begin (
-      outlet->sessions, asked->resolved, asked->address, asked->peer, &self->status, &self->reason);
+  self->session = hls_sessions_begin (outlet->sessions, asked->resolved, asked->demand,
+      asked->address, asked->peer, &self->status, &self->reason);
   if (!self->session)
     return;
   self->status = 0;

@@ -42,6 +42,7 @@ typedef struct {
 struct _HlsPipeline {
   GstElement *bin;
   Relay *relay;
+  const WeirLayerSet *layers; // only while tracks are added
   SyncedSink *synced;
   HlsCutter *cutter;
   Track tracks[HLS_TRACKS_MAX];
@@ -202,30 +203,65 @@ watch_pad (GstElement *element, GstPadProbeType type, GstPadProbeCallback callba
   gst_object_unref (pad);
 }
 
+// H.264 with layers becomes plain H.264, as ordinary decoders know no other: all of its layers are
+// taken by a filter, too.
+static gboolean
+needs_filter (const HlsPipeline *self, WeirMp4Codec codec)
+{
+  return self->layers && weir_mp4_is_video (codec)
+         && (codec == WEIR_MP4_H264 || !weir_layer_set_equal (*self->layers, WEIR_LAYER_SET_ALL));
+}
+
+static void
+set_layers (GstElement *filter, WeirLayerSet layers)
+{
+  g_object_set (filter, "max-spatial", (gint) layers.spatial, "max-quality", (gint) layers.quality,
+      "max-temporal", (gint) layers.temporal, NULL);
+  gst_util_set_object_arg (G_OBJECT (filter), "output-mode", "avc");
+}
+
+// Makes the elements of the names, of which NULL is the last.
+static gboolean
+make_all (const gchar *const *names, GstElement **made, GError **error)
+{
+  for (guint i = 0; names[i]; i++) {
+    made[i] = element_make (names[i], error);
+    if (!made[i]) {
+      while (i-- > 0)
+        gst_object_unref (made[i]);
+      return FALSE;
+    }
+  }
+  return TRUE;
+}
+
 static gboolean
 add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GError **error)
 {
-  GstElement *depay = element_make (kind->depay, error);
-  GstElement *parse = depay ? element_make (kind->parse, error) : NULL;
-  GstElement *filter = parse ? element_make ("capsfilter", error) : NULL;
-  GstElement *sink = filter ? element_make ("fakesink", error) : NULL;
+  const gchar *const names[] = { kind->depay, kind->parse, "capsfilter", "fakesink",
+    needs_filter (self, kind->codec) ? "svclayerfilter" : NULL, NULL };
+  GstElement *made[G_N_ELEMENTS (names)] = { NULL };
+  GstElement *depay, *parse, *wants, *sink, *layers, *first;
   GstCaps *wanted;
 
-  if (!sink) {
-    g_clear_pointer (&depay, gst_object_unref);
-    g_clear_pointer (&parse, gst_object_unref);
-    g_clear_pointer (&filter, gst_object_unref);
+  if (!make_all (names, made, error))
     return FALSE;
-  }
+  depay = made[0], parse = made[1], wants = made[2], sink = made[3], layers = made[4];
+  first = layers ? layers : depay;
   track->feed = feed_new (caps, TRUE);
   wanted = gst_caps_from_string (kind->caps);
-  g_object_set (filter, "caps", wanted, NULL);
+  g_object_set (wants, "caps", wanted, NULL);
   gst_caps_unref (wanted);
   g_object_set (sink, "sync", FALSE, "async", FALSE, "enable-last-sample", FALSE, NULL);
   gst_bin_add_many (
-      GST_BIN (self->bin), (GstElement *) track->feed, depay, parse, filter, sink, NULL);
-  gst_element_link_many ((GstElement *) track->feed, depay, parse, filter, sink, NULL);
-  watch_pad (depay, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, drop_gap, NULL);
+      GST_BIN (self->bin), (GstElement *) track->feed, depay, parse, wants, sink, layers, NULL);
+  gst_element_link_many (depay, parse, wants, sink, NULL);
+  if (layers) {
+    set_layers (layers, *self->layers);
+    gst_element_link (layers, depay);
+  }
+  gst_element_link ((GstElement *) track->feed, first);
+  watch_pad (first, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, drop_gap, NULL);
   watch_pad (
       sink, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_BUFFER, on_frame, track);
   return TRUE;
@@ -333,8 +369,8 @@ start (HlsPipeline *self, const gchar *label)
 
 HlsPipeline *
 hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSettings *settings,
-    const gchar *label, GString *left_out, void (*failed) (const gchar *reason, gpointer data),
-    gpointer data)
+    const WeirLayerSet *layers, const gchar *label, GString *left_out,
+    void (*failed) (const gchar *reason, gpointer data), gpointer data)
 {
   HlsPipeline *self = g_new0 (HlsPipeline, 1);
   WeirMp4Codec codecs[HLS_TRACKS_MAX];
@@ -342,6 +378,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
 
   self->bin = gst_pipeline_new (NULL);
   self->relay = relay_ref (relay);
+  self->layers = layers;
   self->failed = failed;
   self->data = data;
   for (guint i = 0; i < caps->len; i++) {

@@ -6,13 +6,15 @@
 
 #include "outlets/hls/hls_cutter.h"
 #include "relay/relay.h"
+#include "svc/layerset.h"
 
 typedef struct _HlsPipeline HlsPipeline;
 
-// Starts. `caps` are of the relay's tracks. `failed` runs on the main thread if a pipeline's
-// element fails. Adds to `left_out` why tracks are left out (relay/left_out.h).
-// Returns NULL if none is left.
+// Starts. `caps` are of the relay's tracks. `layers` are those to take of a video track with
+// layers, and of H.264 the highest of these as plain H.264; NULL: all, as they are. `failed` runs
+// on the main thread if a pipeline's element fails. Adds to `left_out` why tracks are left out
+// (relay/left_out.h). Returns NULL if none is left.
 HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output,
-    const HlsSettings *settings, const gchar *label, GString *left_out,
+    const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label, GString *left_out,
     void (*failed) (const gchar *reason, gpointer data), gpointer data);
 void hls_pipeline_free (HlsPipeline *self);

@@ -8,7 +8,9 @@
 #include "base/timer.h"
 #include "content/live_content.h"
 #include "outlets/http/http_refusal.h"
+#include "readers/adaptation.h"
 #include "readers/places.h"
+#include "text/layer_choice.h"
 
 #define SWEEP_MS 1000
 
@@ -42,36 +44,39 @@ free_used (gpointer data)
   g_free (used);
 }
 
-// Uses the presentations of the mount's renditions. Returns how many contents there are now.
+// Uses the presentations of the mount's renditions. Returns how many variants there are now.
 static guint
-use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, Content **contents)
+use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, HlsVariant *variants)
 {
   guint n = 1;
 
   for (gchar **each = config->renditions; *each && n < HLS_STREAMS_MAX; each++) {
-    const Resolved rendition = { .mount = mount, .choices = *each };
+    gchar *choices;
+    const WeirLayerSet layers = mount_rendition_split (config, *each, &choices);
+    const Resolved rendition = { .mount = mount, .choices = choices };
     GError *error = NULL;
 
-    contents[n] = mounts_use (self->mounts, &rendition, &error);
-    if (contents[n]) {
+    variants[n] = (HlsVariant) { mounts_use (self->mounts, &rendition, &error), layers };
+    if (variants[n].content) {
       n++;
     } else {
       log_event ("hls %s: no rendition %s: %s", mount_get_path (mount), *each, error->message);
       g_error_free (error);
     }
+    g_free (choices);
   }
   return n;
 }
 
-// Makes the group of a content. `config` is that of a mount whose renditions belong to it, or NULL.
-// Takes ownership of `content`.
+// Makes the group of a variant. `config` is that of a mount whose renditions belong to it, or NULL.
+// Takes ownership of the content.
 static HlsGroup *
-make_group (HlsSessions *self, Content *content, Mount *mount, const MountConfig *config)
+make_group (HlsSessions *self, HlsVariant first, Mount *mount, const MountConfig *config)
 {
-  Content *contents[HLS_STREAMS_MAX] = { content };
-  guint n = config ? use_renditions (self, mount, config, contents) : 1;
+  HlsVariant variants[HLS_STREAMS_MAX] = { first };
+  guint n = config ? use_renditions (self, mount, config, variants) : 1;
 
-  return hls_group_new (contents, n, &self->settings);
+  return hls_group_new (variants, n, &self->settings);
 }
 
 // Returns the group, with one more user, or NULL. Call with the lock held. (transfer full)
@@ -89,12 +94,15 @@ join_group (HlsSessions *self, const gchar *key)
 // Returns the group of the content, with one more user. Takes ownership of `content`. (transfer
 // full)
 static HlsGroup *
-use_group (HlsSessions *self, const Resolved *resolved, Content *content)
+use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Content *content)
 {
   MountConfig *config = mount_dup_config (resolved->mount);
-  gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions;
+  gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions
+                    && weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL);
+  const WeirLayerSet layers = adaptation_limit (config, demand->layers);
+  gchar *layers_text = layer_choice_dup_text (layers);
   gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
-  gchar *key = g_strdup_printf ("%s\n%s", content_get_path (content), renditions);
+  gchar *key = g_strjoin ("\n", content_get_path (content), layers_text, renditions, NULL);
   HlsGroup *group, *made;
   Used *used;
 
@@ -102,7 +110,8 @@ use_group (HlsSessions *self, const Resolved *resolved, Content *content)
   group = join_group (self, key);
   g_mutex_unlock (&self->lock);
   if (!group) {
-    made = make_group (self, content_ref (content), resolved->mount, varies ? config : NULL);
+    made = make_group (self, (HlsVariant) { content_ref (content), layers }, resolved->mount,
+        varies ? config : NULL);
     g_mutex_lock (&self->lock);
     group = join_group (self, key);
     if (!group) { // else another thread was faster
@@ -118,6 +127,7 @@ use_group (HlsSessions *self, const Resolved *resolved, Content *content)
   }
   content_unref (content);
   mount_config_unref (config);
+  g_free (layers_text);
   g_free (renditions);
   g_free (key);
   return group;
@@ -276,8 +286,8 @@ use_content (HlsSessions *self, const Resolved *resolved, guint *status, gchar *
 }
 
 HlsSession *
-hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *address,
-    const gchar *peer, guint *status, gchar **text)
+hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *demand,
+    GInetAddress *address, const gchar *peer, guint *status, gchar **text)
 {
   const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
   Content *content = use_content (self, resolved, status, text);
@@ -300,7 +310,7 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *a
     content_unref (content);
     return NULL;
   }
-  session = hls_session_new (mount, address, peer, use_group (self, resolved, content));
+  session = hls_session_new (mount, address, peer, use_group (self, resolved, demand, content));
   g_mutex_lock (&self->lock);
   g_hash_table_insert (
       self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));

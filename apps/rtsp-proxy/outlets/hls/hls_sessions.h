@@ -13,11 +13,11 @@ typedef struct _HlsSessions HlsSessions;
 HlsSessions *hls_sessions_new (const HlsSettings *settings, Mounts *mounts);
 void hls_sessions_free (HlsSessions *self);
 
-// Begins a session of the target, and starts its streams if nobody uses them yet. Returns NULL and
-// sets `status` and `reason` (a constant, or transfer full into `*text`) if there is no room, or no
-// such live stream. (transfer full)
-HlsSession *hls_sessions_begin (HlsSessions *self, const Resolved *resolved, GInetAddress *address,
-    const gchar *peer, guint *status, gchar **text);
+// Begins a session of the target, with the layers of the demand, and starts its streams if nobody
+// uses them yet. Returns NULL and sets `status` and `reason` (a constant, or transfer full into
+// `*text`) if there is no room, or no such live stream. (transfer full)
+HlsSession *hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *demand,
+    GInetAddress *address, const gchar *peer, guint *status, gchar **text);
 
 // Returns the session, or NULL if there is none or it is over. (transfer full)
 HlsSession *hls_sessions_find (HlsSessions *self, const gchar *id);

@@ -10,7 +10,7 @@
 
 struct _HlsStream {
   gatomicrefcount refs;
-  Content *content;
+  HlsVariant shown;
   HlsSettings settings;
   HlsWindow *window;
   Relay *relay;
@@ -42,7 +42,7 @@ on_failed (const gchar *reason, gpointer data)
 {
   HlsStream *self = data;
 
-  log_event ("hls %s failed: %s", content_get_label (self->content), reason);
+  log_event ("hls %s failed: %s", content_get_label (self->shown.content), reason);
   set_state (self, HLS_STREAM_FAILED, reason);
 }
 
@@ -54,8 +54,9 @@ start_pipeline (HlsStream *self, GPtrArray *caps)
   GString *left_out = g_string_new (NULL);
 
   self->caps = g_ptr_array_ref (caps);
-  self->pipeline = hls_pipeline_new (self->relay, caps, hls_window_get_output (self->window),
-      &self->settings, content_get_label (self->content), left_out, on_failed, self);
+  self->pipeline =
+      hls_pipeline_new (self->relay, caps, hls_window_get_output (self->window), &self->settings,
+          &self->shown.layers, content_get_label (self->shown.content), left_out, on_failed, self);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
   g_mutex_lock (&self->lock);
@@ -84,25 +85,25 @@ on_waited (gpointer data)
   HlsStream *self = data;
   GError *error = NULL;
 
-  if (content_ask (self->content, &error) == CONTENT_FAILED)
+  if (content_ask (self->shown.content, &error) == CONTENT_FAILED)
     set_state (self, HLS_STREAM_FAILED, error ? error->message : NULL);
   g_clear_error (&error);
   hls_stream_unref (self);
 }
 
 HlsStream *
-hls_stream_new (Content *content, const HlsSettings *settings, HlsCommon *common)
+hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon *common)
 {
   HlsStream *self = g_new0 (HlsStream, 1);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  self->content = content;
+  self->shown = *shown;
   self->settings = *settings;
   self->window = hls_window_new (settings, common);
-  self->relay = relay_ref (presentation_get_relay (live_content_get (content)));
+  self->relay = relay_ref (presentation_get_relay (live_content_get (shown->content)));
   self->tracks = track_watch_new (self->relay, on_tracks, self);
-  content_wait (content, on_waited, hls_stream_ref (self));
+  content_wait (shown->content, on_waited, hls_stream_ref (self));
   return self;
 }
 
@@ -120,7 +121,7 @@ hls_stream_unref (HlsStream *self)
     return;
   hls_window_unref (self->window);
   relay_unref (self->relay);
-  content_unref (self->content);
+  content_unref (self->shown.content);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
   g_free (self->reason);

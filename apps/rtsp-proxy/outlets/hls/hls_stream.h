@@ -6,11 +6,18 @@
 
 #include "content/content.h"
 #include "outlets/hls/hls_window.h"
+#include "svc/layerset.h"
 
 typedef struct _HlsStream HlsStream;
 
-// Starts. Takes ownership of `content`, which is live. The stream is one of those of `common`.
-HlsStream *hls_stream_new (Content *content, const HlsSettings *settings, HlsCommon *common);
+// What a stream shows.
+typedef struct {
+  Content *content; // live
+  WeirLayerSet layers;
+} HlsVariant;
+
+// Starts. Takes ownership of the content. The stream is one of those of `common`.
+HlsStream *hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon *common);
 HlsStream *hls_stream_ref (HlsStream *self);
 void hls_stream_unref (HlsStream *self);
 

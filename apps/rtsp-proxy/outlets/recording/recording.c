@@ -64,7 +64,7 @@ start_pipeline (Recording *self)
   self->begun = clock_now ();
   g_string_truncate (self->left_out, 0);
   self->pipeline = hls_pipeline_new (presentation_get_relay (live_content_get (self->content)),
-      self->caps, recording_writer_get_output (self->writer), &settings, get_mount (self),
+      self->caps, recording_writer_get_output (self->writer), &settings, NULL, get_mount (self),
       self->left_out, on_failed, self);
   if (!self->pipeline) {
     self->again = G_MAXINT64; // until other tracks come
