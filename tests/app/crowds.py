@@ -20,7 +20,7 @@ from proc import Rtsp, free_udp_pair
 from proxy import CLIP, Origin, wait_until
 from secured import Secure, trust
 from tap import run, test
-from watchers import Watchers
+from watchers import Player, Watchers
 
 CROWD = 500  # for each limit
 THREADS = 12
@@ -107,7 +107,11 @@ def transport_stream(proxy, stack):
     return fetch(proxy, stack, '/ts/cam')
 
 
-WAYS = (over_tcp, over_udp, over_tls, title, film, transport_stream, silent)
+def hls(proxy, stack):
+    return fetch(proxy, stack, '/hls/cam/index.m3u8')
+
+
+WAYS = (over_tcp, over_udp, over_tls, title, film, transport_stream, hls, silent)
 
 
 def crowd(proxy, stack):
@@ -153,9 +157,19 @@ def serve_all(proxy, ways):
         wait_until(lambda: serves(proxy, way), PATIENCE, f'the proxy serves {way.__name__}')
 
 
-def stand(limit, *ways):
+def watch(proxy):
+    return Watchers(proxy, 3)
+
+
+def play_hls(proxy):
+    return Player(proxy.web_port)
+
+
+def stand(limit, readers, *ways):
+    """With this limit, good readers lose nothing, and clients that come in these ways are served before the crowd and
+    after it."""
     with Origin() as origin, Everything(origin, limit) as proxy:
-        good = Watchers(proxy, 3)
+        good = [begin(proxy) for begin in readers]
         serve_all(proxy, ways)
         before = rss_kib(proxy)
         with contextlib.ExitStack() as stack:
@@ -168,7 +182,8 @@ def stand(limit, *ways):
         proxy.wait_for_line('too few open files are left')
         serve_all(proxy, ways)
         assert SANITIZED or rss_kib(proxy) < before + 65536
-        good.check()
+        for each in good:
+            each.check()
         proxy.signal(signal.SIGTERM)
         assert proxy.wait(PATIENCE) == 0
 
@@ -192,12 +207,17 @@ def each_connection_that_waits_has_the_files_of_a_reader():
 
 @test
 def with_64_files():
-    stand(64, over_tcp, over_udp, film, silent)  # too few for a title
+    stand(64, [watch], over_tcp, over_udp, film, silent)  # too few for a title
+
+
+@test
+def a_player_over_hls_with_64_files():
+    stand(64, [play_hls], hls, film, silent)
 
 
 @test
 def with_256_files():
-    stand(256, *WAYS)
+    stand(256, [play_hls, watch], *WAYS)
 
 
 if __name__ == '__main__':
