@@ -118,6 +118,25 @@ def what_is_pushed_is_explained():
 
 
 @test
+def ways_to_a_mount_are_explained():
+    """--explain: the output says where clients over HTTP, SRT and RTMP read and publish"""
+    text = (f'http: {{listen: 0.0.0.0:8888}}\nsrt: {{listen: "[::1]:8890"}}\nrtmp: {{listen: 127.0.0.1:1935}}\n{CONFIG}'
+            '  /live/in:\n    upstream: publish\n')
+
+    def told(url):
+        return [line for line in configured(text, '--explain', url)[0].splitlines() if ' over ' in line]
+
+    assert told('/cam?rate=300k&size=320x180') == [
+        '# Readers over HTTP get it at http://0.0.0.0:8888/hls/cam/index.m3u8?rate=300k&size=320x180, '
+        '/watch/cam?rate=300k&size=320x180 and /ts/cam?rate=300k&size=320x180.',
+        '# Readers over SRT call srt://[::1]:8890 with the stream id read:cam?rate=300k&size=320x180.'], told('/cam')
+    assert told('/live/in')[1:] == [
+        '# Readers over SRT call srt://[::1]:8890 with the stream id read:live/in.',
+        '# Publishers over SRT call srt://[::1]:8890 with the stream id publish:live/in.',
+        '# Publishers over RTMP send to rtmp://127.0.0.1:1935/live/in.'], told('/live/in')
+
+
+@test
 def the_cost_of_a_broadcast_is_explained():
     """--explain: a mount with a broadcast has the groups and streams of its scheme"""
     def told(broadcast):

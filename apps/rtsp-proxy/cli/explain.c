@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/explain_broadcast.h"
 #include "cli/explain_swarm.h"
+#include "cli/explain_ways.h"
 #include "config/mount_push.h"
 #include "graph/stage_isolated.h"
 #include "mounts/offer.h"
@@ -181,11 +182,12 @@ dup_record (const MountConfig *mount)
 }
 
 static gchar *
-explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
+explain_demand (
+    const ProxyConfig *config, const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
   GPtrArray *chain;
-  gchar *text, *title, *chain_text, *pushes, *record;
+  gchar *text, *title, *chain_text, *ways, *pushes, *record;
 
   if (mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
@@ -198,10 +200,12 @@ explain_demand (const MountConfig *mount, const Demand *demand, GError **error)
     return NULL;
   title = dup_title (demand, mount->cache.time_ms > 0);
   chain_text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
+  ways = mount_config_get_folder (mount) ? g_strdup ("") : explain_ways (config, mount, demand);
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
   record = demand->choices ? g_strdup ("") : dup_record (mount);
-  text = g_strconcat (chain_text, pushes, record, NULL);
+  text = g_strconcat (chain_text, ways, pushes, record, NULL);
   g_free (record);
+  g_free (ways);
   g_free (chain_text);
   g_free (pushes);
   g_free (title);
@@ -217,7 +221,7 @@ explain_url (const ProxyConfig *config, const gchar *url, GError **error)
   gchar *text = NULL;
 
   if (mount)
-    text = explain_demand (mount, demand, error);
+    text = explain_demand (config, mount, demand, error);
   else
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
         "there is no mount %.255s in this configuration", demand->path);

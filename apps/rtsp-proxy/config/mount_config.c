@@ -127,3 +127,13 @@ mount_config_same_broadcast (const MountConfig *a, const MountConfig *b)
   return mount_broadcast_value.equal (a, b)
          && (!titles || mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM);
 }
+
+gboolean
+mount_config_awaits (const MountConfig *self)
+{
+  gboolean awaits = FALSE;
+
+  for (guint i = 0; i < self->pulls->len; i++)
+    awaits |= pull_config_awaits (g_ptr_array_index (self->pulls, i));
+  return awaits;
+}

@@ -37,3 +37,6 @@ gboolean mount_config_is_swarm (const MountConfig *self);
 
 // Reports whether that folder is a block store.
 gboolean mount_config_is_block_store (const MountConfig *self);
+
+// Reports whether clients may publish to the mount: one of its upstreams is `publish`.
+gboolean mount_config_awaits (const MountConfig *self);

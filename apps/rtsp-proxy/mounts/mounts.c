@@ -78,12 +78,9 @@ mounts_dup_publish_config (Mounts *self, const gchar *path, gboolean *exists)
 {
   Mount *mount = mounts_get (self, path);
   MountConfig *config = mount ? mount_dup_config (mount) : NULL;
-  gboolean awaits = FALSE;
 
   *exists = mount != NULL;
-  for (guint i = 0; config && i < config->pulls->len; i++)
-    awaits |= pull_config_awaits (g_ptr_array_index (config->pulls, i));
-  if (!awaits)
+  if (config && !mount_config_awaits (config))
     g_clear_pointer (&config, mount_config_unref);
   g_clear_pointer (&mount, mount_unref);
   return config;
