@@ -610,7 +610,7 @@ def wrong_keys_of_tokens_and_checks_are_named():
 def wrong_keys_of_srt_are_named():
     refused([
         (f'srt: 7\n{MOUNT}', 'FILE:1:6: srt: expected {listen: ADDR:PORT}'),
-        (f'srt: {{latency: 1s}}\n{MOUNT}', 'FILE:1:6: srt: listen is missing; write it like {listen: :8890}'),
+        (f'srt: {{latency: 1s}}\n{MOUNT}', 'FILE:1:6: srt: listen is missing; write it like {listen: 0.0.0.0:8890}'),
         (f'srt: {{listen: x}}\n{MOUNT}', 'FILE:1:15: listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
         (f'srt: {{listen: ":1", passphrase: short}}\n{MOUNT}',
          'FILE:1:6: srt: an SRT passphrase has 10 to 79 bytes'),

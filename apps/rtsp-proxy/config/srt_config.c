@@ -58,7 +58,7 @@ find_mistake (const SrtConfig *self)
   gsize len = self->passphrase ? strlen (self->passphrase) : PASSPHRASE_MIN;
 
   if (!self->listen.address)
-    return "listen is missing; write it like {listen: :8890}";
+    return "listen is missing; write it like {listen: 0.0.0.0:8890}";
   if (len < PASSPHRASE_MIN || len > PASSPHRASE_MAX)
     return "an SRT passphrase has 10 to 79 bytes";
   return self->latency_ms > LATENCY_MAX_MS ? "the latency is 60s at most" : NULL;
