@@ -11,6 +11,7 @@ struct _Port {
   GSocket *socket;
   PortFunc waiting, refused;
   gpointer data;
+  gboolean owns;   // the socket
   GSource *accept; // NULL during a pause
   guint pause;     // 0: there is none
 };
@@ -105,6 +106,8 @@ port_new (const gchar *address, guint16 number, PortFunc waiting, PortFunc refus
 
   if (socket)
     self = port_new_from_socket (socket, waiting, refused, data);
+  if (self)
+    self->owns = TRUE;
   else
     g_prefix_error (error, "cannot listen on %s port %u: ", address, number);
   g_clear_object (&socket);
@@ -120,6 +123,8 @@ port_free (Port *self)
   g_clear_pointer (&self->accept, g_source_unref);
   if (self->pause)
     g_source_remove (self->pause);
+  if (self->owns)
+    g_socket_close (self->socket, NULL);
   g_object_unref (self->socket);
   g_free (self);
 }

@@ -20,7 +20,8 @@ Port *port_new (const gchar *address, guint16 number, PortFunc waiting, PortFunc
 // Does the same with a socket that listens.
 Port *port_new_from_socket (GSocket *listening, PortFunc waiting, PortFunc refused, gpointer data);
 
-// Stops accepting. The socket is closed when nobody else has it. The functions are not called any
+// Stops accepting. A socket of port_new() is closed, so that nothing that still has it waits for
+// its clients; any other one is closed when nobody else has it. The functions are not called any
 // more.
 void port_free (Port *self);
 
