@@ -81,7 +81,7 @@ static void
 log_access (const ProxyConfig *config)
 {
   const gchar *const others[] = { config->http.listen.address, config->http.tls_listen.address,
-    config->srt.listen.address, config->rtmp.listen.address };
+    config->srt.listen.address, config->rtmp.listen.address, config->rtmp.tls_listen.address };
   ListenAddress listen[3];
   gboolean reachable = FALSE;
 
@@ -161,6 +161,8 @@ log_taker (gchar *url)
 static gboolean
 start_takers (Takers *self, const ProxyConfig *config, Server *server, GError **error)
 {
+  GStrv urls;
+
 #ifdef HAVE_SRT
   if (config->srt.listen.address) {
     self->srt = srt_outlet_new (
@@ -170,12 +172,15 @@ start_takers (Takers *self, const ProxyConfig *config, Server *server, GError **
     log_taker (srt_outlet_dup_url (self->srt));
   }
 #endif
-  if (config->rtmp.listen.address) {
-    self->rtmp = rtmp_outlet_new (
-        &config->rtmp, server_get_mounts (server), server_get_access (server), error);
+  if (config->rtmp.listen.address || config->rtmp.tls_listen.address) {
+    self->rtmp = rtmp_outlet_new (&config->rtmp, server_get_mounts (server),
+        server_get_access (server), server_get_tls (server), error);
     if (!self->rtmp)
       return FALSE;
-    log_taker (rtmp_outlet_dup_url (self->rtmp));
+    urls = rtmp_outlet_dup_urls (self->rtmp);
+    for (gchar **url = urls; *url; url++)
+      log_taker (*url);
+    g_free (urls);
   }
   return TRUE;
 }

@@ -622,7 +622,8 @@ def wrong_keys_of_srt_are_named():
 def wrong_keys_of_rtmp_are_named():
     refused([
         (f'rtmp: :1935\n{MOUNT}', 'FILE:1:7: rtmp: expected {listen: ADDR:PORT}'),
-        (f'rtmp: {{}}\n{MOUNT}', 'FILE:1:7: rtmp: listen is missing; write it like {listen: :1935}'),
+        (f'rtmp: {{}}\n{MOUNT}', 'FILE:1:7: rtmp: listen is missing; write it like {listen: 0.0.0.0:1935}'),
+        (f'rtmp: {{tls-listen: "127.0.0.1:0"}}\n{MOUNT}', 'FILE:1:7: rtmp: tls-listen needs a certificate; set tls'),
         (f'rtmp: {{listen: x}}\n{MOUNT}', 'FILE:1:16: listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554'),
     ])
 

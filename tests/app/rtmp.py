@@ -17,6 +17,7 @@ from livets import clip
 from proc import Proc
 from proxy import CLIP, Read, program, tracks, wait_for_readers, wait_until
 from sanitized import stock_environment
+from secured import make_certificate
 from sent import Sender, check_frames, frames, sync
 from tap import Skip, run, test
 
@@ -25,16 +26,20 @@ LIVE = {'upstream': 'publish', 'start-timeout': '20s', 'read-timeout': '20s', 'c
 
 
 class Rtmp(Controlled):
-    def __init__(self, mounts, **top):
-        super().__init__(mounts, rtmp={'listen': '127.0.0.1:0'}, **top)
+    """A proxy with an RTMP listener: `key` is 'tls-listen' for one over TLS."""
+
+    def __init__(self, mounts, key='listen', **top):
+        super().__init__(mounts, rtmp={key: '127.0.0.1:0'}, **top)
         try:
-            self.rtmp_port = int(self.wait_for_line(r' takes publishers at rtmp://127\.0\.0\.1:(\d+)$')[1])
+            listener = self.wait_for_line(r' takes publishers at ((rtmps?)://127\.0\.0\.1:(\d+))$')
+            assert listener[2] == {'listen': 'rtmp', 'tls-listen': 'rtmps'}[key]
+            self.base, self.rtmp_port = listener[1], int(listener[3])
         except BaseException:
             self.kill()
             raise
 
     def rtmp(self, path):
-        return f'rtmp://127.0.0.1:{self.rtmp_port}{path}'
+        return self.base + path
 
     def send(self, path, *options):
         """Has FFmpeg publish the film. Returns its process."""
@@ -78,6 +83,30 @@ def what_gstreamer_publishes_arrives_unchanged():
         got = frames(proxy.url('/live/cam'), '-rtsp_transport', 'tcp')
         assert set(got) == {'video'} and len(got['video']) > 40, {kind: len(each) for kind, each in got.items()}
         assert not [frame for _, frame in got['video'] if frame not in known]
+
+
+@test
+def publishers_over_tls():
+    """frames that FFmpeg publishes over TLS arrive unchanged, and its password is taken"""
+    with tempfile.TemporaryDirectory() as folder:
+        pem, secret = (os.path.join(folder, name) for name in ('proxy.pem', 'secret'))
+        make_certificate(pem)
+        with open(secret, 'w', encoding='ascii') as file:
+            file.write('S3cret\n')
+        os.chmod(secret, 0o600)
+        users = [{'name': 'camera', 'password-file': secret, 'permissions': [{'action': 'publish'}]},
+                 {'name': 'any', 'permissions': [{'action': 'read'}]}]
+        with Rtmp({'/live/cam': LIVE}, 'tls-listen', users=users, api='off',
+                  tls={'certificate': pem, 'listen': '127.0.0.1:0'}) as proxy:
+            with proxy.send('/live/cam?user=camera&pass=S3cret'):
+                proxy.wait_for_line(r' publisher 127\.0\.0\.1:\d+ in: /live/cam over RTMP$', 30)
+                proxy.wait_for_mount(path='/live/cam')
+                times = check_frames(proxy, ('video', 'audio'), path='/live/cam')
+                assert abs(sync(times)) < 5, sync(times)
+            proxy.wait_for_line(r' publisher \S+ out: /live/cam', 30)
+            with proxy.publisher() as publisher: # without TLS
+                publisher.send(b'\3' + bytes(1536))
+                assert publisher.is_closed()
 
 
 # ---- H.265, in the enhanced form, which FFmpeg before 6.1 cannot send ----

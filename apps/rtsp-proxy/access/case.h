@@ -14,8 +14,8 @@ typedef struct _AccessCase AccessCase;
 // ---- a connection ----
 
 // One connection of a client. `address` is the peer's IP address without the port, `protocol` is
-// "rtsp", "rtsps", "http", "https", "srt" or "rtmp". A peer remembers the nonce of its digest
-// challenges, so keep it as long as the connection. Reference counted.
+// "rtsp", "rtsps", "http", "https", "srt", "rtmp" or "rtmps". A peer remembers the nonce of its
+// digest challenges, so keep it as long as the connection. Reference counted.
 AccessPeer *access_peer_new (const gchar *address, const gchar *protocol);
 AccessPeer *access_peer_ref (AccessPeer *self);
 void access_peer_unref (AccessPeer *self);

@@ -101,6 +101,7 @@ get_protocol (AccessPeer *peer)
 
   return g_str_has_prefix (protocol, "rtsp")   ? "rtsp"
          : g_str_has_prefix (protocol, "http") ? "http"
+         : g_str_has_prefix (protocol, "rtmp") ? "rtmp"
                                                : protocol;
 }
 

@@ -63,7 +63,9 @@ explain_ways (const ProxyConfig *config, const MountConfig *mount, const Demand 
   append_http (out, &config->http.listen, "http", demand);
   append_http (out, &config->http.tls_listen, "https", demand);
   append_srt (out, &config->srt.listen, demand, publishes);
-  if (publishes)
+  if (publishes) {
     append_rtmp (out, &config->rtmp.listen, "rtmp", demand);
+    append_rtmp (out, &config->rtmp.tls_listen, "rtmps", demand);
+  }
   return g_string_free (out, FALSE);
 }

@@ -8,6 +8,11 @@ static const SchemaKey keys[] = {
       .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where RTMP publishers connect, written like the `listen` of the file; one TCP port "
               "for all mounts, usually 1935" },
+  { "tls-listen", SCHEMA_OTHER, G_STRUCT_OFFSET (RtmpConfig, tls_listen), .form = "ADDR:PORT",
+      .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "where RTMPS publishers connect, who take port 443 by default; requires the key `tls`, "
+          "which has the certificate" },
   { NULL },
 };
 
@@ -21,6 +26,7 @@ void
 rtmp_config_clear (RtmpConfig *self)
 {
   g_free (self->listen.address);
+  g_free (self->tls_listen.address);
 }
 
 gboolean
@@ -33,13 +39,14 @@ rtmp_config_read (
     return schema_fail (reader, node, key, error, "expected {listen: ADDR:PORT}");
   if (!schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
     return FALSE;
-  return self->listen.address
+  return self->listen.address || self->tls_listen.address
          || schema_fail (
-             reader, node, key, error, "listen is missing; write it like {listen: :1935}");
+             reader, node, key, error, "listen is missing; write it like {listen: 0.0.0.0:1935}");
 }
 
 gboolean
 rtmp_config_equal (const RtmpConfig *a, const RtmpConfig *b)
 {
-  return listen_address_maybe_equal (&a->listen, &b->listen);
+  return listen_address_maybe_equal (&a->listen, &b->listen)
+         && listen_address_maybe_equal (&a->tls_listen, &b->tls_listen);
 }

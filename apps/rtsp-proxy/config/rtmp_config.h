@@ -6,8 +6,9 @@
 #include "config/listen_address.h"
 #include "text/schema.h"
 
+// An address is NULL if there is no such listener.
 typedef struct {
-  ListenAddress listen; // the address is NULL if there is no RTMP
+  ListenAddress listen, tls_listen;
 } RtmpConfig;
 
 // Returns the table of the keys of `rtmp`.

@@ -517,7 +517,8 @@ make_session (void)
 }
 
 RtmpConnection *
-rtmp_connection_new (RtmpContext *context, GSocket *socket, GInetSocketAddress *from)
+rtmp_connection_new (
+    RtmpContext *context, GSocket *socket, GInetSocketAddress *from, gboolean has_tls)
 {
   GInetAddress *address = g_inet_socket_address_get_address (from);
   WeirRtmpSession *session = make_session ();
@@ -538,7 +539,7 @@ rtmp_connection_new (RtmpContext *context, GSocket *socket, GInetSocketAddress *
   self->address = g_object_ref (address);
   ip = g_inet_address_to_string (address);
   self->peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
-  self->visitor = access_peer_new (ip, "rtmp");
+  self->visitor = access_peer_new (ip, has_tls ? "rtmps" : "rtmp");
   g_free (ip);
   self->since = clock_now ();
   self->input = g_malloc (INPUT);

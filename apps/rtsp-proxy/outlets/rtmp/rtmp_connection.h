@@ -24,10 +24,10 @@ typedef struct {
   GDestroyNotify clear; // of this structure
 } RtmpContext;
 
-// Takes a socket (transfer full) that was counted in `connections`. Returns NULL if there is no
-// memory.
+// Takes a socket (transfer full) that was counted in `connections`. `has_tls` says whether the
+// client's connection has TLS. Returns NULL if there is no memory.
 RtmpConnection *rtmp_connection_new (
-    RtmpContext *context, GSocket *socket, GInetSocketAddress *from);
+    RtmpContext *context, GSocket *socket, GInetSocketAddress *from, gboolean has_tls);
 
 // Does what can be done now. May call `ended`.
 void rtmp_connection_run (RtmpConnection *self);

@@ -6,8 +6,9 @@
 
 struct _RtmpOutlet {
   RtmpContext *context;
-  ListenAddress listen;
-  Port *port;
+  ListenAddress listen, tls_listen;
+  Port *plain, *tls; // NULL: none
+  TlsFront *front;
   GMainLoop *loop;
   GThread *thread;
   GHashTable *connections; // the thread's
@@ -38,6 +39,7 @@ typedef struct {
   RtmpOutlet *outlet;
   GSocket *socket;
   GInetSocketAddress *from;
+  gboolean has_tls;
 } Arrival;
 
 static gboolean
@@ -45,8 +47,8 @@ on_arrival (gpointer data)
 {
   Arrival *arrival = data;
   RtmpOutlet *self = arrival->outlet;
-  RtmpConnection *connection =
-      rtmp_connection_new (self->context, g_object_ref (arrival->socket), arrival->from);
+  RtmpConnection *connection = rtmp_connection_new (
+      self->context, g_object_ref (arrival->socket), arrival->from, arrival->has_tls);
 
   if (connection) {
     g_hash_table_add (self->connections, connection);
@@ -104,12 +106,12 @@ may_enter (RtmpOutlet *self, GInetSocketAddress *from)
 
 // Takes ownership of the socket.
 static void
-take (RtmpOutlet *self, GSocket *socket, GInetSocketAddress *from)
+take (RtmpOutlet *self, GSocket *socket, GInetSocketAddress *from, gboolean has_tls)
 {
   Arrival *arrival = g_new (Arrival, 1);
 
   g_socket_set_blocking (socket, FALSE);
-  *arrival = (Arrival) { self, socket, g_object_ref (from) };
+  *arrival = (Arrival) { self, socket, g_object_ref (from), has_tls };
   run_later (self, on_arrival, arrival, arrival_free);
 }
 
@@ -121,9 +123,29 @@ on_connection (GSocket *listening, gpointer data)
   GSocketAddress *from = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
 
   if (from && G_IS_INET_SOCKET_ADDRESS (from) && may_enter (self, G_INET_SOCKET_ADDRESS (from)))
-    take (self, g_steal_pointer (&socket), G_INET_SOCKET_ADDRESS (from));
+    take (self, g_steal_pointer (&socket), G_INET_SOCKET_ADDRESS (from), FALSE);
   g_clear_object (&from);
   g_clear_object (&socket);
+}
+
+static void
+on_tls_client (GSocket *client, gpointer data)
+{
+  GInetSocketAddress *from = G_INET_SOCKET_ADDRESS (g_object_ref (tls_front_get_peer (client)));
+
+  if (may_enter (data, from)) {
+    tls_front_switch (client);
+    take (data, client, from, TRUE);
+  } else {
+    g_object_unref (client);
+  }
+  g_object_unref (from);
+}
+
+static void
+on_tls_connection (GSocket *listening, gpointer data)
+{
+  tls_front_accept (((RtmpOutlet *) data)->front, listening, on_tls_client, data);
 }
 
 // ---- construction ----
@@ -137,8 +159,24 @@ context_clear (gpointer data)
   g_main_context_unref (context->loop);
 }
 
+// Returns FALSE if there is an address at which it cannot listen.
+static gboolean
+start_listening (RtmpOutlet *self, GError **error)
+{
+  const ListenAddress *at = &self->listen, *tls_at = &self->tls_listen;
+
+  if (at->address)
+    self->plain = port_new (at->address, at->port, on_connection, NULL, self, error);
+  if (at->address && !self->plain)
+    return FALSE;
+  if (tls_at->address)
+    self->tls = port_new (tls_at->address, tls_at->port, on_tls_connection, NULL, self, error);
+  return self->tls || !tls_at->address;
+}
+
 RtmpOutlet *
-rtmp_outlet_new (const RtmpConfig *config, Mounts *mounts, Access *access, GError **error)
+rtmp_outlet_new (
+    const RtmpConfig *config, Mounts *mounts, Access *access, TlsFront *front, GError **error)
 {
   RtmpOutlet *self = g_new0 (RtmpOutlet, 1);
 
@@ -146,22 +184,33 @@ rtmp_outlet_new (const RtmpConfig *config, Mounts *mounts, Access *access, GErro
   *self->context = (RtmpContext) { mounts, access, connections_new (), g_main_context_new (),
     on_ended, self, context_clear };
   self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
+  self->tls_listen =
+      (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
+  self->front = front;
   self->connections = g_hash_table_new (NULL, NULL);
   self->loop = g_main_loop_new (self->context->loop, FALSE);
-  self->port = port_new (self->listen.address, self->listen.port, on_connection, NULL, self, error);
-  if (self->port)
-    self->listen.port = port_get_number (self->port);
-  if (self->port)
+  if (start_listening (self, error))
     self->thread = g_thread_new ("rtmp", serve, self);
   else
     g_clear_pointer (&self, rtmp_outlet_free);
   return self;
 }
 
-gchar *
-rtmp_outlet_dup_url (RtmpOutlet *self)
+GStrv
+rtmp_outlet_dup_urls (RtmpOutlet *self)
 {
-  return listen_address_dup_url (&self->listen, "rtmp");
+  GStrv urls = g_new0 (gchar *, 3), next = urls;
+  ListenAddress at;
+
+  if (self->plain) {
+    at = (ListenAddress) { self->listen.address, port_get_number (self->plain) };
+    *next++ = listen_address_dup_url (&at, "rtmp");
+  }
+  if (self->tls) {
+    at = (ListenAddress) { self->tls_listen.address, port_get_number (self->tls) };
+    *next++ = listen_address_dup_url (&at, "rtmps");
+  }
+  return urls;
 }
 
 // ---- the end ----
@@ -186,7 +235,8 @@ drop_all (RtmpOutlet *self)
 void
 rtmp_outlet_free (RtmpOutlet *self)
 {
-  g_clear_pointer (&self->port, port_free);
+  g_clear_pointer (&self->plain, port_free);
+  g_clear_pointer (&self->tls, port_free);
   run_later (self, on_quit, self->loop, NULL);
   if (self->thread)
     g_thread_join (self->thread);
@@ -194,6 +244,7 @@ rtmp_outlet_free (RtmpOutlet *self)
   g_hash_table_unref (self->connections);
   g_main_loop_unref (self->loop);
   g_free (self->listen.address);
+  g_free (self->tls_listen.address);
   g_atomic_rc_box_release_full (self->context, self->context->clear);
   g_free (self);
 }
