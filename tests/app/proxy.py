@@ -198,6 +198,12 @@ def listens(port):
     return found
 
 
+def listens_tcp(port):
+    out = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
+                         check=False)
+    return bool(out.stdout.strip())
+
+
 def wait_for_readers(proxy, number, timeout=10, start=0):
     """Waits until `number` readers have begun to play."""
     wait_until(lambda: len(matches(proxy, r' reader \S+ in: ', start)) >= number, timeout,

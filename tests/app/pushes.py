@@ -8,6 +8,7 @@ import tempfile
 import time
 
 from livets import Served, clip
+from nginxrtmp import RtmpServer
 from proc import Proc, free_port
 from proxy import wait_until
 from tap import Skip, run, test
@@ -95,27 +96,6 @@ def an_srt_listener_gets_the_stream_and_gets_it_again():
         check_media(first)
 
 
-NGINX = '''
-load_module {modules}/ngx_rtmp_module.so;
-daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
-events {{ worker_connections 64; }}
-rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{
-    live on; record all; record_path {folder}; record_unique on; }} }} }}
-'''
-
-
-class RtmpServer(Proc):
-    def __init__(self, port, folder):
-        modules = '/usr/lib/nginx/modules'
-        if not os.path.exists(f'{modules}/ngx_rtmp_module.so'):
-            raise Skip("nginx's RTMP module is missing")
-        path = os.path.join(folder, 'nginx.conf')
-        with open(path, 'w', encoding='ascii') as file:
-            file.write(NGINX.format(modules=modules, folder=folder, port=port))
-        super().__init__(shutil.which('nginx') or '/usr/sbin/nginx', '-p', folder, '-c', path, '-e',
-                         os.path.join(folder, 'first.log'))
-
-
 def recorded(folder):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith('.flv')]
 
@@ -129,7 +109,7 @@ def an_rtmp_server_gets_the_stream_and_gets_it_again():
         with Served(mount={'push': [f'rtmp://127.0.0.1:{port}/live/S3cretKey']}) as proxy:
             proxy.wait_for_line(rf'push /cam to rtmp://127\.0\.0\.1:{port}/live/\*\*\* down: .*next try in')
             for n in (1, 2):
-                with RtmpServer(port, folder):
+                with RtmpServer(port, folder, f'record all; record_path {folder}; record_unique on;'):
                     wait_until(lambda n=n: len(recorded(folder)) == n and size(recorded(folder)[-1]) > 400000,
                                40, f'recording {n}')
                     shown = proxy.readers()

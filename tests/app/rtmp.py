@@ -14,7 +14,8 @@ from functools import lru_cache
 from control import Controlled
 from librtmp import AUDIO, DATA, NULL, VIDEO, Publisher, command, fields, message, number, text
 from livets import clip
-from proc import Proc
+from nginxrtmp import RtmpServer
+from proc import Proc, free_port
 from proxy import CLIP, Read, program, tracks, wait_for_readers, wait_until
 from sanitized import stock_environment
 from secured import make_certificate
@@ -83,6 +84,22 @@ def what_gstreamer_publishes_arrives_unchanged():
         got = frames(proxy.url('/live/cam'), '-rtsp_transport', 'tcp')
         assert set(got) == {'video'} and len(got['video']) > 40, {kind: len(each) for kind, each in got.items()}
         assert not [frame for _, frame in got['video'] if frame not in known]
+
+
+@test
+def what_nginx_pushes_arrives_unchanged():
+    """frames that nginx pushes on from another publisher arrive unchanged and in sync, again after nginx died"""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder, Rtmp({'/live/cam': LIVE}) as proxy:
+        os.chmod(folder, 0o777)
+        for _ in range(2):
+            seen = len(proxy.lines)
+            with RtmpServer(port, folder, f'push {proxy.rtmp("/live")};'), \
+                    Sender('-c', 'copy', '-f', 'flv', f'rtmp://127.0.0.1:{port}/live/cam'):
+                proxy.wait_for_mount(path='/live/cam', start=seen)
+                times = check_frames(proxy, ('video', 'audio'), path='/live/cam')
+                assert abs(sync(times)) < 5, sync(times)
+            proxy.wait_for_line(r' publisher \S+ out: /live/cam', 30, start=seen)
 
 
 @test

@@ -79,6 +79,21 @@ def what_gstreamer_publishes_arrives_unchanged():
 
 
 @test
+def what_srt_live_transmit_publishes_arrives_unchanged():
+    """frames that srt-live-transmit publishes, in pieces of other lengths than packets, arrive unchanged and in sync"""
+    if not shutil.which('srt-live-transmit'):
+        raise Skip('srt-live-transmit is missing')
+    with tempfile.TemporaryDirectory() as folder, Srt({'/cam': LIVE}) as proxy:
+        pipe = os.path.join(folder, 'pipe')
+        os.mkfifo(pipe)
+        with Proc('sh', '-c', f'exec srt-live-transmit -q -a:no -chunk:1000 file://con "$0" < {pipe}',
+                  proxy.srt('publish:cam')), Sender('-c', 'copy', '-f', 'mpegts', '-y', pipe):
+            proxy.wait_for_mount()
+            times = check_frames(proxy, ('video', 'audio'))
+            assert abs(sync(times)) < 5, sync(times)
+
+
+@test
 def a_reader_gets_the_stream_from_a_join_point():
     """srt-live-transmit gets whole packets, with the source's frames at its offsets; the API shows it"""
     if not shutil.which('srt-live-transmit'):
