@@ -121,6 +121,15 @@ def an_rtmp_server_gets_the_stream_and_gets_it_again():
 
 
 @test
+def a_stream_that_no_protocol_carries_is_not_pushed():
+    """a stream without a track that a receiver's protocol carries is not sent, and the log has the reason"""
+    uris = ['udp://127.0.0.1:9', f'rtmp://127.0.0.1:{free_port()}/live/x']
+    with Served('vp8-only.webm', mount={'push': uris}) as proxy:
+        for uri, protocol in zip(uris, ('MPEG-TS', 'FLV')):
+            proxy.wait_for_line(rf'push /cam to {uri.removesuffix("x")}\S* down: track 0: {protocol} cannot carry VP8; next', 30)
+
+
+@test
 def a_push_follows_the_configuration():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
         reader.bind(('127.0.0.1', 0))

@@ -120,6 +120,13 @@ def a_reader_gets_the_stream_from_a_join_point():
         assert offset_error(sent, source) < 0.005, offset_error(sent, source)
 
 
+@test
+def a_stream_that_no_transport_stream_carries_is_refused():
+    with Srt({'/cam': {'upstream': f'file://{clip("vp8-only.webm")}'}}) as proxy, proxy.call('read:cam') as caller:
+        proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ out: /cam: track 0: MPEG-TS cannot carry VP8$', 30)
+        wait_until(lambda: not caller.is_open(), 20, 'the end')
+
+
 def metric(proxy, name):
     text = proxy.http('GET', '/metrics')[2]
     text = text.decode() if isinstance(text, bytes) else text

@@ -464,6 +464,31 @@ on_push (gpointer data, const RelayPacket *packet)
 
 static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = unref };
 
+guint32
+mux_input_choose (const Carriage *carriage, Relay *relay, gchar **left_out)
+{
+  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  guint32 tracks;
+  GstCaps *each;
+
+  for (guint i = 0; (each = relay_dup_caps (relay, i)); i++)
+    g_ptr_array_add (caps, each);
+  tracks = carriage_choose (carriage, caps, left_out);
+  g_ptr_array_unref (caps);
+  return tracks;
+}
+
+gchar *
+mux_input_dup_problem (const Carriage *carriage, Relay *relay)
+{
+  gchar *left_out, *problem = NULL;
+
+  if (!mux_input_choose (carriage, relay, &left_out))
+    problem = g_strdup (left_out ? left_out : "the stream has no tracks");
+  g_free (left_out);
+  return problem;
+}
+
 MuxInput *
 mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const gchar *tail,
     const MuxInputCallbacks *callbacks, gpointer owner)

@@ -13,6 +13,13 @@
 
 typedef struct _MuxInput MuxInput;
 
+// Does what carriage_choose() does, of a relay's tracks. Call from any thread.
+guint32 mux_input_choose (const Carriage *carriage, Relay *relay, gchar **left_out);
+
+// Returns why none of the relay's tracks can be carried, or NULL. Call from any thread. (transfer
+// full)
+gchar *mux_input_dup_problem (const Carriage *carriage, Relay *relay);
+
 // Called on the main thread, never after mux_input_free().
 typedef struct {
   // The pipeline was made and is about to start. Returns FALSE if it cannot be used.

@@ -231,13 +231,20 @@ use_content (Push *self)
 static void
 start (Push *self)
 {
+  gboolean is_rtmp = self->uri.kind == PUSH_RTMP;
+  gchar *left_out, *problem = mux_input_dup_problem (is_rtmp ? &carriage_flv : &carriage_ts,
+                       presentation_get_relay (live_content_get (self->content)));
   GError *error = NULL;
   gboolean ok;
-  gchar *left_out;
 
   self->running = TRUE;
   self->begun = clock_now ();
-  if (self->uri.kind == PUSH_RTMP) {
+  if (problem) {
+    fail (self, problem);
+    g_free (problem);
+    return;
+  }
+  if (is_rtmp) {
     start_rtmp (self);
     return;
   }

@@ -284,31 +284,10 @@ on_ended (gpointer owner, const gchar *reason)
 
 static const MuxInputCallbacks input_callbacks = { on_made, on_ended };
 
-// Returns the tracks that are carried.
-static guint32
-choose (TsStream *self, gchar **left_out)
-{
-  Relay *relay = presentation_get_relay (self->presentation);
-  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  guint32 tracks;
-  GstCaps *each;
-
-  for (guint i = 0; (each = relay_dup_caps (relay, i)); i++)
-    g_ptr_array_add (caps, each);
-  tracks = carriage_choose (&carriage_ts, caps, left_out);
-  g_ptr_array_unref (caps);
-  return tracks;
-}
-
 gchar *
 ts_stream_dup_problem (TsStream *self)
 {
-  gchar *left_out, *problem = NULL;
-
-  if (!choose (self, &left_out))
-    problem = g_strdup (left_out ? left_out : "the stream has no tracks");
-  g_free (left_out);
-  return problem;
+  return mux_input_dup_problem (&carriage_ts, presentation_get_relay (self->presentation));
 }
 
 gchar *
@@ -316,7 +295,7 @@ ts_stream_dup_left_out (TsStream *self)
 {
   gchar *left_out;
 
-  choose (self, &left_out);
+  mux_input_choose (&carriage_ts, presentation_get_relay (self->presentation), &left_out);
   return left_out;
 }
 
