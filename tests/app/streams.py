@@ -6,17 +6,20 @@ The servers are nginx and FFmpeg's."""
 import os
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from clips import ffmpeg
 from proc import Proc, free_port
-from proxy import Proxy, listens, wait_until
+from proxy import Proxy, listens, listens_tcp, wait_until
 from scripted import udp_port
-from sent import Sender, check_frames, frames, media, sync
+from sent import Sender, check_frames, frames, media, read_frames, sync
 from tap import Skip, run, test
+from webserver import WebServer
 
 MODULE = '/usr/lib/nginx/modules/ngx_rtmp_module.so'
 ALWAYS = {'on-demand': 'no', 'read-timeout': '3s'}
+PATIENT = {'start-timeout': '20s', 'connect-timeout': '20s', 'read-timeout': '20s'}
 
 
 class Nginx(Proc):
@@ -39,12 +42,6 @@ class Nginx(Proc):
                        f'server {{ listen 127.0.0.1:{self.port}; root {folder}; }} }}')
         super().__init__('nginx', '-c', path, '-p', folder)
         wait_until(lambda: listens_tcp(self.port), 10, 'nginx listens')
-
-
-def listens_tcp(port):
-    out = subprocess.run(['ss', '-Hltn', f'sport = :{port}'], capture_output=True, text=True,
-                         check=False)
-    return bool(out.stdout.strip())
 
 
 @contextmanager
@@ -79,6 +76,32 @@ def files_over_http_arrive_unchanged():
                 assert abs(sync(times)) < 5, (form, sync(times))
 
 
+def make_mpeg(path, form, seconds):
+    """Makes a stream of MPEG-1 or MPEG-2, as the first letter of its name says."""
+    subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=352x288:rate=25', '-f',
+                    'lavfi', '-i', 'anoisesrc=seed=1', '-c:v', f'mpeg{os.path.basename(path)[0]}video', '-bf', '2',
+                    '-g', '12', '-b:v', '1M', '-c:a', 'mp2', '-t', str(seconds),
+                    *(['-an'] if 'video' in form else []), '-f', form, path], check=True, timeout=60)
+
+
+def check_mpeg(proxy, path, seconds):
+    """Checks that a reader of the mount of this name has frames of the file, all of a stretch and in sync."""
+    name = os.path.basename(path)
+    original = frames(path, seconds=seconds)
+    times = read_frames(proxy, f'/{name}', seconds=4)
+    assert set(times) == set(original), (name, set(times))
+    for kind, each in times.items():
+        # FFmpeg may drop B-frames until it has the first sender report.
+        each = each[12:] if kind == 'video' else each
+        whole = [frame for _, frame in original[kind]]
+        got = [frame for _, frame in each]
+        at = [whole.index(frame) if frame in whole else None for frame in got]
+        assert len(got) > 40 and at == list(range(at[0], at[0] + len(at))), (name, kind, at)
+        steps = {round(float(b[0] - a[0]), 2) for a, b in zip(each, each[1:])}
+        assert kind == 'audio' or steps == {0.04}, (name, steps)
+    assert len(times) < 2 or abs(sync(times, original)) < 5, (name, sync(times, original))
+
+
 @test
 def mpeg_1_and_2_over_http_arrive_unchanged():
     """MPEG-1 and MPEG-2 program, transport and elementary streams arrive unchanged and in sync"""
@@ -86,31 +109,60 @@ def mpeg_1_and_2_over_http_arrive_unchanged():
     with site() as (folder, nginx):
         mounts = {f'/{name}': {'upstream': f'http://127.0.0.1:{nginx.port}/{name}'} for name in forms}
         for name, form in forms.items():
-            subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-f', 'lavfi', '-i',
-                            'testsrc2=size=352x288:rate=25', '-f', 'lavfi', '-i', 'anoisesrc=seed=1', '-c:v',
-                            f'mpeg{name[0]}video', '-bf', '2', '-g', '12', '-b:v', '1M', '-c:a', 'mp2',
-                            '-t', '6', *(['-an'] if 'video' in form else []), '-f', form,
-                            os.path.join(folder, name)], check=True, timeout=60)
+            make_mpeg(os.path.join(folder, name), form, 6)
         with Proxy(mounts) as proxy:
             for name in forms:
-                original = frames(os.path.join(folder, name), seconds=6)
-                times = frames(proxy.url(f'/{name}'), '-rtsp_transport', 'tcp')
-                assert set(times) == set(original), (name, set(times))
-                for kind, each in times.items():
-                    # FFmpeg may drop B-frames until it has the first sender report.
-                    each = each[12:] if kind == 'video' else each
-                    whole = [frame for _, frame in original[kind]]
-                    got = [frame for _, frame in each]
-                    first = whole.index(got[0])
-                    assert len(got) > 40 and got == whole[first:first + len(got)], (name, kind, first)
-                    steps = {round(float(b[0] - a[0]), 2) for a, b in zip(each, each[1:])}
-                    assert kind == 'audio' or steps == {0.04}, (name, steps)
-                assert len(times) < 2 or abs(sync(times, original)) < 5, (name, sync(times, original))
+                check_mpeg(proxy, os.path.join(folder, name), 6)
+
+
+class Live(WebServer):
+    """Streams that FFmpeg makes in real time for each client, and that never end. `forms` is {name:
+    (bytes that a client has missed, words of FFmpeg)}."""
+
+    def __init__(self, forms):
+        super().__init__(None)
+        self.forms = forms
+        self._server.RequestHandlerClass.do_GET = lambda request: self._give(request)
+
+    def _give(self, request):
+        missed, words = self.forms[request.path[1:]]
+        request.close_connection = True # which is the end of the body, as it has no length
+        request.send_response(200)
+        request.end_headers()
+        with subprocess.Popen([ffmpeg(), '-nostdin', '-v', 'error', '-re', *words, '-'],
+                              stdout=subprocess.PIPE) as source:
+            try:
+                source.stdout.read(missed)
+                while data := source.stdout.read1(65536):
+                    request.wfile.write(data)
+            finally:
+                source.kill()
 
 
 @test
-def an_endless_stream_over_http_arrives_unchanged():
-    """a live MPEG-TS that FFmpeg serves over HTTP arrives, and again after FFmpeg died"""
+def endless_streams_over_http_arrive_unchanged():
+    """streams that come in real time, those without a header from somewhere on, arrive unchanged and in sync"""
+    copy = '-i', media()[2], '-c', 'copy'
+    forms = {'ts': (10007, (*copy, '-f', 'mpegts')), 'mkv': (0, (*copy, '-live', '1', '-f', 'matroska')),
+             'mp4': (0, (*copy, '-movflags', 'frag_keyframe+empty_moov+default_base_moof', '-f', 'mp4'))}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(6) as pool:
+        for name, form in ('1.mpg', 'mpeg'), ('2.mpg', 'vob'), ('1.m1v', 'mpeg1video'):
+            path = os.path.join(folder, name)
+            make_mpeg(path, form, 20)
+            forms[name] = 10007 if 'video' in form else 200003, ('-i', path, '-c', 'copy', '-f', form)
+        with Live(forms) as server, \
+                Proxy({f'/{name}': {'upstream': f'{server.base}/{name}', **PATIENT} for name in forms}) as proxy:
+            checks = [pool.submit(check_mpeg, proxy, os.path.join(folder, name), 20) for name in forms if name[0] in '12']
+            for name in 'ts', 'mkv', 'mp4':
+                times = check_frames(proxy, ('video', 'audio'), path=f'/{name}')
+                assert abs(sync(times)) < 5, (name, sync(times))
+            for check in checks:
+                check.result()
+
+
+@test
+def a_stream_over_http_that_dies_is_read_again():
+    """a live MPEG-TS that FFmpeg serves over HTTP is read again after FFmpeg died"""
     port = free_port()
     url = f'http://127.0.0.1:{port}/live.ts'
     words = ('-c', 'copy', '-f', 'mpegts', '-listen', '1', url)

@@ -5,6 +5,7 @@
 // their own rate.
 
 #include "base/element.h"
+#include "sources/ps_start.h"
 #include "sources/pull_uri.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -55,6 +56,8 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer d
 
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
     ts_guard_add (element);
+  else if (factory && g_str_equal (GST_OBJECT_NAME (factory), "mpegpsdemux"))
+    ps_start_add (element);
 }
 
 // The values of GstAutoplugSelectResult, which has no header.
