@@ -4,14 +4,16 @@
 The servers are nginx and FFmpeg's."""
 
 import os
+import re
 import subprocess
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from clips import ffmpeg
 from proc import Proc, free_port
-from proxy import Proxy, listens, listens_tcp, wait_until
+from proxy import Proxy, Read, listens, listens_tcp, wait_for_readers, wait_until
 from scripted import udp_port
 from sent import Sender, check_frames, frames, media, read_frames, sync
 from tap import Skip, run, test
@@ -191,6 +193,96 @@ def hls_arrives_unchanged():
                 wait_up(proxy, '/cam')
                 times = check_frames(proxy, ('video', 'audio'))
                 assert abs(sync(times)) < 5, sync(times)
+
+
+class Playlist:
+    """A live playlist of the film's segments. It moves on when each segment is over; not those in
+    `lost`, which never come."""
+
+    def __init__(self, folder):
+        self.folder, self.lost = folder, set()
+        convert(os.path.join(folder, 'all.m3u8'), '-f', 'hls', '-hls_time', '1', '-hls_list_size', '0',
+                '-hls_segment_filename', os.path.join(folder, 'of-%d.ts'))
+        with open(os.path.join(folder, 'all.m3u8'), encoding='ascii') as file:
+            self.durations = [float(each) for each in re.findall(r'#EXTINF:([\d.]+)', file.read())]
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._move)
+        self.restart()
+
+    def restart(self):
+        """Begins anew, as an encoder does that has died: with number 0 and the same names."""
+        self.next = 3
+        self._write()
+
+    def _write(self):
+        for number in range(self.next):
+            source, name = (os.path.join(self.folder, f'{each}{number}.ts') for each in ('of-', 'live'))
+            if number not in self.lost and not os.path.exists(name):
+                os.link(source, name)
+        first = max(0, self.next - 5)
+        lines = [f'#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:{first}\n']
+        lines += [f'#EXTINF:{self.durations[number]},\nlive{number}.ts\n' for number in range(first, self.next)]
+        path = os.path.join(self.folder, 'live.m3u8')
+        with open(f'{path}.new', 'w', encoding='ascii') as file:
+            file.write(''.join(lines))
+        os.rename(f'{path}.new', path)
+
+    def _move(self):
+        while not self.over.wait(self.durations[self.next]):
+            self.next += 1
+            self._write()
+            if self.next == len(self.durations):
+                self.restart()
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def check_goes_on(proxy, read):
+    """Checks that readers get the stream unchanged and in sync again, and that the one from before stayed."""
+    for left in reversed(range(5)):
+        try:
+            times = check_frames(proxy, ('video', 'audio'))
+            break
+        except AssertionError:
+            if not left: # the stream may have been interrupted while they read
+                raise
+    assert abs(sync(times)) < 5, sync(times)
+    assert [each['status'] for each in read.finish(None)['readers']] == ['ok']
+
+
+@test
+def hls_with_a_gap_goes_on():
+    """a segment that the server does not have is a gap, after which the stream goes on in sync"""
+    with site() as (folder, nginx), Playlist(folder) as playlist:
+        mount = {'upstream': f'http://127.0.0.1:{nginx.port}/live.m3u8', **ALWAYS}
+        with Proxy({'/cam': mount}) as proxy:
+            wait_up(proxy, '/cam')
+            with Read(proxy.url(), duration=100) as read:
+                wait_for_readers(proxy, 1)
+                playlist.lost.add(playlist.next + 1)
+                nginx.wait_for_line(r'live\d+\.ts" failed', 30)
+                check_goes_on(proxy, read)
+
+
+@test
+def hls_that_begins_anew_goes_on():
+    """a playlist that begins anew at number 0, with segments of the same names, goes on in sync"""
+    with site() as (folder, nginx), Playlist(folder) as playlist:
+        mount = {'upstream': f'http://127.0.0.1:{nginx.port}/live.m3u8', **ALWAYS}
+        with Proxy({'/cam': mount}) as proxy:
+            wait_up(proxy, '/cam')
+            with Read(proxy.url(), duration=100) as read:
+                wait_for_readers(proxy, 1)
+                playlist.restart()
+                # Then what was read before is over.
+                wait_until(lambda: playlist.next > 10, 30, 'ten segments')
+                check_goes_on(proxy, read)
 
 
 @test
