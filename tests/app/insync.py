@@ -53,18 +53,22 @@ def read_packets(path, track):
 
 class Camera(Server):
     """Sends the clip, from `since` s of its pictures on. The reports of each track
-    come with its first packet from `reported` s on, and then each second."""
+    come with its first packet from `reported` s on, and then each second. `jumps` are (time in s,
+    by how many s timestamps are later from then on than at the start)."""
 
-    def __init__(self, reported, late=LATER, skew=0, since=0):
-        self.reported, self.late_s, self.skew, self.since = reported, late, skew, since
+    def __init__(self, reported, late=LATER, skew=0, since=0, jumps=()):
+        self.reported, self.late_s, self.skew, self.since, self.jumps = reported, late, skew, since, jumps
         packets = [(when, track, packet) for track in (VIDEO, AUDIO) for when, packet in read_packets(clip('long.mp4'), track)]
         packets = [each for each in packets if each[0] + late * each[1] >= since]
         self.packets = sorted(packets, key=lambda each: each[0] + late * each[1])
         super().__init__(play=self.send_all, tracks=(VIDEO, AUDIO), sdp=SDP)
 
+    def jumped(self, track, when):
+        return ([0] + [by for start, by in self.jumps if when >= start])[-1] * RATES[track]
+
     def report(self, session, track, when):
         seconds = self.began + when + NTP_1970
-        ticks = round(when * RATES[track]) + BASES[track]
+        ticks = round(when * RATES[track]) + BASES[track] + self.jumped(track, when)
         session.send(track, sender_report(int(seconds * 2 ** 32), ticks & 0xffffffff, track), rtcp=True)
 
     def send_all(self, session):
@@ -78,7 +82,8 @@ class Camera(Server):
                 if when >= due[track]:
                     self.report(session, track, when)
                     due[track] = when + 1
-                session.send(track, packet)
+                ticks = struct.unpack_from('>I', packet, 4)[0] + self.jumped(track, when)
+                session.send(track, packet[:4] + struct.pack('>I', ticks & 0xffffffff) + packet[8:])
         except OSError:
             pass
 
@@ -133,6 +138,16 @@ def get(uri):
         return answer.read()
 
 
+def check_newest(uri, text):
+    """Checks that the newest segment has frames of the clip."""
+    with tempfile.NamedTemporaryFile(suffix='.mp4') as file:
+        for each in re.findall('URI="(init.*?)"', text)[-1], re.findall('^seg.*', text, re.M)[-1]:
+            file.write(get(f'{uri.rsplit("/", 1)[0]}/{each}'))
+        file.flush()
+        sent, source = frames(file.name), frames(clip('long.mp4'))
+    assert len(sent['v']) > 10 and {md5 for _, md5 in sent['v']} <= {md5 for _, md5 in source['v']}, sent['v']
+
+
 def check_date(uri, camera):
     """Checks the date of the newest segment: when its first picture was taken, by the camera's clock."""
     folder = get(uri).decode().splitlines()[-1]
@@ -168,6 +183,23 @@ def hls_of_a_camera_that_has_been_running_is_in_sync():
         subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
                         f'{folder}/got.mkv'], check=True, timeout=50)
         check_media(f'{folder}/got.mkv')
+
+
+@test(timeout=60)
+def a_clock_that_jumps_makes_a_discontinuity():
+    """timestamps that jump forwards by an hour, and back, are discontinuities of HLS, after which it goes on"""
+    with Camera((0.5, 0.5), jumps=((4, 3600), (8, 0))) as camera, camera_proxy(camera) as proxy:
+        uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
+        uri = f'{uri.rsplit("/", 1)[0]}/{get(uri).decode().splitlines()[-1]}'
+
+        def behind_both():
+            text = get(uri).decode()
+            before = int(re.search('DISCONTINUITY-SEQUENCE:([0-9]+)', text)[1])
+            parts = text.split('#EXT-X-DISCONTINUITY\n')
+            return before + len(parts) - 1 >= 2 and re.findall('^seg.*', parts[-1], re.M)[-1:] and text
+
+        wait_until(behind_both, 30, 'two discontinuities')
+        check_newest(uri, behind_both())
 
 
 if __name__ == '__main__':
