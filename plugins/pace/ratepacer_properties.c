@@ -12,6 +12,7 @@ enum {
   PROP_BLOCK_TIME,
   PROP_ROUNDS,
   PROP_MICROROUNDS,
+  PROP_ROUND_BYTES,
   PROP_BLOCKSIZE,
   PROP_STATS,
 };
@@ -23,6 +24,7 @@ enum {
 #define DEFAULT_BLOCK_TIME (5 * GST_SECOND)
 #define DEFAULT_ROUNDS 0
 #define DEFAULT_MICROROUNDS 1
+#define DEFAULT_ROUND_BYTES 0
 #define DEFAULT_BLOCKSIZE 0
 
 #define WEIR_TYPE_PACE_MODE (weir_pace_mode_get_type ())
@@ -87,6 +89,9 @@ weir_rate_pacer_set_property (GObject *object, guint id, const GValue *value, GP
     case PROP_MICROROUNDS:
       self->microrounds = g_value_get_uint (value);
       break;
+    case PROP_ROUND_BYTES:
+      settings->round_bytes = g_value_get_uint (value);
+      break;
     case PROP_BLOCKSIZE:
       self->blocksize = g_value_get_uint (value);
       break;
@@ -128,6 +133,9 @@ weir_rate_pacer_get_property (GObject *object, guint id, GValue *value, GParamSp
     case PROP_MICROROUNDS:
       g_value_set_uint (value, self->microrounds);
       break;
+    case PROP_ROUND_BYTES:
+      g_value_set_uint (value, settings->round_bytes);
+      break;
     case PROP_BLOCKSIZE:
       g_value_set_uint (value, (guint) self->blocksize);
       break;
@@ -151,6 +159,7 @@ rate_pacer_properties_init (WeirRatePacer *self)
     .burst = DEFAULT_BURST,
     .block_ns = (gint64) DEFAULT_BLOCK_TIME,
     .round_ns = DEFAULT_ROUNDS,
+    .round_bytes = DEFAULT_ROUND_BYTES,
   };
   self->microrounds = DEFAULT_MICROROUNDS;
   self->blocksize = DEFAULT_BLOCKSIZE;
@@ -208,6 +217,10 @@ rate_pacer_properties_install (GObjectClass *klass)
       g_param_spec_uint ("microrounds", "Micro-rounds",
           "Number of wake-up slots in a round, over which the process spreads its pacers", 1, 1024,
           DEFAULT_MICROROUNDS, rw));
+  g_object_class_install_property (klass, PROP_ROUND_BYTES,
+      g_param_spec_uint ("round-bytes", "Bytes in a round",
+          "A round with more bytes is divided into three; 0 = never", 0, G_MAXUINT,
+          DEFAULT_ROUND_BYTES, rw));
   g_object_class_install_property (klass, PROP_BLOCKSIZE,
       g_param_spec_uint ("blocksize", "Block size",
           "Splits larger non-RTP buffers to this size in bytes; 0 = never", 0, G_MAXUINT,

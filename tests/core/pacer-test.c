@@ -593,6 +593,32 @@ rounds_are_never_early_and_at_most_a_round_late (void)
   }
 }
 
+// Of a round of 60 ms, at most 64000 bytes leave together. Frames of 40 ms have 30000 bytes, and
+// every tenth has 160000, of which 80000 leave in a part of 20 ms.
+static void
+a_round_with_too_many_bytes_is_divided (void)
+{
+  WeirPaceSettings settings = by_timestamp;
+  size_t bytes = 0, n_long = 0;
+
+  settings.round_ns = 60 * MS;
+  settings.round_bytes = 64000;
+  begin (&settings);
+  for (int64_t k = 0; k < 60; k++)
+    add_frame (0, k * 40 * MS, k % 10 ? 30 : 160);
+  play (0);
+  for (size_t i = 160, first = i; i < n_left; i++) {
+    CHECK_INT (left[i] % (20 * MS), 0);
+    n_long += left[i] - left[i - 1] == 60 * MS;
+    first = left[i] == left[i - 1] ? first : i;
+    bytes = (i - first + 1) * 1000;
+    CHECK (bytes <= 64000 || (bytes <= 80000 && left[i] - left[first - 1] == 20 * MS));
+  }
+  CHECK (n_long > 20); // of 40 rounds
+  CHECK_INT (pacer.counts.latest_ns, 0);
+  CHECK_INT (weir_pacer_latency (&pacer), 100 * MS);
+}
+
 static void
 rounds_of_all_pacers_align_and_spread_over_their_parts (void)
 {
@@ -747,6 +773,7 @@ random_input_leaves_completely (void)
       .block_ns = round % 7 ? 1 + draw (1000000000) : 1,
       .round_ns = round % 4 ? 0 : 1 + draw (100000000),
       .phase_ns = draw (100000000),
+      .round_bytes = round % 8 ? 0 : 1 + draw (4000),
     };
 
     weir_pacer_free (&pacer);
@@ -797,6 +824,7 @@ main (void)
   RUN (a_reader_without_data_to_play_starves);
   RUN (blocks_wait_for_a_gap_in_the_stream);
   RUN (rounds_are_never_early_and_at_most_a_round_late);
+  RUN (a_round_with_too_many_bytes_is_divided);
   RUN (rounds_of_all_pacers_align_and_spread_over_their_parts);
   RUN (a_block_leaves_in_one_round);
   RUN (a_flush_forgets_the_queue_and_all_times);

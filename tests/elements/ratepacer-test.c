@@ -232,11 +232,11 @@ test_mode_block_sends_blocks_in_time (void)
   end (h, 20);
 }
 
+// `rounds`: when packets leave that are due at 0, 10, 20 and 30 ms.
 static void
-test_packets_leave_in_rounds (void)
+check_rounds (const gchar *properties, const guint rounds[4])
 {
-  GstHarness *h = make ("rounds=15000000", RTP_CAPS);
-  static const guint rounds[] = { 0, 15, 30, 30 }; // for packets due at 0, 10, 20 and 30
+  GstHarness *h = make (properties, RTP_CAPS);
 
   push_frame (h, 0, 4);
   expect (h, 0, 1200);
@@ -246,6 +246,14 @@ test_packets_leave_in_rounds (void)
     expect (h, i, 1200);
   }
   end (h, 4);
+}
+
+static void
+test_packets_leave_in_rounds (void)
+{
+  check_rounds ("rounds=15000000", (const guint[]) { 0, 15, 30, 30 });
+  check_rounds ("rounds=60000000 round-bytes=3600", (const guint[]) { 0, 60, 60, 60 });
+  check_rounds ("rounds=60000000 round-bytes=3599", (const guint[]) { 0, 20, 20, 40 });
 }
 
 static void
@@ -671,7 +679,8 @@ change_properties (gpointer data)
   for (guint i = 0; i < 300; i++) {
     gst_util_set_object_arg (G_OBJECT (pacer), "mode", modes[i % 3]);
     g_object_set (pacer, "bitrate", (guint64) (i % 2) * 100000000, "max-burst", 1 + i % 4, "burst",
-        i * 10, "rounds", (guint64) (i % 5) * 100000, "microrounds", 1 + i % 3, NULL);
+        i * 10, "rounds", (guint64) (i % 5) * 100000, "round-bytes", i % 7 * 1000, "microrounds",
+        1 + i % 3, NULL);
     stat_of_element (pacer, "out");
   }
   gst_object_unref (pacer);

@@ -228,6 +228,7 @@ weir_pacer_push (WeirPacer *self, const WeirPacePacket *given, int64_t now)
   self->raw_time = packet.time_ns;
   self->rtp_time = packet.rtp_time;
   self->period_bytes += entry.size;
+  self->round_end = WEIR_PACE_NO_TIME;
   append (self, &entry);
   self->counts.in++;
   return 0;
@@ -416,6 +417,29 @@ own_due (const WeirPacer *self, const WeirPaceEntry *head)
   }
 }
 
+// Returns when the first packet would leave without rounds.
+static int64_t
+unrounded_due (const WeirPacer *self)
+{
+  const WeirPaceEntry *head = entry_at (self, 0);
+
+  return max64 (own_due (self, head), head->arrival);
+}
+
+static void
+leave (WeirPacer *self, int64_t now)
+{
+  const WeirPaceEntry *head = entry_at (self, 0);
+
+  if (self->settings.mode == WEIR_PACE_TIMESTAMP)
+    timestamp_pop (self, head);
+  else if (self->settings.mode == WEIR_PACE_BITRATE)
+    bitrate_pop (self, head);
+  else
+    block_pop (self, head, now);
+  remove_first (self);
+}
+
 // Returns the first time of a round that is not before `due`.
 static int64_t
 next_round (const WeirPaceSettings *settings, int64_t due)
@@ -429,14 +453,42 @@ next_round (const WeirPaceSettings *settings, int64_t due)
   return into == 0 ? due : due + round - into;
 }
 
-// Returns the time on the pacer's clock. Rounds follow the clock outside.
-static int64_t
-head_due (const WeirPacer *self)
+// Reports whether more than `round_bytes` of the queue are due by the time `end`.
+static bool
+has_too_many_bytes (const WeirPacer *self, int64_t end)
 {
-  const WeirPaceEntry *head = entry_at (self, 0);
-  int64_t due = max64 (own_due (self, head), head->arrival);
+  WeirPacer ahead = *self; // shares the entries, which do not change
+  uint64_t bytes = 0;
 
-  return next_round (&self->settings, due - self->clock_shift) + self->clock_shift;
+  while (ahead.n > 0 && bytes <= self->settings.round_bytes && unrounded_due (&ahead) <= end) {
+    bytes += entry_at (&ahead, 0)->size;
+    leave (&ahead, end);
+  }
+  return bytes > self->settings.round_bytes;
+}
+
+// Returns the end of the round, or of its part, in which a packet leaves that is due at `due`. Both
+// are times on the clock outside, which rounds follow.
+static int64_t
+end_of_round (WeirPacer *self, int64_t due)
+{
+  const WeirPaceSettings *settings = &self->settings;
+  int64_t end = next_round (settings, due);
+  int64_t part = (settings->round_ns + WEIR_PACE_PARTS - 1) / WEIR_PACE_PARTS;
+
+  if (settings->round_bytes == 0 || end == due)
+    return end;
+  if (self->round_end != end)
+    self->is_divided = has_too_many_bytes (self, end + self->clock_shift);
+  self->round_end = end;
+  return self->is_divided ? end - (end - due) / part * part : end;
+}
+
+// Returns the time on the pacer's clock.
+static int64_t
+head_due (WeirPacer *self)
+{
+  return end_of_round (self, unrounded_due (self) - self->clock_shift) + self->clock_shift;
 }
 
 int64_t
@@ -462,19 +514,11 @@ note_lateness (WeirPacer *self, int64_t now)
 void
 weir_pacer_pop (WeirPacer *self, int64_t now)
 {
-  const WeirPaceEntry *head = entry_at (self, 0);
-
   now = observe (self, now);
   note_lateness (self, now);
-  if (self->settings.mode == WEIR_PACE_TIMESTAMP)
-    timestamp_pop (self, head);
-  else if (self->settings.mode == WEIR_PACE_BITRATE)
-    bitrate_pop (self, head);
-  else
-    block_pop (self, head, now);
   self->counts.out++;
-  self->counts.bytes_out += head->size;
-  remove_first (self);
+  self->counts.bytes_out += entry_at (self, 0)->size;
+  leave (self, now);
 }
 
 // ---- creating, changing and flushing ----
@@ -482,6 +526,7 @@ weir_pacer_pop (WeirPacer *self, int64_t now)
 static void
 reset_rules (WeirPacer *self)
 {
+  self->round_end = WEIR_PACE_NO_TIME;
   self->group_due = INT64_MIN / 4;
   self->group = 0;
   self->bucket_used = self->have_lag_origin = false;
@@ -519,6 +564,7 @@ weir_pacer_set (WeirPacer *self, const WeirPaceSettings *settings)
                  || (settings->bitrate > 0) != (self->settings.bitrate > 0);
 
   self->settings = *settings;
+  self->round_end = WEIR_PACE_NO_TIME;
   if (restart)
     reset_rules (self);
 }

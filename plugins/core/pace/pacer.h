@@ -42,7 +42,8 @@
 // next packet leaves, it starves, and plays on from there.
 //
 // With rounds, each packet leaves at the first time phase + i * round that is not before its own
-// time: never early, and at most one round late.
+// time: never early, and at most one round late. A round in which more than `round_bytes` would
+// leave at once is divided into WEIR_PACE_PARTS rounds.
 //
 // Times are repaired so that they never go back. A frame that goes back by less than 1 s joins the
 // frame before. A frame that goes back by more, or is more than 10 s ahead of both the frame before
@@ -68,17 +69,19 @@
 #define WEIR_PACE_PERIOD_NS INT64_C (200000000) // length of one measurement of the bitrate
 #define WEIR_PACE_STARVED_NS INT64_C (10000000) // a shorter wait does not count as starvation
 #define WEIR_PACE_LATE_NS INT64_C (5000000)     // a packet that leaves later than this is late
+#define WEIR_PACE_PARTS 3                       // of a round with too many bytes
 
 typedef enum { WEIR_PACE_TIMESTAMP, WEIR_PACE_BITRATE, WEIR_PACE_BLOCK } WeirPaceMode;
 
 typedef struct {
   WeirPaceMode mode;
-  uint32_t max_burst; // packets, at least 1
-  uint64_t bitrate;   // bits per second; 0: the stream's own rate
-  uint32_t burst;     // bytes
-  int64_t block_ns;   // ns, at least 1
-  int64_t round_ns;   // ns; 0: no rounds
-  int64_t phase_ns;   // ns, offset of the rounds
+  uint32_t max_burst;   // packets, at least 1
+  uint64_t bitrate;     // bits per second; 0: the stream's own rate
+  uint32_t burst;       // bytes
+  int64_t block_ns;     // ns, at least 1
+  int64_t round_ns;     // ns; 0: no rounds
+  int64_t phase_ns;     // ns, offset of the rounds
+  uint32_t round_bytes; // most bytes of a round that is not divided; 0: any number
 } WeirPaceSettings;
 
 typedef struct {
@@ -131,6 +134,11 @@ typedef struct {
   int64_t period_start;
   unsigned n_periods;
   double measured;
+
+  // The end of the round in which the first packet leaves, on the clock outside, and whether that
+  // round is divided; or WEIR_PACE_NO_TIME.
+  int64_t round_end;
+  bool is_divided;
 
   // By timestamp: start of the frame whose packets leave now, due time of its last group, and the
   // number of packets in that group.
