@@ -56,7 +56,7 @@ typedef struct {
   void (*flushed) (gpointer owner, guint32 serial);
 } TitleTrackHandler;
 
-#define TITLE_WIRE_TOGETHER 16 // packets of one frame, at most, in a buffer
+#define TITLE_WIRE_TOGETHER 32 // packets of one frame, at most, in a buffer
 
 // Reads a message from the socket of a track, and passes what it says to `handler`, with up to
 // `together` packets in a buffer (weir_buffer_set_packets()). Returns FALSE if the message is

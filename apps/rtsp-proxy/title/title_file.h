@@ -13,9 +13,11 @@
 
 #include "relay/relay.h"
 
-// The rounds of a title's ratepacer in ns: one send and one wake-up for some packets, at a small
-// part of the memory of any player. At 6 Mb/s it halves the CPU time.
-#define TITLE_ROUND_NS 20000000
+// The rounds of a title's ratepacer: one send and one wake-up for some packets. The bytes are half
+// of what fits into the receive buffer that Linux gives a player's socket; a round with more is
+// divided into three.
+#define TITLE_ROUND_NS 60000000
+#define TITLE_ROUND_BYTES 65536
 
 typedef struct {
   GstBin parent;

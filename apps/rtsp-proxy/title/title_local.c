@@ -12,7 +12,9 @@
 // Without it, a pacer that waits for a packet's time would keep the tracks behind it in the file.
 #define QUEUE                                                                                      \
   "queue name=queue max-size-buffers=0 max-size-bytes=4194304 max-size-time=3000000000 ! "
-#define PACER " ! ratepacer rounds=" G_STRINGIFY (TITLE_ROUND_NS)
+#define PACER                                                                                      \
+  " ! ratepacer rounds=" G_STRINGIFY (TITLE_ROUND_NS) " round-bytes=" G_STRINGIFY (                \
+      TITLE_ROUND_BYTES)
 
 typedef struct _TitleLocal TitleLocal;
 

@@ -324,7 +324,8 @@ on_track (gpointer owner, guint number, guint payload_type, guint mtu)
     return;
   }
   if (pacer)
-    g_object_set (pacer, "rounds", (guint64) TITLE_ROUND_NS, NULL);
+    g_object_set (
+        pacer, "rounds", (guint64) TITLE_ROUND_NS, "round-bytes", TITLE_ROUND_BYTES, NULL);
   self->sockets[number] = -1;
   add_track (self, remote_track_new (&config, &track_handler, self), pacer, number);
 }
