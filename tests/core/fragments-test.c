@@ -22,18 +22,19 @@ make_packet (uint8_t *packet, const uint8_t *unit, size_t len, unsigned n_csrc)
   return header + len;
 }
 
-// Joins the fragments of a unit as a receiver does. Returns its length; checks each fragment.
+// Joins the fragments of a unit of `packet` as a receiver does. Returns its length; checks each
+// fragment.
 static size_t
-join (WeirFragments *fragments, unsigned codec, size_t header, uint8_t *unit)
+join (WeirFragments *fragments, const uint8_t *packet, unsigned codec, size_t header, uint8_t *unit)
 {
-  uint8_t out[MTU];
-  size_t n, len = codec;
+  uint8_t out[WEIR_FRAGMENTS_HEAD];
+  size_t n, len = codec, from, more;
   bool ended = false;
 
-  for (unsigned i = 0; (n = weir_fragments_next (fragments, out)) > 0; i++) {
+  for (unsigned i = 0; (n = weir_fragments_next (fragments, out, &from, &more)) > 0; i++) {
     const uint8_t *payload = out + header, fu = payload[codec];
 
-    CHECK (!ended && n <= MTU && n > header + codec + 1);
+    CHECK (!ended && n + more <= MTU && n == header + codec + 1 && more > 0);
     CHECK_INT (fu >> 7, i == 0);
     ended = fu >> 6 & 1;
     CHECK_INT (out[1] >> 7, ended);
@@ -45,8 +46,8 @@ join (WeirFragments *fragments, unsigned codec, size_t header, uint8_t *unit)
       unit[0] = (uint8_t) ((payload[0] & 0x81) | (fu & 0x3f) << 1);
       unit[1] = payload[1];
     }
-    memcpy (unit + len, payload + codec + 1, n - header - codec - 1);
-    len += n - header - codec - 1;
+    memcpy (unit + len, packet + from, more);
+    len += more;
   }
   CHECK (ended);
   return len;
@@ -56,6 +57,7 @@ static void
 check_unit (unsigned codec, size_t len, unsigned n_csrc)
 {
   uint8_t unit[UNIT_MAX], joined[UNIT_MAX + MTU], packet[UNIT_MAX + WEIR_RTP_HEADER_MAX];
+  uint8_t head[WEIR_FRAGMENTS_HEAD];
   WeirFragments fragments;
   size_t n;
 
@@ -63,10 +65,11 @@ check_unit (unsigned codec, size_t len, unsigned n_csrc)
     unit[i] = (uint8_t) (i * 31 + len);
   unit[0] = codec == WEIR_FRAGMENTS_H264 ? 0x65 : 0x27;
   n = make_packet (packet, unit, len, n_csrc);
-  CHECK_INT (weir_fragments_begin (&fragments, packet, n, codec, MTU), n > MTU);
+  memcpy (head, packet, n < sizeof head ? n : sizeof head);
+  CHECK_INT (weir_fragments_begin (&fragments, head, n, codec, MTU), n > MTU);
   if (n <= MTU)
     return;
-  CHECK_INT (join (&fragments, codec, n - len, joined), len);
+  CHECK_INT (join (&fragments, packet, codec, n - len, joined), len);
   CHECK (memcmp (joined, unit, len) == 0);
 }
 

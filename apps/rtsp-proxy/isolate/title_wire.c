@@ -80,19 +80,18 @@ title_wire_put_segment (WireMessage *self, const GstSegment *segment)
     wire_put (self, times[i], 8);
 }
 
-gboolean
-title_wire_put_packet (WireMessage *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+guint8 *
+title_wire_put_packet (WireMessage *self, GstBuffer *buffer, gsize len)
 {
   if (self->len + PACKET_HEAD + len > WIRE_MAX || len > G_MAXUINT16)
-    return FALSE;
+    return NULL;
   wire_put (self, GST_BUFFER_PTS (buffer), 8);
   wire_put (self, GST_BUFFER_DTS (buffer), 8);
   wire_put (self, GST_BUFFER_DURATION (buffer), 8);
   wire_put (self, GST_BUFFER_FLAGS (buffer) & FLAGS_PASSED, 4);
   wire_put (self, len, 2);
-  memcpy (self->data + self->len, packet, len);
   self->len += len;
-  return TRUE;
+  return self->data + self->len - len;
 }
 
 static void

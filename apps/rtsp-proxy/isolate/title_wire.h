@@ -39,10 +39,10 @@ void title_wire_put_state (
     WireMessage *self, GstClockTime lead, gint64 duration, gboolean seekable);
 void title_wire_put_segment (WireMessage *self, const GstSegment *segment);
 
-// Puts a packet, with the times and flags of `buffer`, into a message that wire_begin() has begun.
-// Returns FALSE, with the message unchanged, if the packet does not fit.
-gboolean title_wire_put_packet (
-    WireMessage *self, GstBuffer *buffer, const guint8 *packet, gsize len);
+// Puts a packet of `len` bytes, with the times and flags of `buffer`, into a message that
+// wire_begin() has begun. Returns where the caller has to write it; or NULL, with the message
+// unchanged, if it does not fit.
+guint8 *title_wire_put_packet (WireMessage *self, GstBuffer *buffer, gsize len);
 
 typedef struct {
   // `lead` as title_file_get_lead(); `duration` in ns, -1 if unknown.

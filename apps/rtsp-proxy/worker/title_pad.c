@@ -26,7 +26,6 @@ struct _TitlePad {
   gboolean numbered;     // `seq` is the number of the next packet
   guint16 seq;
   gint mtu; // atomic
-  guint8 scratch[G_MAXUINT16];
 };
 
 // ---- to the proxy ----
@@ -89,74 +88,87 @@ is_last (TitlePad *self, GstBuffer *buffer, const guint8 *packet)
          || at - self->begun_at >= BATCH_NS;
 }
 
-static gboolean
-put (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+// Returns where the packet goes, or NULL if it does not fit into the batch.
+static guint8 *
+put (TitlePad *self, GstBuffer *buffer, gsize len)
 {
   if (self->batch->len <= 1)
     self->begun_at = GST_BUFFER_DTS_OR_PTS (buffer);
   if (!GST_CLOCK_TIME_IS_VALID (self->first_at))
     self->first_at = self->begun_at;
-  return title_wire_put_packet (self->batch, buffer, packet, len);
+  return title_wire_put_packet (self->batch, buffer, len);
 }
 
+// Takes a packet: `n_head` bytes of `head`, and `n` bytes of `buffer`, from `from` on. With a
+// codec, it gets a sequence number of its own.
 static gboolean
-take_packet (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+take_packet (
+    TitlePad *self, GstBuffer *buffer, const guint8 *head, gsize n_head, gsize from, gsize n)
 {
+  guint8 *packet = put (self, buffer, n_head + n);
   gboolean ok = TRUE;
 
-  if (!put (self, buffer, packet, len)) {
+  if (!packet) {
     ok = send_batch (self);
-    put (self, buffer, packet, len);
+    packet = put (self, buffer, n_head + n);
   }
+  if (!packet) {
+    GST_WARNING_OBJECT (self->pad, "a packet of %" G_GSIZE_FORMAT " bytes is too long", n_head + n);
+    self->seq++; // so readers count it as lost
+    return ok;
+  }
+  memcpy (packet, head, n_head);
+  gst_buffer_extract (buffer, from, packet + n_head, n);
+  if (self->config.codec)
+    weir_rtp_set_seq (packet, self->seq++);
   return ok && (is_last (self, buffer, packet) ? send_batch (self) : TRUE);
 }
 
-// Takes a packet of any length that holds one NAL unit, as packets of the MTU. Those have sequence
-// numbers of their own.
+// Takes the packet that is `buffer`. `head` has its first bytes.
 static gboolean
-take_unit (TitlePad *self, GstBuffer *buffer, const guint8 *packet, gsize len)
+take_whole (TitlePad *self, GstBuffer *buffer, const guint8 *head, gsize len)
+{
+  const gsize n_head = MIN (len, WEIR_FRAGMENTS_HEAD);
+
+  return take_packet (self, buffer, head, n_head, n_head, len - n_head);
+}
+
+// Takes a packet of any length that holds one NAL unit, as packets of the MTU. `head` has its first
+// bytes. A unit of a type that is RTP's own cannot be split.
+static gboolean
+take_unit (TitlePad *self, GstBuffer *buffer, const guint8 *head, gsize len)
 {
   const gsize mtu = (gsize) g_atomic_int_get (&self->mtu);
+  guint8 own[WEIR_FRAGMENTS_HEAD];
   gboolean ok = TRUE;
   WeirFragments fragments;
-  gsize n;
+  gsize n_head, from, n;
 
-  if (!weir_fragments_begin (&fragments, packet, len, self->config.codec, mtu)) {
-    // A unit of a type that is RTP's own. Its number is used up, so readers count it as lost.
-    if (len > sizeof self->scratch) {
-      GST_WARNING_OBJECT (self->pad, "a unit of %" G_GSIZE_FORMAT " bytes cannot be split", len);
-      self->seq++;
-      return TRUE;
-    }
-    memcpy (self->scratch, packet, len);
-    weir_rtp_set_seq (self->scratch, self->seq++);
-    return take_packet (self, buffer, self->scratch, len);
-  }
-  while (ok && (n = weir_fragments_next (&fragments, self->scratch)) > 0) {
-    weir_rtp_set_seq (self->scratch, self->seq++);
-    ok = take_packet (self, buffer, self->scratch, n);
-  }
+  if (!weir_fragments_begin (&fragments, head, len, self->config.codec, mtu))
+    return take_whole (self, buffer, head, len);
+  while (ok && (n_head = weir_fragments_next (&fragments, own, &from, &n)) > 0)
+    ok = take_packet (self, buffer, own, n_head, from, n);
   return ok;
 }
 
+// The buffer of a NAL unit has two memories, which mapping would join into a third.
 static gboolean
 take (TitlePad *self, GstBuffer *buffer)
 {
-  gboolean ok = TRUE;
-  GstMapInfo map;
+  const gsize len = gst_buffer_get_size (buffer), n_head = MIN (len, WEIR_RTP_HEADER_MAX);
+  guint8 head[WEIR_FRAGMENTS_HEAD], last = 0;
   WeirRtp rtp;
 
-  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+  gst_buffer_extract (buffer, 0, head, sizeof head);
+  if (weir_rtp_is_padded (head, n_head))
+    gst_buffer_extract (buffer, len - 1, &last, 1);
+  if (weir_rtp_parse_head (head, n_head, len, last, &rtp) < 0)
     return TRUE;
-  if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
-    if (!self->numbered)
-      self->seq = rtp.seq;
-    self->numbered = TRUE;
-    ok = self->config.codec ? take_unit (self, buffer, map.data, map.size)
-                            : take_packet (self, buffer, map.data, map.size);
-  }
-  gst_buffer_unmap (buffer, &map);
-  return ok;
+  if (!self->numbered)
+    self->seq = rtp.seq;
+  self->numbered = TRUE;
+  return self->config.codec ? take_unit (self, buffer, head, len)
+                            : take_whole (self, buffer, head, len);
 }
 
 // Reports, once after the start or a seek, whether so much of the track has been read that a track
@@ -359,7 +371,7 @@ title_pad_new (const TitlePadConfig *config, GstPad *src)
 void
 title_pad_set_mtu (TitlePad *self, guint mtu)
 {
-  g_atomic_int_set (&self->mtu, (gint) MIN (mtu, sizeof self->scratch));
+  g_atomic_int_set (&self->mtu, (gint) MIN (mtu, G_MAXUINT16));
 }
 
 void
