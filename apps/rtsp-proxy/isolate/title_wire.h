@@ -30,7 +30,7 @@ typedef enum {
   TITLE_WIRE_FILL, // title_file_fill_gaps()
   TITLE_WIRE_MTU,  // sets the MTU of the payloader
   // To a worker, on the socket of a track.
-  TITLE_WIRE_TAKEN, // the proxy has taken everything, up to a number of messages
+  TITLE_WIRE_TAKEN, // how many messages the proxy has taken
 } TitleWireType;
 
 // ---- tracks ----

@@ -10,6 +10,7 @@
 #include "weir.h"
 
 #define MTU_MIN 28
+#define TAKEN_UNTOLD 4 // messages
 
 enum { PROP_0, PROP_PT, PROP_MTU, PROP_STATS };
 
@@ -243,7 +244,9 @@ end (RemoteTrack *self)
     gst_pad_push_event (self->pad, gst_event_new_eos ());
 }
 
-// The worker sends only so much more. It is told once in that time, not for each message.
+// The worker sends only so much more. It is told now and then, not for each message; and before
+// the socket is empty, so that this thread and the worker's do not wake each other for each
+// message.
 static void
 tell_taken (RemoteTrack *self)
 {
@@ -262,8 +265,11 @@ tell_taken (RemoteTrack *self)
 static gssize
 receive (RemoteTrack *self)
 {
-  gssize n = recv (self->socket, self->scratch, WIRE_MAX, MSG_DONTWAIT);
+  gssize n;
 
+  if (self->n_taken - self->n_told >= TAKEN_UNTOLD)
+    tell_taken (self);
+  n = recv (self->socket, self->scratch, WIRE_MAX, MSG_DONTWAIT);
   if (n < 0 && errno == EAGAIN) {
     tell_taken (self);
     n = recv (self->socket, self->scratch, WIRE_MAX, 0);

@@ -20,11 +20,11 @@ typedef struct {
 } Message;
 
 typedef struct {
-  gint socket;        // -1: there is no such track
-  GQueue kept;        // of Message
-  gsize bytes;        // of `kept`
-  guint32 n_sent;     // messages
-  GstClockTime since; // of the first message that the proxy may not have taken; or none
+  gint socket;     // -1: there is no such track
+  GQueue kept;     // of Message
+  gsize bytes;     // of `kept`
+  GArray *sent;    // the times of the messages that the proxy may not have taken; or none
+  guint32 n_taken; // messages before those
   gboolean flushes;
   gboolean failed; // the proxy has closed the socket
 } Track;
@@ -48,8 +48,13 @@ drop (Track *track)
 static gboolean
 is_too_early (const Track *track, GstClockTime at)
 {
-  return GST_CLOCK_TIME_IS_VALID (at) && GST_CLOCK_TIME_IS_VALID (track->since)
-         && at >= track->since + TITLE_OUTBOX_AHEAD;
+  const GstClockTime *sent = (const GstClockTime *) track->sent->data;
+
+  for (guint i = 0; i < track->sent->len && GST_CLOCK_TIME_IS_VALID (at); i++) {
+    if (GST_CLOCK_TIME_IS_VALID (sent[i]))
+      return at >= sent[i] + TITLE_OUTBOX_AHEAD;
+  }
+  return FALSE;
 }
 
 // Returns FALSE if it is too early, or the socket has no room.
@@ -66,9 +71,7 @@ try_to_send (Track *track, const guint8 *data, gsize len, GstClockTime at)
   if (sent < 0 && errno == EAGAIN)
     return FALSE;
   track->failed |= sent < 0;
-  track->n_sent++;
-  if (!GST_CLOCK_TIME_IS_VALID (track->since))
-    track->since = at;
+  g_array_append_val (track->sent, at);
   return TRUE;
 }
 
@@ -174,7 +177,8 @@ title_outbox_flush (TitleOutbox *self, guint number, gboolean flushes)
 
   g_mutex_lock (&self->lock);
   track->flushes = flushes;
-  track->since = GST_CLOCK_TIME_NONE;
+  for (guint i = 0; i < track->sent->len; i++)
+    g_array_index (track->sent, GstClockTime, i) = GST_CLOCK_TIME_NONE;
   drop (track);
   g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
@@ -200,6 +204,15 @@ send_kept (TitleOutbox *self, Track *track)
   g_mutex_unlock (&self->lock);
 }
 
+static void
+note_taken (Track *track, guint32 n)
+{
+  if (n - track->n_taken > track->sent->len)
+    return;
+  g_array_remove_range (track->sent, 0, n - track->n_taken);
+  track->n_taken = n;
+}
+
 // Reads what the proxy has taken.
 static void
 read_taken (TitleOutbox *self, Track *track)
@@ -209,8 +222,8 @@ read_taken (TitleOutbox *self, Track *track)
   gssize len = recv (track->socket, data, sizeof data, MSG_DONTWAIT);
 
   g_mutex_lock (&self->lock);
-  if (len > 0 && title_wire_read_taken (data, (gsize) len, &n) && n == track->n_sent)
-    track->since = GST_CLOCK_TIME_NONE;
+  if (len > 0 && title_wire_read_taken (data, (gsize) len, &n))
+    note_taken (track, n);
   track->failed |= len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
   g_mutex_unlock (&self->lock);
 }
@@ -265,7 +278,7 @@ title_outbox_new (void)
   g_cond_init (&self->changed);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     self->tracks[i].socket = -1;
-    self->tracks[i].since = GST_CLOCK_TIME_NONE;
+    self->tracks[i].sent = g_array_new (FALSE, FALSE, sizeof (GstClockTime));
   }
   return self;
 }
@@ -296,6 +309,7 @@ title_outbox_free (TitleOutbox *self)
 {
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     drop (&self->tracks[i]);
+    g_array_unref (self->tracks[i].sent);
     if (self->tracks[i].socket >= 0)
       close (self->tracks[i].socket);
   }
