@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "pace/pacer.h"
+#include "pace/pacer_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SECOND INT64_C (1000000000)
 #define TIME_MAX (INT64_MAX / 16) // times beyond this are ignored
@@ -47,56 +46,6 @@ observe (WeirPacer *self, int64_t now)
     self->clock_shift += self->now - now;
   self->now = max64 (self->now, now);
   return self->now;
-}
-
-// ---- the queue ----
-
-static WeirPaceEntry *
-entry_at (const WeirPacer *self, size_t i)
-{
-  return &self->entries[(self->first + i) & (self->capacity - 1)];
-}
-
-static int
-entries_make_room (WeirPacer *self)
-{
-  size_t capacity = self->capacity ? 2 * self->capacity : 64;
-  WeirPaceEntry *entries;
-
-  if (self->n < self->capacity)
-    return 0;
-  if (!(entries = malloc (capacity * sizeof *entries)))
-    return -ENOMEM;
-  for (size_t i = 0; i < self->n; i++)
-    entries[i] = *entry_at (self, i);
-  free (self->entries);
-  self->entries = entries;
-  self->capacity = capacity;
-  self->first = 0;
-  return 0;
-}
-
-static void
-append (WeirPacer *self, const WeirPaceEntry *entry)
-{
-  if (self->n_frame == self->n && (self->n == 0 || !entry->begins_frame))
-    self->n_frame++;
-  self->n++;
-  *entry_at (self, self->n - 1) = *entry;
-  self->bytes += entry->size;
-}
-
-static void
-remove_first (WeirPacer *self)
-{
-  self->bytes -= entry_at (self, 0)->size;
-  self->first = (self->first + 1) & (self->capacity - 1);
-  self->n--;
-  if (--self->n_frame > 0)
-    return;
-  while (self->n_frame < self->n
-         && (self->n_frame == 0 || !entry_at (self, self->n_frame)->begins_frame))
-    self->n_frame++;
 }
 
 // ---- the input ----
@@ -208,7 +157,7 @@ weir_pacer_push (WeirPacer *self, const WeirPacePacket *given, int64_t now)
   WeirPaceEntry entry = { .time = self->time };
   bool joins;
 
-  if (entries_make_room (self) < 0)
+  if (weir_pacer_make_room (self) < 0)
     return -ENOMEM;
   if (packet.time_ns < -TIME_MAX || packet.time_ns > TIME_MAX)
     packet.time_ns = WEIR_PACE_NO_TIME;
@@ -229,7 +178,7 @@ weir_pacer_push (WeirPacer *self, const WeirPacePacket *given, int64_t now)
   self->rtp_time = packet.rtp_time;
   self->period_bytes += entry.size;
   self->round_end = WEIR_PACE_NO_TIME;
-  append (self, &entry);
+  weir_pacer_append (self, &entry);
   self->counts.in++;
   return 0;
 }
@@ -437,7 +386,7 @@ leave (WeirPacer *self, int64_t now)
     bitrate_pop (self, head);
   else
     block_pop (self, head, now);
-  remove_first (self);
+  weir_pacer_remove_first (self);
 }
 
 // Returns the first time of a round that is not before `due`.
