@@ -21,24 +21,26 @@
 // which is not emptied meanwhile. The receiving queue of a virtual device has 1000 entries.
 #define PACKETS_AT_ONCE 256
 
+#define CACHE_LINE 64 // bytes
 #define HEADER_WORDS (sizeof (struct clone_reader) / sizeof (guint64))
 
 struct weir_clone_route {
+  // What senders read comes first, in one cache line.
+  // Written by the thread. `version` is odd during a change.
+  atomic_uint version, device;
+  _Atomic guint64 header[HEADER_WORDS]; // a struct clone_reader
+  atomic_bool single;                   // its device does not segment
+  atomic_int why_not;                   // WeirClones
+
   atomic_uint refs;
   guint32 to, from; // `from` is 0 if the socket is bound to no address
   guint16 to_port, from_port;
   gboolean force;
-  atomic_bool single; // its device does not segment
-  atomic_int why_not; // WeirClones
 
   // For the thread.
   guint at; // its place among the routes
   gboolean found;
   WeirNetRoute hop;
-
-  // Written by the thread. `version` is odd during a change.
-  atomic_uint version, device;
-  _Atomic guint64 header[HEADER_WORDS]; // a struct clone_reader
 };
 
 typedef struct {
@@ -69,7 +71,7 @@ static void
 route_unref (WeirCloneRoute *route)
 {
   if (atomic_fetch_sub_explicit (&route->refs, 1, memory_order_acq_rel) == 1)
-    g_free (route);
+    g_aligned_free (route);
 }
 
 static void
@@ -382,7 +384,7 @@ weir_route_new (int fd, const WeirAddress *address, gboolean force)
       || own.sin_port == 0 || has_option (fd, SO_MARK) || has_option (fd, SO_BINDTODEVICE)
       || (is_paced (fd) && !force))
     return NULL;
-  route = g_new0 (WeirCloneRoute, 1);
+  route = g_aligned_alloc0 (1, sizeof *route, CACHE_LINE);
   atomic_init (&route->why_not, WEIR_CLONES_UNKNOWN);
   atomic_init (&route->refs, 2); // the caller's, and the thread's
   route->to = address->v4.sin_addr.s_addr;

@@ -20,6 +20,18 @@ add_sends (WeirSendCounters *sum, WeirSendCounters *n)
   memset (n, 0, sizeof *n);
 }
 
+// Begins to read the readers from memory, all at once. Otherwise each turn would wait for its own.
+static void
+prefetch (const ReaderList *list)
+{
+  for (size_t i = 0; i < list->n; i++) {
+    const char *reader = (const char *) list->readers[i];
+
+    for (size_t at = 0; at < offsetof (WeirReader, join); at += CACHE_LINE)
+      __builtin_prefetch (reader + at, 1);
+  }
+}
+
 // Orders the readers by stream, so that each stream's packets are prepared once. The stream of
 // reader `first` comes first.
 static void
@@ -89,6 +101,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   pass.settings = fanout->settings;
   pthread_mutex_unlock (&fanout->lock);
 
+  prefetch (list);
   order_readers (list, first, turns);
   for (bool more = true; more;) {
     more = false;

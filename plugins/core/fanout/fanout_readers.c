@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // One reader: its settings, and its counters.
 #include <stdlib.h>
+#include <string.h>
 
 #include "fanout/fanout_private.h"
 
@@ -23,10 +24,11 @@ weir_reader_state_name (WeirReaderState state)
 static WeirReader *
 reader_new (void)
 {
-  WeirReader *reader = calloc (1, sizeof *reader);
+  WeirReader *reader = aligned_alloc (CACHE_LINE, sizeof *reader);
 
   if (!reader)
     return NULL;
+  memset (reader, 0, sizeof *reader);
   atomic_init (&reader->refs, 1);
   atomic_init (&reader->times, 1);
   atomic_init (&reader->wanted_layers, ALL_LAYERS);

@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 typedef struct {
+  int64_t rate;         // speed, at least 2; 0: at the live edge
   int64_t begun_ns;     // ns, when the reader began
   int64_t from_arrival; // ns, arrival of its first packet
   int64_t from_time;    // RTP time of that packet in ticks
   int64_t live_time;    // RTP time of the live edge at that moment
-  int64_t rate;         // speed, at least 2; 0: at the live edge
   bool compress;
 } WeirJoin;
 

@@ -32,6 +32,7 @@ weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice)
 {
   if (!may_join (pass, turn->reader, choice))
     return false;
+  __builtin_prefetch (turn->reader->clone_route); // NULL does no harm
   pass->batch[pass->n_batch++] = turn;
   return true;
 }
