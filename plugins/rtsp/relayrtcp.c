@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 
 #define DRAIN_INTERVAL_MS 100
+#define GATHER_MS 20 // pause after packets, so that a wake-up takes many; a request waits as long
 #define EVENTS 64
 #define BATCH 64        // packets taken from a stream at a time
 #define PACKET_MAX 2048 // longest packet that is read
@@ -43,7 +44,8 @@ take_rtcp (WeirRelayRtcp *self, const WeirAddress *from, guint8 *data, gsize len
 }
 
 // Takes RTCP, or what comes to the RTP port: many players send a datagram there to open firewalls.
-static void
+// Returns whether there is more.
+static gboolean
 receive (WeirRelayRtcp *self, guint number)
 {
   GSocket *socket = self->sockets[number];
@@ -57,7 +59,7 @@ receive (WeirRelayRtcp *self, guint number)
     WeirAddress from;
 
     if (len < 0)
-      return;
+      return FALSE;
     if (weir_address_normalise ((struct sockaddr *) &address, address_len, &from) < 0)
       continue;
     if (number & RTP)
@@ -65,6 +67,7 @@ receive (WeirRelayRtcp *self, guint number)
     else
       take_rtcp (self, &from, data, (gsize) len <= sizeof data ? (gsize) len : 0);
   }
+  return TRUE;
 }
 
 // Takes RTCP that came within a reader's connection. Owns the buffer.
@@ -162,16 +165,20 @@ drain_all (void)
   g_array_unref (ids);
 }
 
-static void
+// Returns whether there is more.
+static gboolean
 receive_all (const struct epoll_event *events, int n)
 {
+  gboolean more = n == EVENTS;
+
   for (int i = 0; i < n; i++) {
     WeirRelayRtcp *self = enter (events[i].data.u64 / SOCKETS);
 
     if (self)
-      receive (self, (guint) (events[i].data.u64 % SOCKETS));
+      more |= receive (self, (guint) (events[i].data.u64 % SOCKETS));
     leave ();
   }
+  return more;
 }
 
 static gpointer
@@ -183,8 +190,10 @@ run (gpointer unused)
   for (;;) {
     struct epoll_event events[EVENTS];
     gint64 left_ms = next_ms - g_get_monotonic_time () / 1000;
+    int n = epoll_wait (shared.epoll, events, EVENTS, (int) MAX (left_ms, 0));
 
-    receive_all (events, epoll_wait (shared.epoll, events, EVENTS, (int) MAX (left_ms, 0)));
+    if (!receive_all (events, n) && n > 0)
+      g_usleep (GATHER_MS * 1000);
     if (left_ms > 0)
       continue;
     drain_all ();
