@@ -53,7 +53,7 @@ def units_of(path):
 
 def read(program, url):
     """Returns the same of what the client reads."""
-    done = subprocess.run([program, '--units', str(UNITS), url], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, '--units', str(UNITS), url], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found = {'video': [], 'audio': []}
     for track, time, digest in (line.split() for line in done.stdout.splitlines()):
