@@ -61,7 +61,9 @@ time_frames (HlsTrack *self, guint depth)
   while (self->frames->len - self->n_timed > depth) {
     HlsFrame *frame = hls_track_nth (self, self->n_timed);
 
-    frame->dts = g_array_index (self->times, gint64, 0);
+    // A frame is shown when it is decoded, at the latest; where frames are missing, the next time
+    // is that of a later one.
+    frame->dts = MIN (g_array_index (self->times, gint64, 0), frame->pts + self->shift_ns);
     g_array_remove_index (self->times, 0);
     if (self->n_timed > 0 || self->last_dts != 0) {
       // The stream reorders more frames than those so far.
