@@ -18,12 +18,13 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from control import Controlled
-from proc import Rtsp
+from proc import Proc, Rtsp
 from proxy import QUICK, Read, wait_for_readers, wait_until
 from tap import Skip, run, test
 from webserver import WebServer
 
 KILLS = int(os.environ.get('WEIR_RECORDING_KILLS', '2'))
+LENGTH = 40 # s
 
 
 @lru_cache
@@ -32,13 +33,13 @@ def folder():
 
 
 @lru_cache
-def clip():
-    """Makes a clip of 40 s with a keyframe each second. Returns its path."""
+def clip(size='160x90'):
+    """Makes a clip with a keyframe each second. Returns its path."""
     if not shutil.which('ffmpeg'):
         raise Skip('no ffmpeg found')
-    path = os.path.join(folder().name, 'clip.mp4')
-    subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=25', '-f', 'lavfi',
-                    '-i', 'sine=frequency=440:sample_rate=48000', '-t', '40', '-c:v', 'libx264', '-preset', 'veryfast',
+    path = os.path.join(folder().name, f'clip-{size}.mp4')
+    subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', f'testsrc2=size={size}:rate=25', '-f', 'lavfi',
+                    '-i', 'sine=frequency=440:sample_rate=48000', '-t', str(LENGTH), '-c:v', 'libx264', '-preset', 'veryfast',
                     '-bf', '2', '-g', '25', '-x264-params', 'scenecut=0', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-ac',
                     '2', path], check=True)
     return path
@@ -60,9 +61,14 @@ def frames(path):
     return found
 
 
+@lru_cache
+def source_frames():
+    return frames(clip())
+
+
 def check_frames(got, least):
     """Checks that frames are a stretch of the clip's, without a gap, at its times."""
-    source, shifts = frames(clip()), []
+    source, shifts = source_frames(), []
     assert len(got) == 2, got.keys()
     for stream, pairs in got.items():
         digests = [digest for _, digest in source[stream]]
@@ -167,7 +173,7 @@ def check_cuts(proxy, found):
         assert headers['content-range'] == f'bytes {first}-{last}/{len(data)}', headers
     assert cut(proxy, found[0]['start'], '3900ms', {'Range': f'bytes={len(data)}-'})[0] == 416
     # From within the first file to within the second: keyframe to the end of a part.
-    middle = datetime.fromisoformat(found[0]['start'].replace('Z', '+00:00')).timestamp() + 0.5
+    middle = seconds(found[0]['start']) + 0.5
     start = datetime.fromtimestamp(middle, timezone.utc).isoformat()
     got = frames(save(cut(proxy, start, '1s')[2]))
     assert 35 <= len(got['0']) <= 45, len(got['0'])
@@ -219,6 +225,58 @@ def check_start(proxy, name):
         assert channels.count(0) > 5 and channels.count(2) > 5, channels
 
 
+def publish(proxy, film, least):
+    """Has FFmpeg publish a film, with the parameter sets in the stream, until parts of it are recorded, and kills it."""
+    seen, written = len(proxy.lines), proxy.figures().get('written-parts', 0)
+    with Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', film, '-c', 'copy', '-bsf:v', 'h264_mp4toannexb', '-f',
+              'rtsp', '-rtsp_transport', 'tcp', proxy.url()) as sender:
+        proxy.wait_for('written-parts', written + least)
+        sender.kill()
+    proxy.wait_for_line(' mount /cam down: publish: the publisher has left', 30, start=seen)
+
+
+@test(timeout=120)
+def a_publisher_may_die_and_come_back():
+    """stretches go on behind the gap, at their time, and end where the picture has another size"""
+    with tempfile.TemporaryDirectory() as where, \
+            Recorder(where, mount={'upstream': 'publish', 'read-timeout': '20s'}) as proxy:
+        for film, least in (clip(), 6), (clip(), 6), (clip('320x180'), 6), (clip(), 12):
+            publish(proxy, film, least)
+        found = [one for one in proxy.list()['recordings'] if one['complete']]
+        sizes, start = [], found[0]['start']
+        while start:
+            status, headers, data = cut(proxy, start, '1h')
+            assert status == 200 and headers['recording-start'] == start, (status, headers)
+            start, begin = headers.get('recording-next'), start
+            within = [one for one in found if one['start'] >= begin and (not start or one['start'] < start)]
+            sizes.append(check_joined(proxy, save(data), within))
+    assert sizes == ['160x90', '320x180', '160x90'], sizes
+
+
+def check_joined(proxy, path, segments):
+    """Checks that a stretch plays, and has the frames of these segments at their times, and perhaps
+    more. Returns the size of its picture."""
+    done = subprocess.run(['ffmpeg', '-v', 'error', '-xerror', '-i', path, '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-f',
+                           'null', '-'], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    got = frames(path)
+    assert set(got) == {'0', '1'}, got.keys()
+    places = {'0': 0, '1': 0}
+    for one in segments:
+        shifts = []
+        for stream, pairs in frames(os.path.join(proxy.folder, 'cam', one['name'])).items():
+            place, places[stream] = places[stream], places[stream] + len(pairs)
+            part = got[stream][place:places[stream]]
+            assert [digest for _, digest in part] == [digest for _, digest in pairs], (one, stream)
+            shifts += [(after - before, stream, before) for (after, _), (before, _) in zip(part, pairs)]
+            if stream == '0':
+                at = part[0][0] - got['0'][0][0], seconds(one['start']) - seconds(segments[0]['start'])
+                assert abs(at[0] - at[1]) < 2.1, (one, at)
+        assert max(shifts)[0] - min(shifts)[0] < 0.002, (one, min(shifts), max(shifts))
+    return subprocess.run(['ffprobe', '-v', 'error', '-select_streams', 'v', '-show_entries', 'stream=width,height', '-of',
+                           'csv=p=0:s=x', path], capture_output=True, text=True, check=True).stdout.strip()
+
+
 @test(timeout=120)
 def only_tracks_that_cannot_be_carried_are_left_out():
     line = ('launch: videotestsrc is-live=true ! video/x-raw,width=160,height=120,framerate=25/1 ! openh264enc '
@@ -231,6 +289,10 @@ def only_tracks_that_cannot_be_carried_are_left_out():
         proxy.wait_for('written-parts', 3)
         figures = proxy.figures()
         assert figures['left-out'] == 'track 1: a recording cannot carry PCMU' and figures['state'] == 'recording', figures
+
+
+def seconds(text):
+    return datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
 @test(timeout=7200 if KILLS > 10 else 120)

@@ -180,7 +180,10 @@ begin_answer (Sending *self)
   SoupMessageHeaders *asked = soup_server_message_get_request_headers (self->message);
   SoupMessageHeaders *headers = soup_server_message_get_response_headers (self->message);
   const guint64 size = recording_cut_get_size (self->cut);
-  gchar *tag = recording_cut_dup_tag (self->cut);
+  const gint64 next_us = recording_cut_get_next_us (self->cut);
+  gchar *tag =
+      g_strdup_printf ("\"%016" G_GINT64_MODIFIER "x\"", recording_cut_get_tag (self->cut));
+  gchar *next = next_us > 0 ? recording_file_dup_time (next_us) : NULL;
   gchar *start = recording_file_dup_time (recording_cut_get_start_us (self->cut));
   const gchar *same = soup_message_headers_get_one (asked, "If-Range");
   SoupRange *ranges = NULL;
@@ -194,6 +197,8 @@ begin_answer (Sending *self)
   soup_message_headers_replace (headers, "Cache-Control", "no-store");
   soup_message_headers_replace (headers, "ETag", tag);
   soup_message_headers_replace (headers, "Recording-Start", start);
+  if (next)
+    soup_message_headers_replace (headers, "Recording-Next", next);
   // Several ranges get the whole, which RFC 9110 allows.
   if ((!same || g_str_equal (same, tag))
       && soup_message_headers_get_ranges (asked, (goffset) size, &ranges, &n) && n == 1) {
@@ -210,6 +215,7 @@ begin_answer (Sending *self)
   soup_message_headers_set_content_length (headers, (goffset) self->left);
   soup_message_body_set_accumulate (soup_server_message_get_response_body (self->message), FALSE);
   g_free (start);
+  g_free (next);
   g_free (tag);
 }
 

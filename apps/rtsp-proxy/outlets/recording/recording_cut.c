@@ -25,6 +25,8 @@ struct _RecordingCut {
   guint64 size;
   gint64 start_us;
   gint64 lead_ns; // where the leading track begins in the result
+  gint64 next_us; // of the segment with another format that ends the stretch; 0: none does
+  guint64 tag;
 
   // The place.
   guint piece; // whose file is open, if `fd` is not -1
@@ -62,7 +64,9 @@ open_piece (const RecordingCut *self, const Piece *piece, GError **error)
 static gint64
 get_lead_ns (const Piece *piece, const WeirMp4Moof *moof)
 {
-  return recording_facts_get_ns (&piece->facts, moof->trafs[piece->facts.init.lead].start);
+  const guint lead = piece->facts.init.lead;
+
+  return recording_facts_get_ns (&piece->facts, lead, moof->trafs[lead].start);
 }
 
 // Returns a moof at or before `at` from which on boxes can be followed; by the index if there is
@@ -83,26 +87,37 @@ find_box_before (int fd, const Piece *piece, guint64 at)
   return found;
 }
 
-// Returns the moof of the newest keyframe at `ns` of the stream's time or before, or the first one.
-static guint64
-find_key (int fd, const Piece *piece, gint64 ns)
+// Returns where decoders can start in the file of a piece. (transfer full)
+static GArray *
+read_entries (int fd, const Piece *piece)
 {
   RecordingFacts facts = piece->facts;
-  GArray *entries = facts.complete ? recording_file_read_entries (fd, &facts)
-                                   : g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
-  guint64 found = facts.init.size;
+  GArray *entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
 
   if (!facts.complete)
     recording_file_read (fd, &facts, entries);
+  if (!facts.complete)
+    return entries;
+  g_array_unref (entries);
+  return recording_file_read_entries (fd, &facts);
+}
+
+// Returns the newest of the entries before `ns` of the stream's time, or `from` if that is later in
+// the file.
+static guint64
+find_entry (const GArray *entries, const Piece *piece, guint64 from, gint64 ns)
+{
+  const RecordingFacts *facts = &piece->facts;
+  guint64 found = from;
+
   for (guint i = 0; i < entries->len; i++) {
     const WeirMp4Entry *entry = &g_array_index (entries, WeirMp4Entry, i);
 
-    if (i > 0 && recording_facts_get_ns (&facts, entry->time) > ns)
+    if (recording_facts_get_ns (facts, facts->init.lead, entry->time) >= ns)
       break;
-    if (entry->at < piece->facts.end)
+    if (entry->at > found && entry->at < facts->end)
       found = entry->at;
   }
-  g_array_unref (entries);
   return found;
 }
 
@@ -132,12 +147,6 @@ find_end (int fd, const Piece *piece, guint64 from, gint64 ns)
 
 // ---- the plan ----
 
-static gint64
-get_first_ns (const Piece *piece)
-{
-  return recording_facts_get_ns (&piece->facts, piece->facts.first);
-}
-
 // Sets when the result begins: with the earliest track of the first fragment.
 static gboolean
 set_first_base (RecordingCut *self, int fd, GError **error)
@@ -160,14 +169,12 @@ set_first_base (RecordingCut *self, int fd, GError **error)
   }
   g_free (bytes);
   first->base_ns = lead_ns = get_lead_ns (first, &moof);
-  self->start_us = first->facts.start_us + (first->base_ns - get_first_ns (first)) / 1000;
+  self->start_us =
+      first->facts.start_us + (lead_ns - recording_facts_get_first_ns (&first->facts)) / 1000;
   for (guint i = 0; i < init->n_tracks; i++) {
-    guint64 start = moof.trafs[i].start;
-    gint64 ns = (gint64) (start / init->timescales[i] * NS_PER_S
-                          + start % init->timescales[i] * NS_PER_S / init->timescales[i]);
-
     if (moof.trafs[i].has)
-      first->base_ns = MIN (first->base_ns, ns);
+      first->base_ns =
+          MIN (first->base_ns, recording_facts_get_ns (&first->facts, i, moof.trafs[i].start));
   }
   self->lead_ns = lead_ns - first->base_ns;
   return TRUE;
@@ -180,46 +187,85 @@ set_base (RecordingCut *self, guint i, gint64 *end_ns)
   Piece *piece = nth (self, i);
   const Piece *before = i > 0 ? nth (self, i - 1) : NULL;
   gint64 wall_ns = before ? (piece->facts.start_us - before->facts.start_us) * 1000 : 0;
-  gint64 media_ns = before ? get_first_ns (piece) - get_first_ns (before) : 0;
+  gint64 first_ns = recording_facts_get_first_ns (&piece->facts);
+  gint64 media_ns = before ? first_ns - recording_facts_get_first_ns (&before->facts) : 0;
 
   if (before && piece->facts.first >= before->facts.last && ABS (wall_ns - media_ns) < PARTED_NS)
     piece->base_ns = before->base_ns;
   else if (before)
     piece->base_ns =
-        get_first_ns (piece)
-        - MAX ((piece->facts.start_us - self->start_us) * 1000 + self->lead_ns, *end_ns);
-  *end_ns = recording_facts_get_ns (&piece->facts, piece->facts.last) - piece->base_ns;
+        first_ns - MAX ((piece->facts.start_us - self->start_us) * 1000 + self->lead_ns, *end_ns);
+  *end_ns = piece->facts.over_ns - piece->base_ns;
+}
+
+// Returns the newest keyframe at `us` after the beginning of the first piece or before, or the
+// first one. Times of the API are whole microseconds.
+static guint64
+find_key (const GArray *entries, const Piece *piece, gint64 us)
+{
+  const RecordingFacts *facts = &piece->facts;
+  gint64 zero_ns = entries->len == 0 ? 0
+                                     : recording_facts_get_ns (facts, facts->init.lead,
+                                           g_array_index (entries, WeirMp4Entry, 0).time);
+
+  return find_entry (entries, piece, piece->from, zero_ns + MAX ((us + 1) * 1000, 1));
+}
+
+// Leaves out what the file of the first or the last piece has before and after the stretch.
+static gboolean
+trim (RecordingCut *self, guint i, gint64 start_us, gint64 end_us, GError **error)
+{
+  Piece *piece = nth (self, i);
+  gint64 zero_us = piece->facts.start_us;
+  gint64 end_ns = recording_facts_get_first_ns (&piece->facts) + (end_us - zero_us) * 1000;
+  int fd = open_piece (self, piece, error);
+  GArray *entries;
+  gboolean ok = TRUE;
+
+  if (fd < 0)
+    return FALSE;
+  entries = read_entries (fd, piece);
+  if (i == 0)
+    piece->from = find_key (entries, piece, start_us - zero_us);
+  if (i == self->pieces->len - 1)
+    piece->to = find_end (fd, piece, find_entry (entries, piece, piece->from, end_ns), end_ns);
+  if (i == 0)
+    ok = set_first_base (self, fd, error);
+  g_array_unref (entries);
+  close (fd);
+  return ok;
+}
+
+static void
+note_in_tag (RecordingCut *self, guint64 number)
+{
+  self->tag = (self->tag ^ number) * G_GUINT64_CONSTANT (0x9e3779b97f4a7c15);
+  self->tag ^= self->tag >> 32;
 }
 
 static gboolean
 plan (RecordingCut *self, gint64 start_us, gint64 end_us, GError **error)
 {
-  guint last = self->pieces->len - 1;
+  guint n = self->pieces->len;
   gint64 end_ns = 0;
-  gboolean ok = TRUE;
 
-  for (guint i = 0; i <= last && ok; i++) {
+  for (guint i = 0; i < n; i++) {
     Piece *piece = nth (self, i);
-    gint64 first_ns = get_first_ns (piece);
-    int fd = i == 0 || i == last ? open_piece (self, piece, error) : -1;
 
-    ok = fd >= 0 || (i > 0 && i < last);
     piece->from = piece->facts.init.size;
     piece->to = piece->facts.end;
-    if (ok && i == 0)
-      piece->from = find_key (fd, piece, first_ns + (start_us - piece->facts.start_us) * 1000);
-    if (ok && i == last)
-      piece->to =
-          find_end (fd, piece, piece->from, first_ns + (end_us - piece->facts.start_us) * 1000);
-    if (ok && i == 0)
-      ok = set_first_base (self, fd, error);
+    if ((i == 0 || i == n - 1) && !trim (self, i, start_us, end_us, error))
+      return FALSE;
     set_base (self, i, &end_ns);
     piece->at = self->size;
     self->size += piece->to - piece->from;
-    if (fd >= 0)
-      close (fd);
+    note_in_tag (self, (guint64) piece->facts.start_us);
+    note_in_tag (self, piece->facts.format);
+    note_in_tag (self, piece->from);
+    note_in_tag (self, piece->to);
+    note_in_tag (self, (guint64) piece->base_ns);
   }
-  return ok;
+  return TRUE;
 }
 
 RecordingCut *
@@ -231,13 +277,15 @@ recording_cut_new (const gchar *folder, const gchar *mount, RecordingList *list,
 
   self->folder = g_strdup (folder);
   self->mount = g_strdup (mount);
-  self->pieces = g_array_new (FALSE, TRUE, sizeof (Piece));
+  self->pieces = g_array_sized_new (FALSE, FALSE, sizeof (Piece), found->len);
   self->fd = -1;
   for (guint i = 0; i < found->len; i++) {
     Piece piece = { .facts = g_array_index (found, RecordingFacts, i) };
 
-    if (i > 0 && piece.facts.format != nth (self, 0)->facts.format)
+    if (i > 0 && piece.facts.format != nth (self, 0)->facts.format) {
+      self->next_us = piece.facts.start_us;
       break;
+    }
     g_array_append_val (self->pieces, piece);
   }
   g_array_unref (found);
@@ -283,22 +331,16 @@ recording_cut_get_start_us (const RecordingCut *self)
   return self->start_us;
 }
 
-gchar *
-recording_cut_dup_tag (const RecordingCut *self)
+gint64
+recording_cut_get_next_us (const RecordingCut *self)
 {
-  GChecksum *sum = g_checksum_new (G_CHECKSUM_SHA256);
-  gchar *tag;
+  return self->next_us;
+}
 
-  for (guint i = 0; i < self->pieces->len; i++) {
-    const Piece *piece = nth (self, i);
-    const guint64 all[] = { (guint64) piece->facts.start_us, piece->facts.format, piece->from,
-      piece->to, (guint64) piece->base_ns };
-
-    g_checksum_update (sum, (const guchar *) all, sizeof all);
-  }
-  tag = g_strdup_printf ("\"%.32s\"", g_checksum_get_string (sum));
-  g_checksum_free (sum);
-  return tag;
+guint64
+recording_cut_get_tag (const RecordingCut *self)
+{
+  return self->tag;
 }
 
 // ---- reading ----

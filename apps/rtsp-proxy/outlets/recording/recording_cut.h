@@ -20,8 +20,12 @@ void recording_cut_free (RecordingCut *self);
 guint64 recording_cut_get_size (const RecordingCut *self);    // bytes
 gint64 recording_cut_get_start_us (const RecordingCut *self); // UTC of its first frame
 
-// Returns a text that differs for other bytes. (transfer full)
-gchar *recording_cut_dup_tag (const RecordingCut *self);
+// Returns a number that differs for other bytes.
+guint64 recording_cut_get_tag (const RecordingCut *self);
+
+// Returns when the segment begins, in us of UTC, that ends the stretch because it has another
+// format; 0 if none does.
+gint64 recording_cut_get_next_us (const RecordingCut *self);
 
 // Goes to a place: the next bytes are from there. Returns FALSE and sets `error` on failure.
 gboolean recording_cut_seek (RecordingCut *self, guint64 at, GError **error);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define INIT_MAX (256 * 1024)
@@ -14,27 +15,27 @@
 // ---- names ----
 
 static gchar *
-print_time (gint64 start_us, const gchar *format)
+print_time (gint64 start_us, const gchar *format, const gchar *end)
 {
-  GDateTime *seconds = g_date_time_new_from_unix_utc (start_us / G_USEC_PER_SEC);
-  GDateTime *time = g_date_time_add (seconds, start_us % G_USEC_PER_SEC);
-  gchar *text = g_date_time_format (time, format);
+  const time_t seconds = (time_t) (start_us / G_USEC_PER_SEC);
+  gchar text[64];
+  struct tm parts;
 
-  g_date_time_unref (time);
-  g_date_time_unref (seconds);
-  return text;
+  gmtime_r (&seconds, &parts);
+  strftime (text, sizeof text, format, &parts);
+  return g_strdup_printf ("%s.%06d%s", text, (gint) (start_us % G_USEC_PER_SEC), end);
 }
 
 gchar *
 recording_file_dup_name (gint64 start_us)
 {
-  return print_time (start_us, "%Y-%m-%dT%H-%M-%S.%fZ.mp4");
+  return print_time (start_us, "%Y-%m-%dT%H-%M-%S", "Z.mp4");
 }
 
 gchar *
 recording_file_dup_time (gint64 start_us)
 {
-  return print_time (start_us, "%Y-%m-%dT%H:%M:%S.%fZ");
+  return print_time (start_us, "%Y-%m-%dT%H:%M:%S", "Z");
 }
 
 gboolean
@@ -67,17 +68,23 @@ recording_file_parse_name (const gchar *name, gint64 *start_us)
 // ---- facts ----
 
 gint64
-recording_facts_get_ns (const RecordingFacts *self, guint64 ticks)
+recording_facts_get_ns (const RecordingFacts *self, guint track, guint64 ticks)
 {
-  guint32 rate = self->init.timescales[self->init.lead];
+  guint32 rate = self->init.timescales[track];
 
   return (gint64) (ticks / rate * NS_PER_S + ticks % rate * NS_PER_S / rate);
 }
 
 gint64
+recording_facts_get_first_ns (const RecordingFacts *self)
+{
+  return recording_facts_get_ns (self, self->init.lead, self->first);
+}
+
+gint64
 recording_facts_get_duration_ns (const RecordingFacts *self)
 {
-  return recording_facts_get_ns (self, self->last - self->first);
+  return recording_facts_get_ns (self, self->init.lead, self->last - self->first);
 }
 
 gboolean
@@ -95,6 +102,30 @@ recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size)
   g_checksum_free (sum);
   memcpy (&facts->format, digest, sizeof facts->format);
   return TRUE;
+}
+
+void
+recording_facts_note (
+    RecordingFacts *facts, const WeirMp4Moof *moof, guint64 at, gboolean *begun, GArray *entries)
+{
+  const WeirMp4Traf *lead = &moof->trafs[facts->init.lead];
+  const WeirMp4Entry entry = { lead->start + (guint64) MAX (lead->offset, 0), at };
+
+  for (guint i = 0; i < facts->init.n_tracks; i++) {
+    const WeirMp4Traf *traf = &moof->trafs[i];
+
+    if (traf->has)
+      facts->over_ns =
+          MAX (facts->over_ns, recording_facts_get_ns (facts, i, traf->start + traf->duration));
+  }
+  if (!lead->has)
+    return;
+  if (!*begun)
+    facts->first = lead->start;
+  *begun = TRUE;
+  facts->last = MAX (lead->start + lead->duration, facts->first);
+  if (entries && lead->key)
+    g_array_append_val (entries, entry);
 }
 
 // ---- reading ----
@@ -185,22 +216,6 @@ find_end (int fd, RecordingFacts *facts)
   return from;
 }
 
-static void
-note (RecordingFacts *facts, const WeirMp4Moof *moof, guint64 at, gboolean *begun, GArray *entries)
-{
-  const WeirMp4Traf *lead = &moof->trafs[facts->init.lead];
-  const WeirMp4Entry entry = { lead->start + (guint64) MAX (lead->offset, 0), at };
-
-  if (!lead->has)
-    return;
-  if (!*begun)
-    facts->first = lead->start;
-  *begun = TRUE;
-  facts->last = MAX (lead->start + lead->duration, facts->first);
-  if (entries && lead->key)
-    g_array_append_val (entries, entry);
-}
-
 // Follows the parts from `at` on. Returns where the last whole one ends.
 static guint64
 follow (int fd, RecordingFacts *facts, guint64 at, gboolean begun, GArray *entries)
@@ -219,7 +234,7 @@ follow (int fd, RecordingFacts *facts, guint64 at, gboolean begun, GArray *entri
       g_free (bytes);
       moof_at = at;
     } else if (g_str_equal (box.type, "mdat") && moof_at > 0) {
-      note (facts, &moof, moof_at, &begun, entries);
+      recording_facts_note (facts, &moof, moof_at, &begun, entries);
       whole = at + box.size;
       moof_at = 0;
     } else if (!g_str_equal (box.type, "styp") || moof_at > 0) {
@@ -245,7 +260,7 @@ read_first (int fd, RecordingFacts *facts)
               ? recording_file_read_moof (fd, at, box.size, &moof)
               : NULL;
   if (bytes)
-    note (facts, &moof, at, &begun, NULL);
+    recording_facts_note (facts, &moof, at, &begun, NULL);
   g_free (bytes);
   return begun;
 }
@@ -271,6 +286,7 @@ recording_file_read (int fd, RecordingFacts *facts, GArray *entries)
   facts->complete = FALSE;
   facts->end = facts->size;
   facts->first = facts->last = 0;
+  facts->over_ns = 0;
   end = follow (fd, facts, facts->init.size, FALSE, entries);
   facts->end = end;
   return end > facts->init.size && facts->last > facts->first;

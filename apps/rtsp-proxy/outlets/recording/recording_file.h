@@ -17,6 +17,7 @@ typedef struct {
   guint64 format;      // the same for files whose beginnings are equal
   WeirMp4Init init;    // without it (size 0), the file has no readable beginning
   guint64 first, last; // decode times of the leading track: of its first frame, and after its last
+  gint64 over_ns;      // the stream's time after the last frame of any track
   gboolean complete;   // it has ended, and has an index
 } RecordingFacts;
 
@@ -31,12 +32,21 @@ gboolean recording_file_parse_name (const gchar *name, gint64 *start_us);
 
 gint64 recording_facts_get_duration_ns (const RecordingFacts *self);
 
-// Returns the time in ns, of a leading track's time.
-gint64 recording_facts_get_ns (const RecordingFacts *self, guint64 ticks);
+// Returns the stream's time in ns, of a time of a track.
+gint64 recording_facts_get_ns (const RecordingFacts *self, guint track, guint64 ticks);
+
+// Returns the stream's time at which the leading track begins.
+gint64 recording_facts_get_first_ns (const RecordingFacts *self);
 
 // Fills `facts`, whose `start_us` is set, from the bytes of a beginning. Returns FALSE if it cannot
 // be read.
 gboolean recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size);
+
+// Notes a part, whose moof is at `at`: when it begins and ends, and in `entries` (of WeirMp4Entry),
+// which may be NULL, that a decoder can start there. `begun` tells whether it is not the first one
+// with the leading track, and is set.
+void recording_facts_note (
+    RecordingFacts *facts, const WeirMp4Moof *moof, guint64 at, gboolean *begun, GArray *entries);
 
 // Reads what an open file has. Of an incomplete one, follows its parts to the last whole one, and
 // appends to `entries` (of WeirMp4Entry) where a decoder can start. Returns FALSE if the file has

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -204,13 +205,12 @@ ends_before (const RecordingFolder *self, const RecordingPart *part)
                      || self->written_ns + SLACK_NS >= self->settings->segment_ns)));
 }
 
-// Notes where a part, which has been written, begins and ends.
+// Notes a part, which has been written.
 static void
 note_part (RecordingFolder *self, const guint8 *bytes, gsize size)
 {
   RecordingFacts *facts = &self->facts;
-  const WeirMp4Traf *lead;
-  WeirMp4Entry entry;
+  gboolean begun = facts->end > facts->init.size;
   WeirMp4Moof moof;
   WeirMp4Box box;
   gsize at = 0;
@@ -218,16 +218,8 @@ note_part (RecordingFolder *self, const guint8 *bytes, gsize size)
   while (weir_mp4_read_box (bytes + at, size - at, &box) == 0 && g_str_equal (box.type, "styp")
          && box.size < size - at)
     at += box.size;
-  if (box.size <= size - at && weir_mp4_read_moof (bytes + at, box.size, &moof) == 0) {
-    lead = &moof.trafs[facts->init.lead];
-    entry = (WeirMp4Entry) { lead->start + (guint64) MAX (lead->offset, 0), facts->end + at };
-    if (lead->has && lead->key)
-      g_array_append_val (self->entries, entry);
-    if (lead->has && facts->end == facts->init.size)
-      facts->first = lead->start;
-    if (lead->has)
-      facts->last = lead->start + lead->duration;
-  }
+  if (box.size <= size - at && weir_mp4_read_moof (bytes + at, box.size, &moof) == 0)
+    recording_facts_note (facts, &moof, facts->end + at, &begun, self->entries);
   facts->end = facts->size = facts->end + size;
 }
 
@@ -373,23 +365,47 @@ look_at (RecordingFolder *self, const gchar *name, GError **error)
   return ok;
 }
 
-static gboolean
-look_at_all (RecordingFolder *self, GError **error)
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(const gchar *const *) a, *(const gchar *const *) b);
+}
+
+// Returns what is in the folder, by name and so the oldest segment first: the list of segments then
+// grows at its end only. Returns NULL with errno on failure. (transfer full)
+static GPtrArray *
+list_names (RecordingFolder *self)
 {
   int fd = fcntl (self->dir, F_DUPFD_CLOEXEC, 0);
   DIR *folder = fd >= 0 ? fdopendir (fd) : NULL;
-  gboolean ok = TRUE;
+  GPtrArray *names;
   struct dirent *entry;
 
   if (!folder) {
     if (fd >= 0)
       close (fd);
-    return fail (self, "cannot read the folder", error);
+    return NULL;
   }
+  names = g_ptr_array_new_with_free_func (g_free);
   rewinddir (folder);
-  while (ok && (entry = readdir (folder)))
-    ok = look_at (self, entry->d_name, error);
+  while ((entry = readdir (folder)))
+    g_ptr_array_add (names, g_strdup (entry->d_name));
   closedir (folder);
+  g_ptr_array_sort (names, compare_names);
+  return names;
+}
+
+static gboolean
+look_at_all (RecordingFolder *self, GError **error)
+{
+  GPtrArray *names = list_names (self);
+  gboolean ok = TRUE;
+
+  if (!names)
+    return fail (self, "cannot read the folder", error);
+  for (guint i = 0; i < names->len && ok; i++)
+    ok = look_at (self, g_ptr_array_index (names, i), error);
+  g_ptr_array_unref (names);
   return ok;
 }
 

@@ -115,17 +115,19 @@ recording_list_find (RecordingList *self, gint64 start_us, RecordingFacts *facts
 GArray *
 recording_list_dup (RecordingList *self, gint64 from_us, gint64 to_us, guint max)
 {
-  GArray *found = g_array_new (FALSE, FALSE, sizeof (RecordingFacts));
-  guint i;
+  GArray *found;
+  guint i, end;
 
   g_mutex_lock (&self->lock);
   i = find_place (self, from_us);
+  end = find_place (self, to_us);
   // The one before may last until then.
   if (i > 0
       && nth (self, i - 1)->start_us + recording_facts_get_duration_ns (nth (self, i - 1)) / 1000
              > from_us)
     i--;
-  for (; i < self->facts->len && nth (self, i)->start_us < to_us && found->len < max; i++) {
+  found = g_array_sized_new (FALSE, FALSE, sizeof (RecordingFacts), MIN (end - MIN (i, end), max));
+  for (; i < end && found->len < max; i++) {
     if (nth (self, i)->last > nth (self, i)->first) // its first part has been written
       g_array_append_val (found, *nth (self, i));
   }
