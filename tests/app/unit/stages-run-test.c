@@ -487,6 +487,31 @@ decode_accepts_its_documented_codecs (void)
   stage_set_unref (set);
 }
 
+// The payloader puts parameter sets before each slice of a keyframe.
+static void
+a_keyframe_of_several_slices_is_one_picture (void)
+{
+  StageSet *set;
+  gchar *decode, *line;
+  Seen *seen;
+
+  if (skip_without ("openh264enc"))
+    return;
+  set = load (NULL);
+  decode = launch_of (set, "decode", "H264");
+  line = g_strdup_printf ("videotestsrc num-buffers=10 ! "
+                          "video/x-raw,format=I420,width=320,height=240 ! openh264enc "
+                          "slice-mode=n-slices num-slices=2 ! h264parse ! rtph264pay "
+                          "config-interval=-1 ! %s ! fakesink name=a sync=false",
+      decode);
+  run (line, &seen, 1);
+  g_assert_cmpuint (seen->times->len, ==, 10);
+  seen_free (seen);
+  g_free (line);
+  g_free (decode);
+  stage_set_unref (set);
+}
+
 /* Restamping */
 
 static void
@@ -681,6 +706,8 @@ main (int argc, char **argv)
   g_test_add_func ("/stages/an-unknown-codec-is-refused", an_unknown_codec_is_refused);
   g_test_add_func (
       "/stages/decode-accepts-its-documented-codecs", decode_accepts_its_documented_codecs);
+  g_test_add_func ("/stages/a-keyframe-of-several-slices-is-one-picture",
+      a_keyframe_of_several_slices_is_one_picture);
   g_test_add_func ("/stages/restamp-repairs-a-jump", restamp_repairs_a_jump);
   g_test_add_func ("/stages/explained-pipelines-run", explained_pipelines_run);
   g_test_add_func (
