@@ -30,6 +30,9 @@ extern "C" {
 #define PATIENCE_NS (2 * SECOND) // with the origin
 #define SETTLING_NS (2 * SECOND)
 #define WANTED_LEAST 3
+#define WANTED_MOST 8
+#define REQUESTS 4 // that libtorrent makes of a peer before it knows its rate
+#define BLOCK 0x4000
 #define FIRST 7 // priorities of libtorrent
 #define LATER 1
 #define NEVER 0
@@ -170,11 +173,13 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
     view.playhead.at_ns = now_ns + view.lead_ns + int64_t (std::ceil (transfer_ns)) + 1;
   }
   reader.first = answers ? weir_picker_first (&view, now_ns) : 0;
-  for (double &draw : draws)
-    draw = g_random_double ();
-  unsigned most = std::clamp (m_n_sending + 2, unsigned (WANTED_LEAST), unsigned (WEIR_WANTED_MAX));
+  // More if the pieces are small, or the peers are many: most requests are for them.
+  const unsigned asked = m_n_sending * REQUESTS * BLOCK / title.piece_bytes;
+  unsigned most = std::clamp (m_n_sending + 2, unsigned (WANTED_LEAST), unsigned (WANTED_MOST));
+  most = std::clamp (asked, most, unsigned (WEIR_WANTED_MAX));
   if (m_ahead)
     most = std::clamp (m_ahead / 3, 1u, most);
+  std::generate_n (draws, most, g_random_double);
   reader.n_wanted = weir_picker_refill (
       m_settings.picker, &view, now_ns, draws, reader.wanted, reader.n_wanted, most);
 }

@@ -213,6 +213,11 @@ a_wanted_set_keeps_what_can_still_arrive (void)
   pieces[3] = HELD;
   n = weir_picker_refill (WEIR_PICKER_IN_ORDER, &view, SECOND / 2, draws, wanted, n, 8);
   CHECK_INT (n, 2);
+
+  // All that can arrive.
+  begin ();
+  n = weir_picker_refill (WEIR_PICKER_IN_ORDER, &view, 0, draws, wanted, 0, WEIR_WANTED_MAX);
+  CHECK_INT (n, N - 1);
 }
 
 static uint32_t

@@ -17,6 +17,7 @@
 
 #define SIM_SECOND INT64_C (1000000000)
 #define SIM_SLOTS 4
+#define SIM_WANTED_MAX 8
 #define SIM_PEERS 50      // peers that a viewer connects to when it comes
 #define SIM_PEERS_MAX 100 // and those that connect to it
 #define SIM_NOBODY UINT32_MAX
@@ -255,7 +256,7 @@ sim_choose (Sim *sim, const SimViewer *from, SimViewer *to)
     .ahead = sim->keep < n ? sim->keep : 0 };
   uint32_t piece = weir_picker_first (&view, now_ns);
 
-  if (to->n_held == n || to->n_under_way >= WEIR_WANTED_MAX
+  if (to->n_held == n || to->n_under_way >= SIM_WANTED_MAX
       || (to->n_stored + to->n_under_way >= sim->keep && !sim_let_leave (sim, to, WEIR_NO_PIECE)))
     return WEIR_NO_PIECE;
   for (uint32_t i = piece; i < n; i++) {

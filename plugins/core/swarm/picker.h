@@ -15,7 +15,7 @@
 
 #include "swarm/playhead.h"
 
-#define WEIR_WANTED_MAX 8 // pieces
+#define WEIR_WANTED_MAX 64 // pieces
 
 typedef enum {
   WEIR_PICKER_RAREST,
