@@ -167,7 +167,8 @@ class Title:
         """Fails on figures that cannot be."""
         whole = self.viewers * sums['size']
         came = sums['peer'] + sums['origin']
-        assert sums['failed'] == 0 and sums['read'] == whole, f'a viewer has not read all, or has no port: {sums}'
+        assert sums['failed'] == 0 and sums['read'] == whole, \
+            f'a viewer has not read all, or has no port: {sums}'
         assert sums['wrong'] == 0, f'pieces did not hash: {sums}'
         assert came - sums['duplicate'] >= whole * 0.98, f'more was read than came: {sums}'
         assert sums['origin'] >= sums['size'], f'nobody had fetched the title: {sums}'
@@ -309,7 +310,7 @@ class Whole(Leaving):
 
 class Outage:
     NAME = 'sessions-outage'
-    TITLE = 'The origin is down for half a title, upload as the bit rate'
+    TITLE = 'The origin is down for half a title, upload twice the bit rate'
     CASE, WHO, YARDSTICK, LOG = 'leaving', 'held ahead', None, False
     COLUMNS = (Column('stalled', 'who stalled', '{:.0f}'), Column('viewers', 'viewers', '{:.0f}'),
                Column('time', 's stalled a viewer', '{:.1f}'))
@@ -321,7 +322,7 @@ class Outage:
                 concurrent.futures.ThreadPoolExecutor(len(ways)) as pool:
             titles = [Title(stack.enter_context(Origin(FIRST_PORT - 1 - n)), SCALES[not quick])
                       for n, _ in enumerate(ways)]
-            runs = [pool.submit(cls.cut, title, Case('adaptive', leave=leave), slot)
+            runs = [pool.submit(cls.cut, title, Case('hybrid', 2.0, leave), slot)
                     for slot, (leave, title) in enumerate(zip(ways, titles))]
             for leave, run in zip(ways, runs):
                 for who, values in run.result():
