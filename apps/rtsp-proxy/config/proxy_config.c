@@ -457,20 +457,11 @@ proxy_config_takes_host (const gchar *address, const gchar *host)
   return ours;
 }
 
-// Checks that there is a certificate if the value of `key` has `tls-listen`.
-static gboolean
-check_certificate (const ProxyConfig *self, YamlReader *reader, const gchar *key,
-    const ListenAddress *tls_listen, GError **error)
-{
-  return !tls_listen->address || self->tls.pair
-         || yaml_fail (reader, yaml_get (reader, yaml_root (reader), key), key, CONFIG_ERROR_VALUE,
-             error, "tls-listen needs a certificate; set tls");
-}
-
 static gboolean
 load_document (ProxyConfig *self, YamlReader *reader, GError **error)
 {
   YamlNode *root = yaml_root (reader);
+  const gchar *over_tls;
   gboolean ok;
 
   if (!root)
@@ -490,9 +481,10 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "other machines can reach this address: set a token (api-token-file: FILE), or add a user "
         "with the action api");
-  if (!check_certificate (self, reader, "http", &self->http.tls_listen, error)
-      || !check_certificate (self, reader, "rtmp", &self->rtmp.tls_listen, error))
-    return FALSE;
+  over_tls = self->http.tls_listen.address ? "http" : self->rtmp.tls_listen.address ? "rtmp" : NULL;
+  if (over_tls && !self->tls.pair)
+    return yaml_fail (reader, yaml_get (reader, root, over_tls), over_tls, CONFIG_ERROR_VALUE,
+        error, "tls-listen needs a certificate; set tls");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   if (self->listen_off && !self->tls.pair)
