@@ -174,6 +174,51 @@ test_left_out (void)
   check_choice (&carriage_ts, tracks + 6, 0x3, NULL);
 }
 
+static void
+count (GstElement *sink, GstBuffer *frame, GstPad *pad, guint *n)
+{
+  ++*n;
+}
+
+// The payloader puts parameter sets before each slice of a keyframe.
+static void
+test_slices (void)
+{
+  const Carriage *const carriages[] = { &carriage_ts, &carriage_flv };
+
+  if (!gst_registry_check_feature_version (gst_registry_get (), "openh264enc", 1, 0, 0)) {
+    g_test_skip ("there is no openh264enc");
+    return;
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (carriages); i++) {
+    gchar *line = g_strdup_printf ("videotestsrc num-buffers=10 ! "
+                                   "video/x-raw,format=I420,width=320,height=240 ! openh264enc "
+                                   "slice-mode=n-slices num-slices=2 gop-size=5 ! h264parse ! "
+                                   "rtph264pay config-interval=-1 ! %s ! "
+                                   "fakesink name=sink signal-handoffs=true",
+        carriages[i]->rows[0].launch);
+    GError *error = NULL;
+    GstElement *pipeline = gst_parse_launch (line, &error), *sink;
+    GstMessage *end;
+    guint n = 0;
+
+    g_assert_no_error (error);
+    sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+    g_signal_connect (sink, "handoff", G_CALLBACK (count), &n);
+    gst_element_set_state (pipeline, GST_STATE_PLAYING);
+    end = gst_bus_timed_pop_filtered (
+        GST_ELEMENT_BUS (pipeline), 30 * GST_SECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+    g_assert_nonnull (end);
+    g_assert_cmpint (GST_MESSAGE_TYPE (end), ==, GST_MESSAGE_EOS);
+    gst_element_set_state (pipeline, GST_STATE_NULL);
+    g_assert_cmpuint (n, ==, 10);
+    gst_message_unref (end);
+    gst_object_unref (sink);
+    gst_object_unref (pipeline);
+    g_free (line);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -183,5 +228,6 @@ main (int argc, char **argv)
   g_test_add_func ("/ts/noise-does-no-harm", test_noise);
   g_test_add_func ("/ts/times-of-decoding", test_decode_times);
   g_test_add_func ("/ts/tracks-are-left-out-with-a-reason", test_left_out);
+  g_test_add_func ("/ts/a-keyframe-of-several-slices-is-one-frame", test_slices);
   return g_test_run ();
 }

@@ -3,8 +3,10 @@
 
 #include "relay/left_out.h"
 
+// With avc, the depayloader's frames stay whole. Of a byte stream, h264parse would begin a frame at
+// each parameter set, and some senders have those before each slice of a keyframe.
 #define H264                                                                                       \
-  "rtph264depay wait-for-keyframe=true ! video/x-h264,stream-format=byte-stream,alignment=au ! "   \
+  "rtph264depay wait-for-keyframe=true ! video/x-h264,stream-format=avc,alignment=au ! "           \
   "h264parse config-interval=-1 ! "
 // rtph265depay of GStreamer 1.22 has no wait-for-keyframe; h265parse waits for parameter sets.
 #define H265                                                                                       \
