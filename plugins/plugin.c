@@ -13,6 +13,7 @@
 #include "ingest/relaysrc.h"
 #include "layers/svclayerfilter.h"
 #include "pace/ratepacer.h"
+#include "rtp/rtpmp1spay.h"
 #include "rtp/rtpmpegvpay.h"
 #include "rtp/rtprelaypay.h"
 #include "rtp/rtprestamp.h"
@@ -33,6 +34,7 @@ plugin_init (GstPlugin *plugin)
 #endif
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
+  ok &= GST_ELEMENT_REGISTER (rtpmp1spay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtpmpegvpay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
