@@ -18,8 +18,14 @@ fanout_clones_load (WeirFanoutSink *self, GError **error)
     g_propagate_prefixed_error (error, err, "kernel=on: ");
     return FALSE;
   }
-  GST_ELEMENT_INFO (self, RESOURCE, SETTINGS,
-      ("readers are served without the kernel path: %s", err->message), (NULL));
+  // gst-launch-1.0 prints the second text only.
+  if (g_error_matches (err, G_IO_ERROR, G_IO_ERROR_BUSY))
+    GST_ELEMENT_INFO (self, RESOURCE, BUSY,
+        ("readers are served without the kernel path for now: %s", err->message),
+        ("%s", err->message));
+  else
+    GST_ELEMENT_INFO (self, RESOURCE, SETTINGS,
+        ("readers are served without the kernel path: %s", err->message), ("%s", err->message));
   g_error_free (err);
   return TRUE;
 }
@@ -33,9 +39,10 @@ fanout_clones_set_route (WeirFanoutSink *self, Name *name)
 
   if (!name->inet)
     return;
-  // The kernel's limit of the socket's rate does not hold for clones.
+  // The kernel's limit of the socket's rate does not hold for clones. With `auto`, the route is
+  // used only while no rule is gone round.
   if (self->kernel != WEIR_KERNEL_OFF && self->sockets.v4 && (self->max_pacing_rate == 0 || force)
-      && weir_kernel_use (force, NULL))
+      && weir_kernel_use (TRUE, NULL))
     route =
         weir_kernel_route_new (g_socket_get_fd (self->sockets.v4), &name->address, force, &cloner);
   weir_reader_set_clone_route (name->reader, cloner, route);

@@ -38,7 +38,7 @@ clone_one (__u32 i, struct job *job)
 
   if (i >= CLONE_READERS)
     return 1;
-  r = address_to (job->skb, &slot->readers[i], slot->tos, slot->ttl);
+  r = address_to (job->skb, &slot->readers[i]);
   slot->results[i] = r < 0 ? r : bpf_clone_redirect (job->skb, job->skb->ifindex, 0);
   return 0;
 }
@@ -59,7 +59,8 @@ clone_burst (struct __sk_buff *skb)
   // disarmed.
   if (__sync_val_compare_and_swap (&slot->state, CLONE_ARMED, CLONE_RUNNING) != CLONE_ARMED)
     return TC_ACT_SHOT;
-  if (slot->device != skb->ifindex || !is_plain_udp (skb)) {
+  if (slot->device != skb->ifindex || !is_plain_udp (skb)
+      || set_service (skb, slot->tos, slot->ttl) < 0) {
     __sync_lock_test_and_set (&slot->state, CLONE_REFUSED);
     return TC_ACT_SHOT;
   }

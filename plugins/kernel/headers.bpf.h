@@ -64,10 +64,10 @@ ip_checksum (const struct headers *headers)
 // Adjusts the UDP checksum of a message that is one packet, and may be complete or left to the
 // device. Returns 0 or a negative errno.
 static __always_inline int
-adjust_checksum (struct __sk_buff *skb, __s64 diff, __u32 ports, __u32 new_ports)
+adjust_checksum (struct __sk_buff *skb, __u64 diff, __u32 ports, __u32 new_ports)
 {
-  long r = bpf_l4_csum_replace (
-      skb, UDP_CHECK_AT, 0, (__u64) diff, BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0);
+  long r =
+      bpf_l4_csum_replace (skb, UDP_CHECK_AT, 0, diff, BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0);
 
   if (r < 0)
     return (int) r;
@@ -82,24 +82,40 @@ ports_of (__u16 source, __u16 target)
   return source | (__u32) target << 16;
 }
 
-// Writes the reader's addresses and ports into the message. Returns 0 or a negative errno.
+// Writes what the packets of all readers have alike. Returns 0 or a negative errno.
 static __always_inline int
-address_to (struct __sk_buff *skb, const struct clone_reader *reader, __u8 tos, __u8 ttl)
+set_service (struct __sk_buff *skb, __u8 tos, __u8 ttl)
 {
-  __u32 before[2], after[2] = { reader->source, reader->target };
   struct headers *headers = headers_of (skb);
-  __s64 diff;
+
+  if (!has_headers (skb, headers))
+    return -EINVAL;
+  headers->ip.tos = tos;
+  headers->ip.ttl = ttl;
+  headers->ip.check = 0;
+  headers->ip.check = ip_checksum (headers);
+  return 0;
+}
+
+// Writes the reader's addresses and ports into the message, whose checksums hold before and after.
+// Returns 0 or a negative errno.
+static __always_inline int
+address_to (struct __sk_buff *skb, const struct clone_reader *reader)
+{
+  struct headers *headers = headers_of (skb);
+  __u64 diff;
   int r = 0;
 
   if (!has_headers (skb, headers))
     return -EINVAL;
-  before[0] = headers->ip.saddr;
-  before[1] = headers->ip.daddr;
-  diff = bpf_csum_diff (before, sizeof before, after, sizeof after, 0);
+  // RFC 1624. Additions cost less than a call of bpf_csum_diff().
+  diff = (__u64) ~headers->ip.saddr + ~headers->ip.daddr + reader->source + reader->target;
+  diff = (diff & 0xffffffff) + (diff >> 32);
+  diff = (diff & 0xffffffff) + (diff >> 32);
   // A segmented message has the sum of the pseudo header only, whether the device completes
   // checksums or not.
   if (skb->gso_size > 0)
-    headers->udp.check = fold (headers->udp.check + (__u64) (__u32) diff);
+    headers->udp.check = fold (headers->udp.check + diff);
   else
     r = adjust_checksum (skb, diff, ports_of (headers->udp.source, headers->udp.dest),
         ports_of (reader->source_port, reader->target_port));
@@ -110,14 +126,13 @@ address_to (struct __sk_buff *skb, const struct clone_reader *reader, __u8 tos, 
     return -EINVAL;
   __builtin_memcpy (headers->eth.h_dest, reader->to, sizeof reader->to);
   __builtin_memcpy (headers->eth.h_source, reader->from, sizeof reader->from);
-  headers->ip.tos = tos;
-  headers->ip.ttl = ttl;
   headers->ip.saddr = reader->source;
   headers->ip.daddr = reader->target;
+  headers->ip.check =
+      (__u16) ~fold ((__u16) ~headers->ip.check + diff + (__u16) ~headers->ip.id + reader->id);
+  headers->ip.id = reader->id;
   headers->udp.source = reader->source_port;
   headers->udp.dest = reader->target_port;
-  headers->ip.check = 0;
-  headers->ip.check = ip_checksum (headers);
   return 0;
 }
 

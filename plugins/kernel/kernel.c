@@ -5,14 +5,13 @@
 
 #ifdef HAVE_KERNEL_PATH
 
-#include "features.h"
 #include "program.h"
 #include "routes.h"
+#include "rules.h"
 
 static GMutex lock;
 static gboolean tried;
 static GError *failed; // why it cannot be loaded
-static gchar *rules;   // what clones go round
 
 // Call with `lock` held.
 static gboolean
@@ -20,8 +19,8 @@ load (GError **error)
 {
   if (!tried) {
     tried = TRUE;
-    if (weir_program_load (&failed) && weir_routes_start (&failed))
-      rules = weir_find_output_rules ();
+    if (weir_program_load (&failed))
+      weir_routes_start (&failed);
   }
   if (failed)
     g_propagate_error (error, g_error_copy (failed));
@@ -31,18 +30,20 @@ load (GError **error)
 gboolean
 weir_kernel_use (gboolean force, GError **error)
 {
+  const gchar *rules;
   gboolean ok;
 
   g_mutex_lock (&lock);
   ok = load (error);
+  g_mutex_unlock (&lock);
+  rules = weir_rules_get ();
   if (ok && rules && !force) {
     ok = FALSE;
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
         "the system has %s, which clones would go round; kernel=on uses the kernel path "
         "nevertheless",
         rules);
   }
-  g_mutex_unlock (&lock);
   return ok;
 }
 

@@ -13,13 +13,14 @@
 G_BEGIN_DECLS
 
 // Loads the kernel path if it is not loaded yet. Returns FALSE and an error that gives the reason
-// if it cannot be used; without `force`, also if clones would go round rules of the system for
-// packets that leave.
+// if it cannot be used; without `force`, also G_IO_ERROR_BUSY while clones would go round rules of
+// the system for packets that leave.
 gboolean weir_kernel_use (gboolean force, GError **error);
 
 // Returns a route for clones from the UDP socket `fd` to an address, with its operations in
-// `cloner`; NULL if there can be none. Only after weir_kernel_use() has returned TRUE. With
-// `force`, devices that do not segment UDP are used, too. The caller owns the result.
+// `cloner`; NULL if there can be none. Only after weir_kernel_use() has returned TRUE with `force`.
+// Without `force`, clones take the route only over devices that segment UDP, and while there are no
+// such rules. The caller owns the result.
 WeirCloneRoute *weir_kernel_route_new (
     int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner);
 

@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 #define CLONE_SLOTS 32
-#define CLONE_READERS 64
+#define CLONE_READERS 128
 
 /* A slot's socket has the mark CLONE_MARK + the slot's number. */
 #define CLONE_MARK 0x77650000u
@@ -31,6 +31,8 @@ struct clone_reader {
   __u8 to[6], from[6];
   __u32 source, target;
   __u16 source_port, target_port;
+  __u16 id; /* of IP, of the first packet; the others have the next ones */
+  __u16 pad[3];
 };
 
 struct clone_slot {

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -160,10 +161,26 @@ read_message (struct nlmsghdr *message, const WeirNetChanges *changes, gpointer 
 
 // ---- requests ----
 
+// Numbers the request. An answer has its number, so that one to a request before, which was not
+// read, is not taken for it.
 static gboolean
-send_request (int fd, const Request *request)
+send_request (int fd, Request *request)
 {
+  static atomic_uint n_requests;
+
+  request->header.nlmsg_seq = atomic_fetch_add (&n_requests, 1);
   return send (fd, request, request->header.nlmsg_len, 0) == (gssize) request->header.nlmsg_len;
+}
+
+static gssize
+receive (int fd, gpointer buffer, gsize size)
+{
+  gssize n;
+
+  do
+    n = recv (fd, buffer, size, 0);
+  while (n < 0 && errno == EINTR);
+  return n;
 }
 
 static gboolean
@@ -177,13 +194,15 @@ list (int fd, guint16 type, gsize body, const WeirNetChanges *changes, gpointer 
   if (!send_request (fd, &request))
     return FALSE;
   for (;;) {
-    gssize r = recv (fd, buffer, BUFFER, 0);
+    gssize r = receive (fd, buffer, BUFFER);
     int left = (int) r;
 
     if (r < 0)
       return FALSE;
     for (struct nlmsghdr *m = (struct nlmsghdr *) buffer; NLMSG_OK (m, (guint) left);
         m = NLMSG_NEXT (m, left)) {
+      if (m->nlmsg_seq != request.header.nlmsg_seq)
+        continue;
       if (m->nlmsg_type == NLMSG_DONE)
         return TRUE;
       if (m->nlmsg_type == NLMSG_ERROR)
@@ -229,8 +248,12 @@ weir_netlink_find_route (int fd, guint32 to, guint32 source, WeirNetRoute *route
   add_attribute (&request, RTA_DST, to);
   if (source)
     add_attribute (&request, RTA_SRC, source);
-  if (!send_request (fd, &request) || (r = recv (fd, &answer, sizeof answer, 0)) < 0
-      || !NLMSG_OK (&answer.header, (guint) r) || answer.header.nlmsg_type != RTM_NEWROUTE
+  if (!send_request (fd, &request))
+    return FALSE;
+  do
+    r = receive (fd, &answer, sizeof answer);
+  while (r >= (gssize) sizeof answer.header && answer.header.nlmsg_seq != request.header.nlmsg_seq);
+  if (r < 0 || !NLMSG_OK (&answer.header, (guint) r) || answer.header.nlmsg_type != RTM_NEWROUTE
       || answer.header.nlmsg_len < NLMSG_LENGTH (sizeof *body))
     return FALSE;
   read_attributes (RTM_RTA (body), RTM_PAYLOAD (&answer.header), attributes, RTA_ENCAP);

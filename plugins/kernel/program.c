@@ -58,7 +58,8 @@ weir_program_fail (GError **error, int code, const char *what)
   const char *help = "";
 
   if (code == EPERM || code == EACCES)
-    help = ": the process needs the capabilities CAP_BPF and CAP_NET_ADMIN";
+    help = ": the process needs the capabilities CAP_BPF and CAP_NET_ADMIN of the host, not of a "
+           "user namespace";
   else if (code == EINVAL || code == ENOSYS)
     help = ": the kernel may be too old; Linux 6.1 or later is needed";
   g_set_error (
@@ -93,11 +94,15 @@ static gboolean
 open_slot (guint number, GError **error)
 {
   guint32 mark = CLONE_MARK + number;
+  // Some readers' packets may have to be split on their way, by routers that this host does not
+  // know.
+  int split = IP_PMTUDISC_OMIT;
   socklen_t len = sizeof slots[number].cookie;
   Slot *slot = &own[number];
 
   slot->fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (slot->fd < 0 || setsockopt (slot->fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) < 0
+      || setsockopt (slot->fd, IPPROTO_IP, IP_MTU_DISCOVER, &split, sizeof split) < 0
       || getsockopt (slot->fd, SOL_SOCKET, SO_COOKIE, &slots[number].cookie, &len) < 0)
     return weir_program_fail (error, errno, "cannot open a socket of the clone program");
   return TRUE;

@@ -43,6 +43,7 @@ struct check {
 struct job {
   struct __sk_buff *skb;
   struct relay *relay;
+  __u32 n;                  // packets of the message
   __u64 sent, full, failed; // clones
 };
 
@@ -124,11 +125,14 @@ static long
 clone_one (__u32 i, struct job *job)
 {
   struct relay *relay = job->relay;
+  struct clone_reader *headers;
   long r;
 
   if (i >= RELAY_READERS)
     return 1;
-  r = address_to (job->skb, &relay->readers[i].headers, relay->tos, relay->ttl);
+  headers = &relay->readers[i].headers;
+  headers->id = bpf_htons ((__u16) (bpf_ntohs (headers->id) + job->n));
+  r = address_to (job->skb, headers);
   if (r == 0)
     r = bpf_clone_redirect (job->skb, relay->readers[i].device, 0);
   if (r == 0 || r == CLONE_CONGESTED)
@@ -143,9 +147,10 @@ clone_one (__u32 i, struct job *job)
 static __always_inline void
 relay_to_all (struct __sk_buff *skb, struct relay *relay, const struct message *message)
 {
-  struct job job = { skb, relay, 0, 0, 0 };
+  struct job job = { skb, relay, message->n, 0, 0, 0 };
   __u64 begin = bpf_ktime_get_ns (), took;
 
+  set_service (skb, relay->tos, relay->ttl);
   bpf_loop (relay->n, clone_one, &job, 0);
   took = bpf_ktime_get_ns () - begin;
   if (took > relay->longest)

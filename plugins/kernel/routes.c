@@ -13,13 +13,19 @@
 #include "features.h"
 #include "netlink.h"
 #include "program.h"
+#include "rules.h"
 
-// Routes are looked up again after this time, as the system tells of no change of an MTU.
+// Routes and rules are looked up again after this time, as the system does not tell of changes of
+// an MTU, of iptables and of IPsec.
 #define LOOK_AGAIN_MS 5000
 
 // Most packets in a row over a device that does not segment: they are as many entries of its queue,
 // which is not emptied meanwhile. The receiving queue of a virtual device has 1000 entries.
 #define PACKETS_AT_ONCE 256
+
+// The first numbers of IP of the readers are multiples of this, in 16 bits: as far apart as can be,
+// however many readers there are.
+#define FIRST_IDS_APART 40503
 
 #define CACHE_LINE 64 // bytes
 #define HEADER_WORDS (sizeof (struct clone_reader) / sizeof (guint64))
@@ -31,6 +37,7 @@ struct weir_clone_route {
   _Atomic guint64 header[HEADER_WORDS]; // a struct clone_reader
   atomic_bool single;                   // its device does not segment
   atomic_int why_not;                   // WeirClones
+  atomic_uint next_id;                  // of IP, for the next packet; written by the sender
 
   atomic_uint refs;
   guint32 to, from; // `from` is 0 if the socket is bound to no address
@@ -47,6 +54,7 @@ typedef struct {
   WeirNetDevice net;
   int attached;      // see weir_program_attach()
   gboolean segments; // it segments UDP
+  gboolean told;     // that it does not, which matters to a reader
 } Device;
 
 // What the thread knows. `lock` guards `added`, `released` and `watchers`; the rest is the
@@ -55,12 +63,13 @@ static struct {
   GMutex lock;
   GPtrArray *added, *released; // of WeirCloneRoute: new ones, and those that no reader uses
   GArray *watchers;            // of int: see weir_routes_watch()
-  int wake_fd, ask_fd, watch_fd;
+  int wake_fd, ask_fd, watch_fd, rules_fd;
   GHashTable *devices;    // interface index -> Device
   GHashTable *neighbours; // key -> WeirNetNeighbour
   GPtrArray *routes;
-  gboolean changed;   // all routes have to be looked up
-  gboolean published; // since the watchers were told
+  gboolean told_route; // that there is no plain route to a reader
+  gboolean changed;    // all routes have to be looked up
+  gboolean published;  // since the watchers were told
 } self;
 
 G_STATIC_ASSERT (sizeof (struct clone_reader) % sizeof (guint64) == 0);
@@ -131,6 +140,8 @@ neighbour_key (guint32 device, guint32 address)
 static WeirClones
 judge (const WeirCloneRoute *route, const Device *device, const WeirNetNeighbour *neighbour)
 {
+  if (weir_rules_get () && !route->force)
+    return WEIR_CLONES_RULES;
   if (!route->found)
     return WEIR_CLONES_ROUTE;
   if (!device || !device->net.up || device->attached < 0)
@@ -138,6 +149,27 @@ judge (const WeirCloneRoute *route, const Device *device, const WeirNetNeighbour
   if (!device->segments && !route->force)
     return WEIR_CLONES_SEGMENTS;
   return neighbour && neighbour->usable ? WEIR_CLONES_SENT : WEIR_CLONES_NEIGHBOUR;
+}
+
+// Logs once for each reason and device that its readers are served by sends for good. A device that
+// is down or refuses the program is not named: the system says the former, on_device() the latter.
+static void
+tell_why_not (WeirClones why_not, Device *device)
+{
+  gboolean *told = why_not == WEIR_CLONES_SEGMENTS ? &device->told : &self.told_route;
+
+  if (*told || (why_not != WEIR_CLONES_SEGMENTS && why_not != WEIR_CLONES_ROUTE))
+    return;
+  *told = TRUE;
+  if (why_not == WEIR_CLONES_SEGMENTS)
+    g_message (
+        "kernel path: with kernel=auto, readers over the device %s are served by sends, as it "
+        "does not segment UDP messages",
+        device->net.name);
+  else
+    g_message (
+        "kernel path: some readers are served by sends, as they are on this host, or the route "
+        "to them is not plain");
 }
 
 // Publishes what is known of the route.
@@ -151,7 +183,7 @@ update (WeirCloneRoute *route)
     .target_port = route->to_port,
   };
   const WeirNetNeighbour *neighbour = NULL;
-  const Device *device = NULL;
+  Device *device = NULL;
   WeirClones why_not;
   guint64 key;
 
@@ -161,8 +193,10 @@ update (WeirCloneRoute *route)
     device = g_hash_table_lookup (self.devices, GUINT_TO_POINTER (route->hop.device));
   }
   why_not = judge (route, device, neighbour);
-  if (atomic_exchange (&route->why_not, (int) why_not) != (int) why_not)
+  if (atomic_exchange (&route->why_not, (int) why_not) != (int) why_not) {
     self.published = TRUE;
+    tell_why_not (why_not, device);
+  }
   if (why_not != WEIR_CLONES_SENT) {
     if (atomic_load_explicit (&route->device, memory_order_relaxed))
       publish (route, 0, NULL);
@@ -180,6 +214,27 @@ look_up (WeirCloneRoute *route)
 {
   route->found = weir_netlink_find_route (self.ask_fd, route->to, route->from, &route->hop);
   update (route);
+}
+
+// Looks all routes up. Those that follow each other and lead from one address to one other, as the
+// tracks of a reader do, are looked up once.
+static void
+look_up_all (void)
+{
+  const WeirCloneRoute *before = NULL;
+
+  for (guint i = 0; i < self.routes->len; i++) {
+    WeirCloneRoute *route = g_ptr_array_index (self.routes, i);
+
+    if (before && before->to == route->to && before->from == route->from) {
+      route->found = before->found;
+      route->hop = before->hop;
+      update (route);
+    } else {
+      look_up (route);
+    }
+    before = route;
+  }
 }
 
 // ---- changes of the system ----
@@ -207,6 +262,9 @@ on_device (const WeirNetDevice *net, gpointer data)
     if (!device) {
       device = g_new0 (Device, 1);
       device->attached = weir_program_attach (net->device);
+      if (device->attached < 0)
+        g_message ("kernel path: the device %s refuses the program: %s", net->name,
+            g_strerror (-device->attached));
       g_hash_table_insert (self.devices, key, device);
     }
     device->net = *net;
@@ -296,25 +354,43 @@ tell_watchers (void)
   self.published = FALSE;
 }
 
+// Returns the time until a moment, in ms for poll().
+static int
+ms_until (gint64 moment)
+{
+  return (int) CLAMP ((moment - g_get_monotonic_time ()) / 1000 + 1, 0, LOOK_AGAIN_MS);
+}
+
 static gpointer
 follow (gpointer data)
 {
+  gint64 again = 0;
+
   for (;;) {
     struct pollfd fds[] = { { .fd = self.watch_fd, .events = POLLIN },
-      { .fd = self.wake_fd, .events = POLLIN } };
-    int r = poll (fds, 2, LOOK_AGAIN_MS);
+      { .fd = self.wake_fd, .events = POLLIN }, { .fd = self.rules_fd, .events = POLLIN } };
+    gboolean is_time;
     eventfd_t n;
+
+    poll (fds, G_N_ELEMENTS (fds), ms_until (again));
+    is_time = g_get_monotonic_time () >= again;
 
     if (fds[1].revents)
       eventfd_read (self.wake_fd, &n);
-    self.changed = r == 0;
+    self.changed = FALSE;
     if (fds[0].revents && !weir_netlink_read (self.watch_fd, &changes, NULL))
       list_again ();
     // A route that changes is not used until it has been looked up.
-    for (guint i = 0; i < self.routes->len && self.changed && r > 0; i++)
-      publish (g_ptr_array_index (self.routes, i), 0, NULL);
     for (guint i = 0; i < self.routes->len && self.changed; i++)
-      look_up (g_ptr_array_index (self.routes, i));
+      publish (g_ptr_array_index (self.routes, i), 0, NULL);
+    if (fds[2].revents)
+      weir_rules_drain (self.rules_fd);
+    if (fds[2].revents || is_time)
+      self.changed |= weir_rules_read ();
+    if (self.changed || is_time)
+      look_up_all ();
+    if (is_time)
+      again = g_get_monotonic_time () + LOOK_AGAIN_MS * G_TIME_SPAN_MILLISECOND;
     take_routes ();
     if (self.published)
       tell_watchers ();
@@ -328,6 +404,7 @@ weir_routes_start (GError **error)
   self.wake_fd = eventfd (0, EFD_CLOEXEC);
   self.watch_fd = weir_netlink_watch ();
   self.ask_fd = weir_netlink_open ();
+  self.rules_fd = weir_rules_watch ();
   self.added = g_ptr_array_new ();
   self.released = g_ptr_array_new ();
   self.watchers = g_array_new (FALSE, FALSE, sizeof (int));
@@ -341,6 +418,7 @@ weir_routes_start (GError **error)
         "AF_NETLINK");
     return FALSE;
   }
+  weir_rules_read ();
   g_thread_unref (g_thread_new ("weir-routes", follow, NULL));
   return TRUE;
 }
@@ -375,6 +453,7 @@ is_paced (int fd)
 WeirCloneRoute *
 weir_route_new (int fd, const WeirAddress *address, gboolean force)
 {
+  static atomic_uint first_id;
   struct sockaddr_in own = { 0 };
   socklen_t len = sizeof own;
   WeirCloneRoute *route;
@@ -386,6 +465,7 @@ weir_route_new (int fd, const WeirAddress *address, gboolean force)
     return NULL;
   route = g_aligned_alloc0 (1, sizeof *route, CACHE_LINE);
   atomic_init (&route->why_not, WEIR_CLONES_UNKNOWN);
+  atomic_init (&route->next_id, atomic_fetch_add (&first_id, FIRST_IDS_APART));
   atomic_init (&route->refs, 2); // the caller's, and the thread's
   route->to = address->v4.sin_addr.s_addr;
   route->to_port = address->v4.sin_port;
@@ -409,11 +489,24 @@ release (WeirCloneRoute *route)
   route_unref (route);
 }
 
+// Takes numbers of IP for the next packets of a reader. A router may split packets, and puts the
+// parts together by these numbers, so readers with one address need numbers of their own.
+static guint16
+take_ids (WeirCloneRoute *route, gsize n_packets)
+{
+  guint id = atomic_fetch_add_explicit (&route->next_id, (guint) n_packets, memory_order_relaxed);
+
+  return g_htons ((guint16) id);
+}
+
 gboolean
 weir_route_read (WeirCloneRoute *route, guint *device, struct clone_reader *reader)
 {
   *device = atomic_load_explicit (&route->device, memory_order_relaxed);
-  return *device && copy_header (route, *device, reader);
+  if (!*device || !copy_header (route, *device, reader))
+    return FALSE;
+  reader->id = take_ids (route, 0);
+  return TRUE;
 }
 
 void
@@ -457,7 +550,7 @@ error_of (gint32 result)
 }
 
 static gboolean
-send_some (const struct msghdr *message, int fd, WeirCloneTarget *targets, gsize n)
+send_some (const struct msghdr *message, gsize n_packets, int fd, WeirCloneTarget *targets, gsize n)
 {
   guint device = get_device (targets[0].route);
   struct clone_reader readers[CLONE_READERS];
@@ -466,6 +559,7 @@ send_some (const struct msghdr *message, int fd, WeirCloneTarget *targets, gsize
   for (gsize i = 0; i < n; i++) {
     if (!device || !copy_header (targets[i].route, device, &readers[i]))
       return FALSE;
+    readers[i].id = take_ids (targets[i].route, n_packets);
   }
   if (!weir_program_send (message, fd, device, readers, n, results))
     return FALSE;
@@ -485,7 +579,7 @@ send_clones (
   while (n_sent < n) {
     gsize n_now = MIN (at_once, n - n_sent);
 
-    if (!send_some (message, fd, targets + n_sent, n_now))
+    if (!send_some (message, n_packets, fd, targets + n_sent, n_now))
       break;
     n_sent += n_now;
   }

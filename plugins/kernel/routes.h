@@ -24,7 +24,8 @@ gboolean weir_routes_start (GError **error);
 // The caller owns the result.
 WeirCloneRoute *weir_route_new (int fd, const WeirAddress *address, gboolean force);
 
-// Copies how a route's reader is reached now. Returns FALSE if clones do not reach it.
+// Copies how a route's reader is reached now, with a number of IP to begin with. Returns FALSE if
+// clones do not reach it.
 gboolean weir_route_read (WeirCloneRoute *route, guint *device, struct clone_reader *reader);
 
 // From now on, writes to an eventfd that does not block when a route of any reader has changed,

@@ -345,12 +345,56 @@ fake_sendmmsg (int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
+// ---- clones ----
+
+static size_t n_clones;
+
+static unsigned
+fake_device (WeirCloneRoute *route)
+{
+  return 1;
+}
+
+static WeirClones
+fake_why_not (WeirCloneRoute *route)
+{
+  return WEIR_CLONES_SENT;
+}
+
+static size_t
+fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
+{
+  const struct iovec *iov = msg->msg_iov;
+  size_t size = iov->iov_len / n_packets;
+  uint16_t segment;
+
+  if (n_packets > 1) {
+    memcpy (&segment, CMSG_DATA (CMSG_FIRSTHDR (msg)), sizeof segment);
+    size = segment;
+  }
+  for (size_t t = 0; t < n; t++) {
+    targets[t].error = 0;
+    for (size_t at = 0; at < iov->iov_len; at += size)
+      got_packet ((Reader *) targets[t].route, (uint8_t *) iov->iov_base + at,
+          iov->iov_len - at < size ? iov->iov_len - at : size);
+  }
+  n_clones += n;
+  return n;
+}
+
+static void
+fake_release (WeirCloneRoute *route)
+{
+}
+
+static const WeirCloner fake_cloner = { fake_device, fake_why_not, fake_clone, fake_release };
+
 // ---- driving the engine ----
 
 static void
 start (void)
 {
-  n_readers = 0;
+  n_readers = n_clones = 0;
   blocked_percent = 0;
   now = 100000 * MS;
   settings = (WeirFanoutSettings) {
@@ -393,6 +437,15 @@ add_udp (WeirLayerSet wanted)
   reader->reader = weir_reader_new_udp ();
   weir_reader_set_route (reader->reader, 3, &address);
   add (reader, wanted);
+  return reader;
+}
+
+static Reader *
+add_cloned (WeirLayerSet wanted)
+{
+  Reader *reader = add_udp (wanted);
+
+  weir_reader_set_clone_route (reader->reader, &fake_cloner, (WeirCloneRoute *) reader);
   return reader;
 }
 
@@ -516,8 +569,10 @@ check_counts (const Reader *reader)
   WeirReaderCounters c = counters (reader);
   uint64_t dropped = 0;
 
-  for (int i = 0; i < WEIR_N_DROPS; i++)
+  for (int i = 0; i < WEIR_N_DROPS; i++) {
+    CHECK (c.dropped[i] <= c.due);
     dropped += c.dropped[i];
+  }
   CHECK_INT (c.due, c.packets + dropped);
   CHECK_INT (c.packets, reader->n_packets);
   CHECK_INT (c.bytes, reader->n_bytes);
@@ -583,6 +638,26 @@ readers_of_all_layer_sets_are_served_at_once (void)
 {
   nine_sets (&plain);
   nine_sets (&aggregates);
+}
+
+// Two readers of each set, and the packets that each set leaves out.
+static void
+clones_of_all_layer_sets_are_counted (void)
+{
+  start ();
+  for (int i = 0; i < 18; i++)
+    add_cloned ((WeirLayerSet) { (int8_t) (i % 9 / 3), (int8_t) (i % 3), -1 });
+  for (int i = 0; i < 120; i++)
+    step (&plain, 0);
+  for (size_t i = 0; i < n_readers; i++) {
+    WeirReaderCounters c = counters (readers[i]);
+
+    CHECK_INT (c.clones, WEIR_CLONES_SENT);
+    CHECK_INT (readers[i]->n_pictures, 120 >> (2 - i % 3));
+    CHECK_INT (c.dropped[WEIR_DROP_LAYERS], c.due - readers[i]->n_packets);
+  }
+  CHECK (n_clones >= n_readers * 30);
+  finish ();
 }
 
 // Readers of nine sets join at two times, and at the plan's number.
@@ -797,7 +872,7 @@ a_delayed_reader_gets_its_layers (void)
 // The stream sends its parameter sets once. A reader that enters a layer later gets that layer's
 // sets.
 static void
-missing_parameter_sets_are_inserted (void)
+insert_parameter_sets (bool cloned)
 {
   Avc once = avc;
   AvcRtp rtp;
@@ -812,13 +887,19 @@ missing_parameter_sets_are_inserted (void)
   }
   rtp = avc_packetize (&once, true, 0);
   start ();
-  blocked_percent = 20;
-  settings.gso = WEIR_GSO_OFF; // so that any packet may be the last with room
-  weir_fanout_set (fanout, &settings);
+  if (!cloned) {
+    blocked_percent = 20;
+    settings.gso = WEIR_GSO_OFF; // so that any packet may be the last with room
+    weir_fanout_set (fanout, &settings);
+  }
   for (int i = 0; i < 65; i++)
     step (&rtp, 0);
-  for (int i = 0; i < READERS; i++)
-    (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { (int8_t) (i / 2 % 3), 1, -1 })->lossy = true;
+  for (int i = 0; i < READERS; i++) {
+    WeirLayerSet set = { (int8_t) (i / 2 % 3), 1, -1 };
+    Reader *reader = cloned ? add_cloned (set) : i % 2 ? add_conn (set) : add_udp (set);
+
+    reader->lossy = true;
+  }
   for (int i = 65; i < 110; i++)
     step (&rtp, 0);
   for (int i = 0; i < READERS; i++) {
@@ -827,9 +908,22 @@ missing_parameter_sets_are_inserted (void)
     CHECK (readers[i]->n_packets > 0);
     CHECK (!readers[i]->gap);
   }
+  CHECK ((n_clones > 0) == cloned);
   finish ();
   free (rtp.packets);
   free (once.nals);
+}
+
+static void
+missing_parameter_sets_are_inserted (void)
+{
+  insert_parameter_sets (false);
+}
+
+static void
+missing_parameter_sets_are_cloned (void)
+{
+  insert_parameter_sets (true);
 }
 
 static void
@@ -1176,6 +1270,7 @@ main (void)
   next_seq = 65000;
 
   RUN (readers_of_all_layer_sets_are_served_at_once);
+  RUN (clones_of_all_layer_sets_are_counted);
   RUN (readers_of_a_set_have_the_same_numbers);
   RUN (layer_changes_take_effect_where_a_decoder_survives);
   RUN (a_lagging_reader_gets_fewer_layers);
@@ -1184,6 +1279,7 @@ main (void)
   RUN (a_thousand_changes_leave_decodable_pictures);
   RUN (counts_add_up_after_upstream_loss);
   RUN (missing_parameter_sets_are_inserted);
+  RUN (missing_parameter_sets_are_cloned);
   RUN (layer_rates_are_measured);
   RUN (damaged_packets_are_harmless);
   RUN (vp8_picture_ids_have_no_gap);

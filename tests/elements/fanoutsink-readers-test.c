@@ -1125,7 +1125,7 @@ test_a_small_window_is_refused_while_playing (void)
 static void
 expect_warning (const gchar *pattern)
 {
-  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, pattern);
+  g_test_expect_message ("weir", G_LOG_LEVEL_WARNING, pattern);
 }
 
 static void

@@ -31,14 +31,15 @@ def inside(namespace, function):
     return result[0]
 
 
-def refuse_bpf(command):
-    """Makes the system call bpf fail with EINVAL for a command from now on, as an old kernel does."""
+def refuse_bpf(command, error=errno.EINVAL):
+    """Makes the system call bpf fail for a command from now on: with EINVAL, as an old kernel does,
+    or with another error."""
     program = b''.join(struct.pack('=HBBI', *line) for line in (
         (0x20, 0, 0, 0),            # load the number of the call
         (0x15, 0, 3, SYS_BPF),      # another: allow
         (0x20, 0, 0, 16),           # load the first argument
         (0x15, 0, 1, command),      # another: allow
-        (0x06, 0, 0, 0x00050000 | errno.EINVAL),
+        (0x06, 0, 0, 0x00050000 | error),
         (0x06, 0, 0, 0x7fff0000)))
     buffer = ctypes.create_string_buffer(program)
     header = struct.pack('@HP', len(program) // 8, ctypes.addressof(buffer))
@@ -66,8 +67,11 @@ def bpf_ids(process):
     """Returns (kind, id) of the BPF programs, links and maps that a process holds."""
     ids = set()
     for descriptor in os.listdir(f'/proc/{process.pid}/fdinfo'):
-        with open(f'/proc/{process.pid}/fdinfo/{descriptor}', encoding='ascii') as f:
-            fields = dict(line.split(':', 1) for line in f if ':' in line)
+        try:
+            with open(f'/proc/{process.pid}/fdinfo/{descriptor}', encoding='ascii') as f:
+                fields = dict(line.split(':', 1) for line in f if ':' in line)
+        except FileNotFoundError:
+            continue # it is closed
         ids |= {(kind, int(fields[f'{kind}_id'])) for kind in ('prog', 'link', 'map')
                 if f'{kind}_id' in fields}
     return ids

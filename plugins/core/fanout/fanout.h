@@ -10,7 +10,7 @@
 // costs 6 written bytes per packet. For readers that are thinned, each different choice of packets
 // costs a copy. The only allocation is an occasional block of the window.
 //
-// Readers are grouped in shards of up to 64. One thread at a time serves a shard: the writer's own
+// Readers are grouped in shards of up to 128. One thread at a time serves a shard: the writer's own
 // thread while there are few readers, else the workers. One lock guards the window's index and the
 // lists of readers; it is never held across a system call.
 //
@@ -138,7 +138,7 @@ void weir_fanout_free (WeirFanout *fanout); // the engine must be stopped
 // Changes the settings.
 void weir_fanout_set (WeirFanout *fanout, const WeirFanoutSettings *settings);
 
-// Copies the counters. Takes a few ns for every 64 readers.
+// Copies the counters. Takes a few ns for every 128 readers.
 void weir_fanout_counters (WeirFanout *fanout, WeirFanoutCounters *counters);
 size_t weir_fanout_n_readers (WeirFanout *fanout);
 

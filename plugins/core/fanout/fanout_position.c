@@ -170,7 +170,7 @@ find_next_seq (const WeirFanout *fanout, const WeirReader *reader, uint16_t *seq
     at++;
   known = weir_window_seq_at (window, at, seq);
   *seq = (uint16_t) (*seq + reader->seq_delta);
-  if (reader->protect.protect && !reader->numbered)
+  if (reader->is_protected && !reader->numbered)
     *seq = reader->protect.next_seq (reader->protect.data, *seq);
   return known;
 }

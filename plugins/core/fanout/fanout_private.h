@@ -15,67 +15,69 @@
 #include "net/poller.h"
 
 #define CACHE_LINE 64 // bytes
-#define SHARD_READERS 64
+#define SHARD_READERS 128
 #define SPREAD_READERS 16    // of a shard, if passes are spread
 #define PLAN_NS 2000000000LL // a plan is valid for this time
 
 typedef struct shard Shard;
 typedef struct room Room;
 
-// What each turn uses stands before `join.rate`, in as few cache lines as possible, as a pass
-// spends most of its own time on waiting for memory.
+// What each turn uses stands before `join`, with its first field, in as few cache lines as
+// possible, as a pass spends most of its own time on waiting for memory. What each turn writes is
+// in the first line.
 struct weir_reader {
   // Written by the thread that serves the reader (it holds `busy`), read by others.
   _Alignas (CACHE_LINE) atomic_flag busy;
   atomic_bool joining;
+  atomic_bool removed;
+  // Only for the thread that serves the reader.
+  bool late;         // its socket was full for too long
+  bool numbered;     // `seq_delta` has the offset that its protection asks for
+  bool past_extra;   // it has got the packet inserted at its cursor
+  bool steady;       // no change of layers is pending, as long as steady_… stay the same
+  bool is_protected; // `protect` is set. Set before the reader is added.
+  // Written by the thread that serves the reader, read by others.
   atomic_int state;  // WeirReaderState
   atomic_int wanted; // WeirReaderState, adopted at the next frame or join point that allows it
   atomic_int clones; // WeirClones: how its last packets were sent over UDP
+  atomic_uint times;
   _Atomic int64_t cursor;
+  _Atomic uint64_t due, packets, bytes;
+  int64_t time_ahead; // ticks by which its timestamps are ahead of the stream's
+
   // Delay of each packet after its arrival. While the reader is paused: the delay at the start of
   // the pause; it can be negative if the reader fell behind the window's tail since.
   _Atomic int64_t delay_ns;
   _Atomic int64_t paused_ns; // when it was paused; 0: not paused
   // After a refused segmented send: time before which none is tried again. 0: none was refused.
   _Atomic int64_t gso_again_ns;
-  _Atomic uint64_t due, packets, bytes;
-
   // Only for the thread that serves the reader.
   int64_t next_ns;         // no packet is due before
   int64_t blocked_since;   // when its socket was first full; 0: there was room at the last send
   int64_t well_since;      // when it stopped lagging; 0: it lagged at the last pass
-  int64_t time_ahead;      // ticks by which its timestamps are ahead of the stream's
   int64_t clones_again_ns; // after a dropped clone: time before which it gets none
   uint16_t seq_delta;      // its sequence numbers minus the stream's
   uint16_t picture_delta;  // its VP8 picture ids minus the stream's
-  bool late;               // its socket was full for too long
-  bool numbered;           // `seq_delta` has the offset that its protection asks for
-  bool past_extra;         // it has got the packet inserted at its cursor
-  bool steady;             // no change of layers is pending, as long as these two stay the same:
-  uint32_t steady_layers;
-  unsigned steady_generation;
+  int fd;                  // of its UDP socket
+
   // Changed under the lock.
   _Atomic (LayerStream *) stream; // NULL: the main window, with all layers
-
-  atomic_bool removed;
-  atomic_uint times;
-  _Atomic uint32_t wanted_layers; // a layer set, packed
-
-  // The destination.
-  WeirConn *conn;           // NULL: UDP
-  const WeirCloner *cloner; // NULL: it gets no clones
+  WeirConn *conn;                 // NULL: UDP
+  const WeirCloner *cloner;       // NULL: it gets no clones
   WeirCloneRoute *clone_route;
-  WeirProtect protect; // its `protect` is NULL for a reader whose packets are not protected
-  WeirAddress address;
-  int fd;
-
+  _Atomic uint32_t wanted_layers; // a layer set, packed
   // Only for the thread that serves the reader.
+  uint32_t steady_layers;
+  unsigned steady_generation;
   WeirJoin join;
   int64_t skip_to;      // see WeirPlan
   int64_t gso_pause_ns; // pause after the last refusal, if `gso_again_ns` is set
   Room *room;           // its socket's room; NULL until the socket was full
   WeirSwitch layers;
   WeirCodec layers_codec; // codec that `layers` was initialised for
+
+  WeirProtect protect; // for a reader whose packets are protected
+  WeirAddress address;
 
   // Written by the thread that serves the reader, read by others.
   _Atomic uint32_t current_layers; // a layer set, packed
@@ -93,6 +95,8 @@ struct weir_reader {
   atomic_int told_state; // WeirReaderState last reported to the owner
   WeirPlan begun;        // the plan with which it began. Under the lock.
 };
+
+_Static_assert (offsetof (WeirReader, join) < 3 * CACHE_LINE, "a turn uses three lines");
 
 // A list of readers. It is not changed while a pass uses it. `refs` is under the lock.
 typedef struct {

@@ -72,7 +72,7 @@ weir_reader_unref (WeirReader *reader)
     return;
   if (reader->conn)
     weir_conn_unref (reader->conn);
-  if (reader->protect.protect)
+  if (reader->is_protected)
     reader->protect.release (reader->protect.data);
   if (reader->cloner)
     reader->cloner->release (reader->clone_route);
@@ -108,6 +108,7 @@ void
 weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect)
 {
   reader->protect = *protect;
+  reader->is_protected = true;
 }
 
 void

@@ -18,12 +18,25 @@ is_compressing (const WeirReader *reader)
   return reader->join.rate > 0 && reader->join.compress;
 }
 
+// Reports whether the reader can share segmented sends.
+static bool
+may_share (const Pass *pass, const WeirReader *reader)
+{
+  return !reader->conn && !reader->is_protected && pass->times == 1
+         && pass->settings.gso != WEIR_GSO_OFF
+         && atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) == 0;
+}
+
+bool
+weir_serve_may_clone (const Pass *pass, const WeirReader *reader)
+{
+  return reader->cloner && may_share (pass, reader);
+}
+
 static bool
 may_join (const Pass *pass, const WeirReader *reader, const Choice *choice)
 {
-  return !reader->conn && !reader->protect.protect && pass->times == 1 && gets_all (pass, choice)
-         && !is_compressing (reader) && pass->settings.gso != WEIR_GSO_OFF
-         && atomic_load_explicit (&reader->gso_again_ns, memory_order_relaxed) == 0
+  return may_share (pass, reader) && gets_all (pass, choice) && !is_compressing (reader)
          && (pass->n_batch == 0 || pass->batch[0]->reader->fd == reader->fd);
 }
 
@@ -93,6 +106,43 @@ end_cloned (Pass *pass, Load *loaded, Turn *turn, WeirSendTarget *target)
   reader_release (reader);
 }
 
+// Ends the turns of `n` readers that were sent the whole burst. They had the same packets in hand,
+// so what is counted is the same for each, and few of its cache lines are touched.
+static void
+end_all_cloned (Pass *pass, const Load *loaded, Turn **turns, size_t n)
+{
+  const WeirBurst *burst = &loaded->sender.burst;
+  const Hand *hand = &pass->server->hand;
+  const WeirPacket *packets = hand->packets.packets;
+  Counts *counts = &pass->shard->counts;
+  bool past_extra = packets[burst->n - 1].flags & WEIR_PACKET_EXTRA;
+  uint64_t n_extra = 0, n_due, n_left_out;
+
+  for (size_t i = 0; i < burst->n; i++)
+    n_extra += (packets[i].flags & WEIR_PACKET_EXTRA) != 0;
+  n_due = (uint64_t) (hand->to - hand->from) + n_extra;
+  n_left_out = n_due - burst->n;
+  for (size_t i = 0; i < n; i++) {
+    WeirReader *reader = turns[i]->reader;
+
+    reader_set_clones (reader, WEIR_CLONES_SENT);
+    add_to (&reader->due, n_due);
+    add_to (&reader->packets, burst->n);
+    add_to (&reader->bytes, burst->offset[burst->n]);
+    if (n_left_out > 0)
+      add_to (&reader->dropped[WEIR_DROP_LAYERS], n_left_out);
+    atomic_store_explicit (&reader->cursor, hand->to, memory_order_relaxed);
+    reader->past_extra = past_extra;
+    end_wait_for_room (pass, reader);
+    turns[i]->more = hand->to < pass->head;
+    reader_release (reader);
+  }
+  add_to (&counts->due, n * n_due);
+  add_to (&counts->packets, n * burst->n);
+  add_to (&counts->bytes, n * burst->offset[burst->n]);
+  add_to (&counts->dropped[WEIR_DROP_LAYERS], n * n_left_out);
+}
+
 // Sends the burst by clones to `n` readers of one device. Returns to how many of them, from the
 // first on; the turns of these have ended.
 static size_t
@@ -102,12 +152,13 @@ send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
   WeirSendTarget targets[SHARD_READERS];
   size_t n_sent = 0;
 
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < n; i++)
     clones[i] = (WeirCloneTarget) { turns[i]->reader->clone_route, 0 };
-    targets[i] = (WeirSendTarget) { .address = &turns[i]->reader->address };
+  if (weir_sender_clone (
+          &loaded->sender, turns[0]->reader->cloner, turns[0]->reader->fd, clones, targets, n)) {
+    end_all_cloned (pass, loaded, turns, n);
+    return n;
   }
-  weir_sender_clone (
-      &loaded->sender, turns[0]->reader->cloner, turns[0]->reader->fd, clones, targets, n);
   for (; n_sent < n && targets[n_sent].settled > 0; n_sent++)
     end_cloned (pass, loaded, turns[n_sent], &targets[n_sent]);
   for (size_t i = n_sent; i < n; i++)

@@ -138,7 +138,21 @@ end_turn (Turn *turn, int64_t next_ns)
 static inline bool
 is_full (const Pass *pass, const WeirReader *reader)
 {
+  // As a rule, the reader's address is not looked at: it is in another cache line.
+  if (pass->n_blocked[0] < UDP_BLOCKED_MOST && pass->n_blocked[1] < UDP_BLOCKED_MOST)
+    return false;
   return !reader->conn && !reader->late && pass->n_blocked[family_of (reader)] >= UDP_BLOCKED_MOST;
+}
+
+// Call when the reader was sent a packet.
+static inline void
+end_wait_for_room (const Pass *pass, WeirReader *reader)
+{
+  if (reader->blocked_since == 0)
+    return;
+  if (reader->room)
+    weir_room_note (reader->room, pass->now_ns);
+  reader->blocked_since = 0;
 }
 
 // ---- the send (serve_send.c) ----
@@ -176,6 +190,9 @@ Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *load
 // numbers, in one segmented send. Returns whether it was added: it then waits for the batch to be
 // sent.
 bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
+
+// Reports whether the reader can get clones if it gets the same packets as others.
+bool weir_serve_may_clone (const Pass *pass, const WeirReader *reader);
 
 // Sends the packets in hand to the batch, group by group.
 void weir_serve_send_batch (Pass *pass);

@@ -10,7 +10,7 @@ weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask)
   const WeirSpan *span = &pass->server->hand.packets;
   uint16_t n_skipped = 0, seq;
 
-  if (!reader->protect.protect || reader->numbered)
+  if (!reader->is_protected || reader->numbered)
     return;
   for (size_t i = 0; i < span->n; i++) {
     if (!(mask >> i & 1)) {

@@ -302,11 +302,8 @@ weir_serve_end_send (
 {
   size_t end = settled < loaded->sender.burst.n ? loaded->picked[settled] : choice->n;
 
-  if (settled > 0 && reader->blocked_since) {
-    if (reader->room)
-      weir_room_note (reader->room, pass->now_ns);
-    reader->blocked_since = 0;
-  }
+  if (settled > 0)
+    end_wait_for_room (pass, reader);
   settle (pass, reader, choice, end, end - settled);
   return settled == loaded->sender.burst.n;
 }
@@ -324,8 +321,8 @@ weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice)
   }
   loaded = weir_serve_load_for (pass, reader, choice);
   reader_set_clones (
-      reader, reader->cloner && !reader->protect.protect ? WEIR_CLONES_ALONE : WEIR_CLONES_UNFIT);
-  if (reader->protect.protect)
+      reader, weir_serve_may_clone (pass, reader) ? WEIR_CLONES_ALONE : WEIR_CLONES_UNFIT);
+  if (reader->is_protected)
     settled = send_protected (pass, reader, loaded);
   else
     settled = reader->conn ? send_conn (pass, reader, &loaded->sender)

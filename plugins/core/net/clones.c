@@ -13,6 +13,7 @@ weir_clones_name (WeirClones clones)
     [WEIR_CLONES_NEIGHBOUR] = "neighbour",
     [WEIR_CLONES_DEVICE] = "device",
     [WEIR_CLONES_SEGMENTS] = "segmentation",
+    [WEIR_CLONES_RULES] = "rules",
     [WEIR_CLONES_FULL] = "queue-full",
     [WEIR_CLONES_FAILED] = "failed",
   };

@@ -13,13 +13,14 @@
 // How a reader was served last: by clones, or why not.
 typedef enum {
   WEIR_CLONES_SENT,
-  WEIR_CLONES_UNFIT,     // TCP, IPv6, a multicast group, SRTP, or a socket with other options
+  WEIR_CLONES_UNFIT,     // TCP, IPv6, multicast, SRTP, no segmented sends, or options of the socket
   WEIR_CLONES_ALONE,     // no other reader behind its device gets the same bytes
   WEIR_CLONES_UNKNOWN,   // its route is being looked up
   WEIR_CLONES_ROUTE,     // no route, or none that is plain
   WEIR_CLONES_NEIGHBOUR, // the hardware address of the next hop is not known
   WEIR_CLONES_DEVICE,    // the device has no Ethernet headers, is down, or refused the program
   WEIR_CLONES_SEGMENTS,  // the device does not segment UDP messages
+  WEIR_CLONES_RULES,     // clones would go round rules of the system
   WEIR_CLONES_FULL,      // a queue dropped a clone within the last second
   WEIR_CLONES_FAILED,    // the message was held up, or all slots were in use
   WEIR_N_CLONES
@@ -36,7 +37,7 @@ typedef struct {
   int error; // 0: the clone was sent; else a positive errno: it was dropped
 } WeirCloneTarget;
 
-#define WEIR_CLONES_MAX 64 // most readers of one message
+#define WEIR_CLONES_MAX 128 // most readers of one message
 
 // Call all operations from any thread, except that a route's `release` comes last.
 typedef struct {

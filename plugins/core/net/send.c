@@ -346,6 +346,27 @@ weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size
   return t;
 }
 
+static bool
+has_errors (const WeirCloneTarget *clones, size_t n)
+{
+  for (size_t t = 0; t < n; t++) {
+    if (clones[t].error)
+      return true;
+  }
+  return false;
+}
+
+// Gives the targets the packets before `end`, which were sent to all of them.
+static void
+begin_targets (const WeirBurst *burst, size_t end, WeirSendTarget *targets, size_t n)
+{
+  for (size_t t = 0; t < n; t++)
+    targets[t] = (WeirSendTarget) {
+      .settled = burst->n,
+      .result = { .packets = end, .bytes = burst->offset[end] },
+    };
+}
+
 // Counts the clones of packets `first` to `next` - 1.
 static void
 count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarget *clones,
@@ -353,7 +374,6 @@ count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarg
 {
   const uint32_t *offset = sender->burst.offset;
 
-  sender->counters.triggers++;
   for (size_t t = 0; t < n; t++) {
     WeirSendResult *result = &targets[t].result;
     int error = clones[t].error;
@@ -370,20 +390,29 @@ count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarg
   }
 }
 
-void
+bool
 weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd, WeirCloneTarget *clones,
     WeirSendTarget *targets, size_t n)
 {
-  for (size_t run = 0; run < sender->n_runs && n > 0; run++) {
-    size_t first = sender->run_first[run], next = sender->run_first[run + 1];
-    size_t n_sent = cloner->send (&sender->runs[run].msg_hdr, next - first, fd, clones, n);
+  size_t n_left = n;
+  bool all = true;
 
-    for (size_t t = n_sent; t < n; t++)
+  for (size_t run = 0; run < sender->n_runs && n_left > 0; run++) {
+    size_t first = sender->run_first[run], next = sender->run_first[run + 1];
+    size_t n_sent = cloner->send (&sender->runs[run].msg_hdr, next - first, fd, clones, n_left);
+
+    sender->counters.triggers += n_sent > 0;
+    if (all && (n_sent < n || has_errors (clones, n))) {
+      all = false;
+      begin_targets (&sender->burst, first, targets, n);
+    }
+    for (size_t t = n_sent; t < n_left; t++)
       targets[t].settled = first;
-    n = n_sent;
-    if (n > 0)
-      count_clones (sender, first, next, clones, targets, n);
+    n_left = n_sent;
+    if (all)
+      sender->counters.clones += n;
+    else
+      count_clones (sender, first, next, clones, targets, n_left);
   }
-  for (size_t t = 0; t < n; t++)
-    targets[t].settled = sender->burst.n;
+  return all;
 }

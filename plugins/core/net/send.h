@@ -117,8 +117,9 @@ typedef struct {
 size_t weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size_t n);
 
 // Sends the burst by clones to `n` readers, at most WEIR_CLONES_MAX, with the routes of `clones`,
-// as if it were sent from the socket `fd`. A target's `settled` is less than burst.n if the rest of
-// the burst cannot be cloned for it now. A clone that is dropped counts as WEIR_DROP_NO_BUFFERS, or
+// as if it were sent from the socket `fd`. Returns true if all of them were sent the whole burst.
+// Otherwise sets `targets`: the `settled` of one is less than burst.n if the rest of the burst
+// cannot be cloned for it now. A clone that is dropped counts as WEIR_DROP_NO_BUFFERS, or
 // WEIR_DROP_ERROR.
-void weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd,
+bool weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd,
     WeirCloneTarget *clones, WeirSendTarget *targets, size_t n);
