@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "networks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -75,4 +76,20 @@ networks_read (const std::string &text, lt::ip_filter &filter, std::string &why)
     }
   }
   return true;
+}
+
+template <typename Ranges>
+static bool
+none_blocked (const Ranges &ranges)
+{
+  return std::none_of (ranges.begin (), ranges.end (),
+      [] (const auto &range) { return (range.flags & BLOCKED) != 0; });
+}
+
+bool
+networks_are_all (const lt::ip_filter &filter)
+{
+  const auto [v4, v6] = filter.export_filter ();
+
+  return none_blocked (v4) && none_blocked (v6);
 }

@@ -14,3 +14,6 @@
 // Makes `filter` block all addresses except for those in the networks of `text`, a list with commas
 // such as "10.0.0.0/8,::1". Returns false and a reason in `why` if the text is wrong.
 bool networks_read (const std::string &text, lt::ip_filter &filter, std::string &why);
+
+// Tells whether the filter blocks no address.
+bool networks_are_all (const lt::ip_filter &filter);

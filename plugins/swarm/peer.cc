@@ -2,13 +2,19 @@
 #include "peer.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include <libtorrent/bdecode.hpp>
 #include <libtorrent/error_code.hpp>
 #include <libtorrent/peer_request.hpp>
+#include <libtorrent/torrent_status.hpp>
 
 #include "swarm.h"
+
+extern "C" {
+#include "swarm/upload.h"
+}
 
 #define MESSAGE_HAVE 4
 #define MESSAGE_CANCEL 8
@@ -153,6 +159,28 @@ PeerPlugin::on_dont_have (lt::piece_index_t piece)
   return false;
 }
 
+void
+PeerPlugin::set_interested (bool interested)
+{
+  if (m_interested != interested)
+    m_swarm->peer_interested (interested);
+  m_interested = interested;
+}
+
+bool
+PeerPlugin::on_interested ()
+{
+  set_interested (true);
+  return false;
+}
+
+bool
+PeerPlugin::on_not_interested ()
+{
+  set_interested (false);
+  return false;
+}
+
 bool
 PeerPlugin::on_choke ()
 {
@@ -223,6 +251,7 @@ void
 PeerPlugin::on_disconnect (const lt::error_code &error)
 {
   forget_all ();
+  set_interested (false);
   m_swarm->peer_went (
       this, error == lt::errors::peer_banned || error == lt::errors::too_many_corrupt_pieces);
 }
@@ -231,7 +260,8 @@ PeerPlugin::on_disconnect (const lt::error_code &error)
 
 class TorrentPlugin final : public lt::torrent_plugin {
 public:
-  explicit TorrentPlugin (std::shared_ptr<Swarm> swarm) : m_swarm (std::move (swarm))
+  TorrentPlugin (std::shared_ptr<Swarm> swarm, lt::torrent_handle handle)
+      : m_swarm (std::move (swarm)), m_handle (std::move (handle))
   {
   }
 
@@ -261,14 +291,28 @@ public:
   void tick () override
   {
     m_swarm->second_passed ();
+    limit_upload ();
   }
 
 private:
+  void limit_upload ()
+  {
+    if (!m_swarm->upload ())
+      return;
+    const lt::torrent_status status = m_handle.status ({});
+    const uint64_t limit = weir_upload_limit (
+        &m_upload, m_swarm->upload (), status.total_upload - status.total_payload_upload);
+
+    m_handle.set_upload_limit (int (std::min<uint64_t> (limit, INT_MAX)));
+  }
+
   const std::shared_ptr<Swarm> m_swarm;
+  const lt::torrent_handle m_handle;
+  WeirUpload m_upload = {};
 };
 
 std::shared_ptr<lt::torrent_plugin>
-torrent_plugin_new (std::shared_ptr<Swarm> swarm)
+torrent_plugin_new (std::shared_ptr<Swarm> swarm, const lt::torrent_handle &handle)
 {
-  return std::make_shared<TorrentPlugin> (std::move (swarm));
+  return std::make_shared<TorrentPlugin> (std::move (swarm), handle);
 }

@@ -7,6 +7,7 @@
 #include <libtorrent/bitfield.hpp>
 #include <libtorrent/extensions.hpp>
 #include <libtorrent/peer_connection_handle.hpp>
+#include <libtorrent/torrent_handle.hpp>
 
 class Swarm;
 
@@ -32,6 +33,8 @@ public:
   bool counted_sends = false;
 
   bool on_handshake (lt::span<const char> reserved) override;
+  bool on_interested () override;
+  bool on_not_interested () override;
   bool on_choke () override;
   bool on_unchoke () override;
   bool on_have (lt::piece_index_t piece) override;
@@ -48,6 +51,7 @@ public:
 
 private:
   void set_all (bool have);
+  void set_interested (bool interested);
   void forget (const lt::peer_request &request);
   void forget_all ();
 
@@ -58,6 +62,8 @@ private:
   int m_dont_have = 0;                   // the number of its message; 0: it does not know any
   bool m_rejects = false;                // what it does not send (BEP 6)
   bool m_sends = false;
+  bool m_interested = false; // in what is there
 };
 
-std::shared_ptr<lt::torrent_plugin> torrent_plugin_new (std::shared_ptr<Swarm> swarm);
+std::shared_ptr<lt::torrent_plugin> torrent_plugin_new (
+    std::shared_ptr<Swarm> swarm, const lt::torrent_handle &handle);

@@ -4,19 +4,24 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
 #include <boost/asio/post.hpp>
 #include <libtorrent/add_torrent_params.hpp>
+#include <libtorrent/alert_types.hpp>
 #include <libtorrent/extensions/smart_ban.hpp>
 #include <libtorrent/extensions/ut_metadata.hpp>
 #include <libtorrent/extensions/ut_pex.hpp>
 #include <libtorrent/settings_pack.hpp>
 
+#include "loop.h"
 #include "networks.h"
 #include "swarm.h"
 
 #define CONNECTIONS_MAX 1000 // of a session
 #define SLOTS 4 // peers that a title's bytes are sent to at a time: each piece comes sooner
+#define WARNINGS_MAX 8
+#define TICK_MS 100
 #define REQUEST_QUEUE_S 1 // of a peer: what was asked of it arrives late if it is asked more
 
 std::string
@@ -36,7 +41,9 @@ make_pack (const SessionSettings &settings)
 
   pack.set_str (P::user_agent, "Weir");
   pack.set_str (P::listen_interfaces, settings.listen);
-  pack.set_int (P::alert_mask, 0);
+  // Where a port is taken, libtorrent asks the system for another one.
+  pack.set_int (P::max_retry_port_bind, 0);
+  pack.set_int (P::alert_mask, int (std::uint32_t (lt::alert_category::status)));
   pack.set_bool (P::enable_dht, settings.dht);
   pack.set_bool (P::enable_lsd, settings.lsd);
   pack.set_bool (P::enable_upnp, false);
@@ -51,14 +58,20 @@ make_pack (const SessionSettings &settings)
   pack.set_int (P::stop_tracker_timeout, 1);
   // A peer that has all pieces still sends those that have left.
   pack.set_bool (P::close_redundant_connections, false);
+  // What a peer has once had it does not ask for again.
+  pack.set_bool (P::send_redundant_have, false);
   pack.set_bool (P::auto_sequential, false);
   pack.set_int (P::initial_picker_threshold, 0);
+  // Shares of the upload that peers do not use wait for a tick, and peers for their turn.
+  pack.set_int (P::tick_interval, TICK_MS);
   pack.set_int (P::request_queue_time, REQUEST_QUEUE_S);
+  // Who sends fast would be asked for runs of pieces that begin before a wanted one.
+  pack.set_int (P::whole_pieces_threshold, 0);
   pack.set_int (P::unchoke_interval, int (settings.unchoke_interval_s));
-  pack.set_int (P::optimistic_unchoke_interval, 2 * int (settings.unchoke_interval_s));
+  pack.set_int (P::optimistic_unchoke_interval, int (settings.unchoke_interval_s));
   pack.set_int (P::choking_algorithm, P::fixed_slots_choker);
   pack.set_int (P::unchoke_slots_limit, settings.rate_blind ? -1 : SLOTS);
-  // The limit is that of payload and messages, as a title's rate is that of its bytes.
+  // A limit is that of a title's bytes (swarm/upload.h), not of headers.
   pack.set_bool (P::rate_limit_ip_overhead, false);
   return pack;
 }
@@ -142,6 +155,12 @@ Session::get (const SessionSettings &settings, std::string &why)
 
   if (!networks_read (settings.networks, filter, why))
     return nullptr;
+  // libtorrent does not filter the nodes of its hash table.
+  if (settings.dht && !networks_are_all (filter)) {
+    why = "the distributed hash table (\"dht\") has nodes anywhere; set \"networks\" to "
+          "0.0.0.0/0,::/0 or leave it off";
+    return nullptr;
+  }
   std::unique_lock<std::mutex> lock (all.lock);
   // A session that ends may still have the ports.
   all.ended.wait (lock, [&] {
@@ -151,6 +170,12 @@ Session::get (const SessionSettings &settings, std::string &why)
   if (!session) {
     session.reset (new Session (settings, filter),
         [listen = settings.listen] (Session *ended) { end_later (ended, listen); });
+    session->m_session->set_alert_notify ([weak = std::weak_ptr<Session> (session)] {
+      loop_invoke ([weak] {
+        if (const auto notified = weak.lock ())
+          notified->read_alerts ();
+      });
+    });
     all.running[key] = session;
   }
   for (auto i = all.running.begin (); i != all.running.end ();)
@@ -159,7 +184,7 @@ Session::get (const SessionSettings &settings, std::string &why)
 }
 
 Session::Session (const SessionSettings &settings, const lt::ip_filter &filter)
-    : m_filter (filter), m_rate_blind (settings.rate_blind)
+    : m_filter (filter), m_listen (settings.listen), m_rate_blind (settings.rate_blind)
 {
   lt::session_params params (make_pack (settings), std::vector<std::shared_ptr<lt::plugin>> ());
   lt::ip_filter classes;
@@ -185,6 +210,81 @@ Session::Session (const SessionSettings &settings, const lt::ip_filter &filter)
 }
 
 Session::~Session () = default;
+
+// ---- where it listens ----
+
+// Tells whether a port was asked for, or any.
+static bool
+has_port (const std::string &listen, int port)
+{
+  std::stringstream list (listen);
+  std::string item;
+
+  while (std::getline (list, item, ',')) {
+    const int asked = std::atoi (item.c_str () + item.rfind (':') + 1);
+    if (asked == 0 || asked == port)
+      return true;
+  }
+  return false;
+}
+
+static std::string
+write_endpoint (const lt::address &address, int port)
+{
+  const std::string host = address.to_string ();
+
+  return (address.is_v6 () ? "[" + host + "]" : host) + ":" + std::to_string (port);
+}
+
+// On the thread of loop.h.
+void
+Session::read_alerts ()
+{
+  std::vector<lt::alert *> alerts;
+
+  m_session->pop_alerts (&alerts);
+  for (const lt::alert *alert : alerts) {
+    const auto *failed = lt::alert_cast<lt::listen_failed_alert> (alert);
+    const auto *listens = lt::alert_cast<lt::listen_succeeded_alert> (alert);
+
+    if (failed)
+      warn ("peers cannot connect at " + write_endpoint (failed->address, failed->port) + ": "
+            + failed->error.message ());
+    else if (listens && listens->socket_type == lt::socket_type_t::tcp
+             && !has_port (m_listen, listens->port))
+      warn ("peers connect at " + write_endpoint (listens->address, listens->port)
+            + ", as the port in \"" + m_listen + "\" is taken");
+  }
+}
+
+void
+Session::warn (const std::string &text)
+{
+  std::vector<std::shared_ptr<Swarm>> swarms;
+
+  {
+    std::lock_guard<std::mutex> guard (m_lock);
+
+    if (m_warnings.size () >= WARNINGS_MAX || !m_warnings.insert (text).second)
+      return;
+    for (const auto &[name, weak] : m_swarms)
+      swarms.push_back (weak.lock ());
+  }
+  for (const auto &swarm : swarms) {
+    if (swarm)
+      swarm->warn (text);
+  }
+}
+
+std::set<std::string>
+Session::warnings ()
+{
+  std::lock_guard<std::mutex> guard (m_lock);
+
+  return m_warnings;
+}
+
+// ---- torrents ----
 
 std::shared_ptr<Swarm>
 Session::find (const std::string &name)

@@ -54,15 +54,22 @@ public:
   unsigned port () const;
   bool permits (const lt::address &address) const;
 
+  // What was wrong with the addresses where it listens. Its swarms are told, too.
+  std::set<std::string> warnings ();
+
 private:
   Session (const SessionSettings &settings, const lt::ip_filter &filter);
   void set_slots ();
+  void read_alerts ();
+  void warn (const std::string &text);
 
   const lt::ip_filter m_filter;
+  const std::string m_listen;
   const bool m_rate_blind;
-  std::mutex m_lock;                  // for `m_torrents` and `m_swarms`
+  std::mutex m_lock;                  // for the next three
   std::set<std::uint32_t> m_torrents; // their ids
   std::map<std::string, std::weak_ptr<Swarm>> m_swarms;
+  std::set<std::string> m_warnings;
   lt::io_context *m_context = nullptr;
   std::unique_ptr<lt::session> m_session;
 };

@@ -27,6 +27,12 @@ kept_pieces (const Title &title, const SwarmSettings &settings)
       pieces, uint64_t (PIECES_LEAST), uint64_t (std::max<uint32_t> (title.pieces, PIECES_LEAST))));
 }
 
+uint64_t
+Swarm::least_storage (const Title &title)
+{
+  return std::min (uint64_t (PIECES_LEAST) * title.swarm.piece_bytes, title.swarm.bytes);
+}
+
 Swarm::Swarm (
     const std::shared_ptr<Session> &session, const Title &title, const SwarmSettings &settings)
     : m_title (title), m_settings (settings), m_keep (kept_pieces (title, settings)),
@@ -67,8 +73,7 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
       return swarm;
     }
   }
-  if (settings.storage_bytes < uint64_t (PIECES_LEAST) * title.swarm.piece_bytes
-      && settings.storage_bytes < title.swarm.bytes) {
+  if (settings.storage_bytes < least_storage (title)) {
     why = "a storage of " + std::to_string (settings.storage_bytes)
           + " bytes is too small: the torrent has pieces of "
           + std::to_string (title.swarm.piece_bytes) + " bytes, and at least "
@@ -81,6 +86,8 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
     return nullptr;
   params.ti = std::make_shared<lt::torrent_info> (*title.info);
   params.save_path = make_name ();
+  // Else, pieces that few peers have would come before those that are needed first.
+  params.flags |= lt::torrent_flags::sequential_download;
   params.max_connections = int (settings.connections);
   params.upload_limit = settings.upload ? int (std::min<uint64_t> (settings.upload, INT_MAX)) : -1;
   params.piece_priorities.assign (
@@ -89,8 +96,8 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
       params.piece_priorities.begin () + title.first, title.pieces, lt::download_priority_t (1));
   if (settings.trackers)
     params.trackers = title.trackers;
-  params.extensions.emplace_back ([swarm] (const lt::torrent_handle &, lt::client_data_t) {
-    return torrent_plugin_new (swarm);
+  params.extensions.emplace_back ([swarm] (const lt::torrent_handle &added, lt::client_data_t) {
+    return torrent_plugin_new (swarm, added);
   });
   swarm->start ();
   swarm->m_readers.insert (reader);
@@ -262,7 +269,7 @@ Swarm::wait_for (
       why = "piece " + std::to_string (piece) + " of " + std::to_string (m_title.pieces)
             + " came neither from a peer, of which " + std::to_string (m_peers.size ())
             + " are there, nor from the origin: "
-            + (m_settings.origin.empty ()       ? "there is none"
+            + (m_settings.origin.empty ()       ? m_settings.no_origin
                 : m_stats.origin_error.empty () ? "it has not answered yet"
                                                 : m_stats.origin_error);
       result = ReadResult::FAILED;
@@ -377,10 +384,7 @@ Swarm::stats ()
     stats.held = m_n_held;
     stats.held_bytes = uint64_t (m_n_held) * m_title.swarm.piece_bytes;
     stats.peers = uint32_t (m_peers.size ());
-    stats.seeds = uint32_t (std::count_if (m_peers.begin (), m_peers.end (), [] (PeerPlugin *peer) {
-      return std::find (peer->counted.begin (), peer->counted.end (), false)
-             == peer->counted.end ();
-    }));
+    stats.seeds = count_seeds ();
     stats.bit_rate = uint64_t (bit_rate ());
     stats.finished = m_stats.finished;
     stats.left = m_left;
@@ -412,12 +416,37 @@ Swarm::bytes_ahead (const SwarmReader *reader)
 }
 
 void
-Swarm::set_on_origin_error (const void *owner, std::function<void (const std::string &)> told)
+Swarm::set_on_warning (const void *owner, std::function<void (const std::string &)> told)
 {
-  std::lock_guard<std::mutex> lock (m_lock);
+  std::shared_ptr<Session> session;
 
-  if (told)
-    m_on_origin_error[owner] = std::move (told);
-  else
-    m_on_origin_error.erase (owner);
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+
+    if (!told) {
+      m_on_warning.erase (owner);
+      return;
+    }
+    if (m_on_warning.empty ())
+      session = m_session;
+    m_on_warning[owner] = told;
+  }
+  if (!session)
+    return;
+  for (const std::string &text : session->warnings ())
+    told (text);
+}
+
+void
+Swarm::warn (const std::string &text)
+{
+  std::map<const void *, std::function<void (const std::string &)>> tell;
+
+  {
+    std::lock_guard<std::mutex> lock (m_lock);
+
+    tell = m_on_warning;
+  }
+  for (const auto &[owner, told] : tell)
+    told (text);
 }

@@ -34,6 +34,7 @@ struct SwarmSettings {
   uint64_t upload; // bytes a second; 0: no limit
   unsigned connections;
   std::string origin;     // the URL of the file, or ""
+  std::string no_origin;  // why there is none
   uint64_t storage_bytes; // at least 3 pieces are kept
   std::string folder;     // or "": in memory
   bool trackers;
@@ -65,8 +66,9 @@ struct SwarmReader {
   int64_t read_ns = 0;
   uint32_t last_bytes = 0;        // of the last read
   uint32_t piece = WEIR_NO_PIECE; // of the last read
-  uint32_t first = 0;             // the first piece that peers can bring in time
-  std::vector<bool> seen;         // pieces
+  // Pieces before `first` are not asked of peers, and those before `ordered` are asked in order.
+  uint32_t first = 0, ordered = 0;
+  std::vector<bool> seen; // pieces
   uint32_t n_seen = 0;
   bool waiting = false;   // for `piece`
   int64_t waiting_ns = 0; // since
@@ -94,6 +96,14 @@ public:
   static std::shared_ptr<Swarm> open (const std::shared_ptr<Session> &session, const Title &title,
       const SwarmSettings &settings, SwarmReader *reader, std::string &why);
 
+  uint64_t upload () const // bytes a second; 0: no limit
+  {
+    return m_settings.upload;
+  }
+
+  // Returns the bytes of the smallest storage.
+  static uint64_t least_storage (const Title &title);
+
   const Title &title () const
   {
     return m_title;
@@ -115,8 +125,10 @@ public:
   SwarmReader copy_reader (const SwarmReader *reader);
   uint64_t bytes_ahead (const SwarmReader *reader); // held from its place on, without a gap
 
-  // `told` is called on the thread of loop.h whenever the origin fails for another reason.
-  void set_on_origin_error (const void *owner, std::function<void (const std::string &)> told);
+  // `told` is called on the thread of loop.h whenever the origin fails for another reason, or peers
+  // cannot connect. The first owner is told at once of what was wrong with the session before.
+  void set_on_warning (const void *owner, std::function<void (const std::string &)> told);
+  void warn (const std::string &text);
 
   // ---- Storage ----
   bool in_file () const override;
@@ -131,6 +143,7 @@ public:
   void peer_went (PeerPlugin *peer, bool banned);
   // The peer has said what it has, or can send or cannot anymore.
   void peer_changed (PeerPlugin *peer);
+  void peer_interested (bool interested);                // another one, or one less
   void peer_has (PeerPlugin *peer, int piece, bool has); // from now on
   void peer_asked (int piece);                           // for a block of it
   void peer_answered (int piece);
@@ -170,7 +183,8 @@ private:
   bool knows_peers (int64_t now_ns) const;
   void decide_for (SwarmReader &reader, int64_t now_ns, Work &work);
   void set_priorities (int64_t now_ns, Work &work);
-  int priority (uint32_t piece, int64_t now_ns) const;
+  int priority (uint32_t piece, bool ahead, int64_t now_ns) const;
+  unsigned count_seeds () const;
   void start_fetch (uint32_t piece, Work &work);
   void on_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes,
       const std::string &why);
@@ -217,7 +231,8 @@ private:
   std::set<SwarmReader *> m_readers;
   std::set<PeerPlugin *> m_peers;
   uint32_t m_n_held = 0, m_n_come = 0;
-  unsigned m_n_sending = 0; // peers
+  unsigned m_n_sending = 0;    // peers
+  unsigned m_n_interested = 0; // peers, in what is there
   unsigned m_n_fetches = 0;
   double m_fetch_ns; // of the origin, averaged
   int64_t m_origin_again_ns = 0;
@@ -232,6 +247,6 @@ private:
   double m_bit_rate; // as a reader knows it; 0: none does
   const uint64_t m_viewer;
   std::string m_failure; // of the storage
-  std::map<const void *, std::function<void (const std::string &)>> m_on_origin_error;
+  std::map<const void *, std::function<void (const std::string &)>> m_on_warning;
   SwarmStats m_stats = {};
 };

@@ -29,10 +29,9 @@ extern "C" {
 #define BACK_OFF_MOST_NS (10 * SECOND)
 #define PATIENCE_NS (2 * SECOND) // with the origin
 #define SETTLING_NS (2 * SECOND)
+#define SENDING 4 // peers
 #define WANTED_LEAST 3
 #define WANTED_MOST 8
-#define REQUESTS 4 // that libtorrent makes of a peer before it knows its rate
-#define BLOCK 0x4000
 #define FIRST 7 // priorities of libtorrent
 #define LATER 1
 #define NEVER 0
@@ -160,23 +159,27 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
   }
   if (m_left)
     return;
+  // Before a piece has come, peers are expected to send together at the title's rate.
   const double transfer_ns = m_transfer_ns > 0 ? m_transfer_ns + m_transfer_spread_ns
-                                               : title.piece_bytes * 8e9 / title.bit_rate;
+                                               : SENDING * title.piece_bytes * 8e9 / title.bit_rate;
   for (uint32_t i = 0; i < m_title.pieces; i++)
     availability[i] = m_pieces[i].told ? 0 : m_n_sending ? m_ready[i] : m_known[i];
   WeirPickerView view = { title, head, m_states.data (), availability.data (), m_arrived.data (),
     title.piece_bytes * 8e9 / transfer_ns, m_swarm_rate, lead_ns + lead_ns / 4,
-    m_settings.window_ns, m_ahead };
+    m_settings.window_ns, m_ahead, true, !m_peers.empty () && m_n_interested == 0 };
   if (!answers) {
     // Without an origin nothing can come too late: the reader waits.
     view.playhead.byte -= view.playhead.byte % title.piece_bytes;
     view.playhead.at_ns = now_ns + view.lead_ns + int64_t (std::ceil (transfer_ns)) + 1;
   }
-  reader.first = answers ? weir_picker_first (&view, now_ns) : 0;
-  // More if the pieces are small, or the peers are many: most requests are for them.
-  const unsigned asked = m_n_sending * REQUESTS * BLOCK / title.piece_bytes;
+  weir_picker_order (m_settings.picker, &view, now_ns, &reader.first, &reader.ordered);
+  if (!answers)
+    reader.first = 0;
+  // Those that were asked of peers, and as many to be asked next.
+  const auto asked = unsigned (std::count_if (reader.wanted, reader.wanted + reader.n_wanted,
+      [this] (uint32_t piece) { return m_pieces[piece].asked > 0; }));
   unsigned most = std::clamp (m_n_sending + 2, unsigned (WANTED_LEAST), unsigned (WANTED_MOST));
-  most = std::clamp (asked, most, unsigned (WEIR_WANTED_MAX));
+  most = std::min (asked + most, unsigned (WEIR_WANTED_MAX));
   if (m_ahead)
     most = std::clamp (m_ahead / 3, 1u, most);
   std::generate_n (draws, most, g_random_double);
@@ -184,11 +187,12 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
       m_settings.picker, &view, now_ns, draws, reader.wanted, reader.n_wanted, most);
 }
 
-// Returns libtorrent's priority of a piece that is not held.
+// Returns libtorrent's priority of a piece that is not held. With `ahead`, what was played has to
+// wait.
 int
-Swarm::priority (uint32_t piece, int64_t now_ns) const
+Swarm::priority (uint32_t piece, bool ahead, int64_t now_ns) const
 {
-  bool played = true;
+  bool played = true, ordered = false;
 
   for (const SwarmReader *reader : m_readers) {
     if (!reader->active)
@@ -204,21 +208,37 @@ Swarm::priority (uint32_t piece, int64_t now_ns) const
       return NEVER;
     if (m_ahead && reader->piece != WEIR_NO_PIECE && piece >= reader->piece + m_ahead)
       played = true;
+    ordered |= piece >= reader->first && piece < reader->ordered;
   }
   if (m_states[piece] == WEIR_PIECE_ORIGIN)
     return m_silent ? FIRST : NEVER;
   if (m_states[piece] == WEIR_PIECE_WANTED)
-    return FIRST;
-  return played && m_ahead ? NEVER : LATER;
+    return ordered ? LATER : FIRST;
+  return played && (m_ahead || ahead) ? NEVER : LATER;
 }
 
+// libtorrent takes pieces of the highest priority before all others, which it takes in order. It
+// looks for them among pieces sorted by the peers that have them, times 8 less the priority, and
+// misses those behind a piece of another priority.
 void
 Swarm::set_priorities (int64_t now_ns, Work &work)
 {
+  const unsigned seeds = count_seeds ();
+  const bool ahead = std::any_of (m_states.begin () + playing (now_ns), m_states.end (),
+      [] (uint8_t state) { return state != WEIR_PIECE_HELD; });
+  std::vector<uint8_t> priorities (m_title.pieces);
+  unsigned most = 0;
+
+  for (uint32_t i = 0; i < m_title.pieces; i++) {
+    priorities[i] = m_states[i] == WEIR_PIECE_HELD ? 0 : uint8_t (priority (i, ahead, now_ns));
+    if (priorities[i] == FIRST)
+      most = std::max (most, m_known[i] - seeds + 1);
+  }
   for (uint32_t i = 0; i < m_title.pieces; i++) {
     if (m_pieces[i].told || m_states[i] == WEIR_PIECE_HELD)
       continue;
-    const auto wanted = uint8_t (priority (i, now_ns));
+    const bool hides = priorities[i] == LATER && (8 - LATER) * (m_known[i] - seeds + 1) <= most;
+    const uint8_t wanted = hides ? NEVER : priorities[i];
     if (wanted == m_priorities[i])
       continue;
     m_priorities[i] = wanted;
@@ -298,8 +318,8 @@ Swarm::decide ()
 void
 Swarm::origin_failed (const std::string &why)
 {
-  std::map<const void *, std::function<void (const std::string &)>> tell;
   const int64_t now_ns = clock_now_ns ();
+  bool other;
 
   {
     std::lock_guard<std::mutex> lock (m_lock);
@@ -309,13 +329,12 @@ Swarm::origin_failed (const std::string &why)
       m_back_off_ns = std::clamp (2 * m_back_off_ns, BACK_OFF_NS, BACK_OFF_MOST_NS);
       m_origin_again_ns = now_ns + m_back_off_ns;
     }
-    if (m_stats.origin_error != why)
-      tell = m_on_origin_error;
+    other = m_stats.origin_error != why;
     m_stats.origin_error = why;
     wake (now_ns);
   }
-  for (const auto &[owner, told] : tell)
-    told (why);
+  if (other)
+    warn ("the origin is of no use for now, peers go on: " + why);
 }
 
 void

@@ -265,6 +265,17 @@ Swarm::count_peer (PeerPlugin *peer, bool here)
     m_n_sending += unsigned (by);
 }
 
+// Returns how many peers are known to have all pieces.
+unsigned
+Swarm::count_seeds () const
+{
+  return unsigned (std::count_if (m_peers.begin (), m_peers.end (), [] (const PeerPlugin *peer) {
+    return !peer->counted.empty ()
+           && std::find (peer->counted.begin (), peer->counted.end (), false)
+                  == peer->counted.end ();
+  }));
+}
+
 void
 Swarm::peer_came (PeerPlugin *peer)
 {
@@ -299,6 +310,14 @@ Swarm::peer_changed (PeerPlugin *peer)
   peer->counted_sends = peer->sends ();
   count_peer (peer, true);
   wake (0);
+}
+
+void
+Swarm::peer_interested (bool interested)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  m_n_interested += interested ? 1 : -1;
 }
 
 void

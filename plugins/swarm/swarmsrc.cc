@@ -154,9 +154,10 @@ unlock_stop (GstBaseSrc *src)
 
 // ---- start ----
 
-// Reads "100", "64K" or "50%" of `size`.
+// Reads "100", "64K" or "50%" of `size`; per cent are never less than `least`.
 static bool
-read_storage (const std::string &text, guint64 size, guint64 &bytes, std::string &why)
+read_storage (
+    const std::string &text, guint64 size, guint64 least, guint64 &bytes, std::string &why)
 {
   static const char units[] = "KMG";
   std::string digits = text;
@@ -175,7 +176,7 @@ read_storage (const std::string &text, guint64 size, guint64 &bytes, std::string
     why = "storage \"" + text + "\": write bytes, such as 256M, or per cent, such as 50%";
     return false;
   }
-  bytes = per_cent ? size / 100 * n + size % 100 * n / 100 : n;
+  bytes = per_cent ? std::max (size / 100 * n + size % 100 * n / 100, least) : n;
   if (unit)
     bytes = n << (10 * (unit - units + 1));
   return true;
@@ -193,30 +194,43 @@ is_web (const std::string &url)
   return is;
 }
 
-// Whether the host is an address that the session may talk to.
-static bool
-is_near (const std::string &url, const Session &session)
+// Returns why a URL of the torrent is not asked, or "".
+static std::string
+refuse_web_seed (const std::string &url, const Session &session)
 {
   GUri *uri = g_uri_parse (url.c_str (), G_URI_FLAGS_NONE, nullptr);
   lt::error_code error;
-  const lt::address address = lt::make_address (g_uri_get_host (uri), error);
 
+  if (!uri || !is_web (url)) {
+    g_clear_pointer (&uri, g_uri_unref);
+    return "it is no HTTP URL";
+  }
+  const lt::address address = lt::make_address (g_uri_get_host (uri), error);
   g_uri_unref (uri);
-  return !error && session.permits (address);
+  return error                        ? "its host is a name"
+         : !session.permits (address) ? "its host is outside \"networks\""
+                                      : "";
 }
 
 static bool
 find_origin (const std::string &given, const Title &title, const Session &session,
-    std::string &origin, std::string &why)
+    SwarmSettings &settings, std::string &why)
 {
+  std::string &origin = settings.origin;
+
   if (!given.empty () && !is_web (given)) {
     why = "origin \"" + given + "\" is no HTTP URL";
     return false;
   }
   origin = given;
+  settings.no_origin = "there is none";
   for (const std::string &url : title.web_seeds) {
-    if (origin.empty () && is_web (url) && is_near (url, session))
+    const std::string wrong = refuse_web_seed (url, session);
+    if (origin.empty () && wrong.empty ())
       origin = url;
+    else if (origin.empty ())
+      settings.no_origin =
+          "the torrent's web seed \"" + url + "\" is not asked, as " + wrong + "; set \"origin\"";
   }
   if (!origin.empty () && origin.back () == '/') {
     gchar *path =
@@ -286,7 +300,8 @@ open_swarm (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
     why = "the property \"torrent\" is not set";
     return false;
   }
-  if (!weir_swarm_src_read_peers (p.peers, peers, why))
+  if (!weir_swarm_src_read_peers (p.peers, peers, why)
+      || !weir_swarm_src_check_listen (p.listen, why))
     return false;
   if (g_str_has_prefix (p.torrent.c_str (), "magnet:")) {
     // The session of the process may have the torrent already.
@@ -301,13 +316,14 @@ open_swarm (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
   if (!title_make (info, p.file, title, why))
     return false;
   const auto session = get_session (self, p, int (title.file), why);
-  if (!session || !find_origin (p.origin, title, *session, settings.origin, why)
-      || !read_storage (p.storage, title.swarm.bytes, settings.storage_bytes, why))
+  if (!session || !find_origin (p.origin, title, *session, settings, why)
+      || !read_storage (
+          p.storage, title.swarm.bytes, Swarm::least_storage (title), settings.storage_bytes, why))
     return false;
   settings.picker = p.picker;
   settings.window_ns = int64_t (p.window_ns);
   settings.bit_rate = double (p.bit_rate);
-  settings.upload = p.upload / 8;
+  settings.upload = (p.upload + 7) / 8; // 0 is no limit
   settings.connections = p.connections;
   settings.folder = p.folder;
   settings.trackers = p.tracker;
@@ -323,7 +339,7 @@ open_swarm (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
 }
 
 static void
-tell_of_origin (WeirSwarmSrc *self, const std::shared_ptr<Swarm> &swarm)
+tell_of_warnings (WeirSwarmSrc *self, const std::shared_ptr<Swarm> &swarm)
 {
   auto element = std::shared_ptr<GWeakRef> (new GWeakRef, [] (GWeakRef *ref) {
     g_weak_ref_clear (ref);
@@ -331,12 +347,11 @@ tell_of_origin (WeirSwarmSrc *self, const std::shared_ptr<Swarm> &swarm)
   });
 
   g_weak_ref_init (element.get (), self);
-  swarm->set_on_origin_error (self, [element] (const std::string &why) {
+  swarm->set_on_warning (self, [element] (const std::string &text) {
     gpointer held = g_weak_ref_get (element.get ());
     if (!held)
       return;
-    GST_ELEMENT_WARNING (held, RESOURCE, READ,
-        ("the origin is of no use for now, peers go on: %s", why.c_str ()), (nullptr));
+    GST_ELEMENT_WARNING (held, RESOURCE, READ, ("%s", text.c_str ()), (nullptr));
     gst_object_unref (held);
   });
 }
@@ -353,7 +368,7 @@ close_swarm (WeirSwarmSrc *self)
   }
   if (!swarm)
     return;
-  swarm->set_on_origin_error (self, nullptr);
+  swarm->set_on_warning (self, nullptr);
   swarm->remove_reader (&self->inner->reader);
 }
 
@@ -379,7 +394,7 @@ start (GstBaseSrc *src)
     GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ, ("%s", why.c_str ()), (nullptr));
     return FALSE;
   }
-  tell_of_origin (self, self->inner->swarm);
+  tell_of_warnings (self, self->inner->swarm);
   self->inner->swarm->begin (&self->inner->reader);
   return TRUE;
 }

@@ -37,4 +37,7 @@ void weir_swarm_src_install_properties (GObjectClass *klass);
 bool weir_swarm_src_read_peers (
     const std::string &text, std::vector<lt::tcp::endpoint> &peers, std::string &why);
 
+// Checks a list such as "0.0.0.0:6881,[::]:0".
+bool weir_swarm_src_check_listen (const std::string &text, std::string &why);
+
 std::shared_ptr<Swarm> weir_swarm_src_get_swarm (WeirSwarmSrc *self);

@@ -42,7 +42,8 @@ picker_type ()
     { WEIR_PICKER_IN_ORDER, "The piece that is needed first", "in-order" },
     { WEIR_PICKER_BETA, "Drawn from Beta(1,2) over what lies ahead", "beta" },
     { WEIR_PICKER_HYBRID, "In order within the window, then beta", "hybrid" },
-    { WEIR_PICKER_ADAPTIVE, "Hybrid with a window that shrinks while peers are slow", "adaptive" },
+    { WEIR_PICKER_ADAPTIVE, "Hybrid that leaves more to the origin while peers are slow",
+        "adaptive" },
     { 0, nullptr, nullptr },
   };
 
@@ -76,6 +77,25 @@ choking_type ()
   return weir_enum_type (&type, "WeirSwarmSrcChoking", values);
 }
 
+static bool
+read_endpoint (const std::string &text, guint64 least_port, lt::tcp::endpoint &endpoint)
+{
+  const auto colon = text.rfind (':');
+  std::string host = text.substr (0, colon);
+  lt::error_code error;
+  guint64 port = 0;
+
+  if (host.size () > 2 && host.front () == '[' && host.back () == ']')
+    host = host.substr (1, host.size () - 2);
+  const lt::address address = lt::make_address (host, error);
+  if (error || colon == std::string::npos
+      || !g_ascii_string_to_unsigned (
+          text.c_str () + colon + 1, 10, least_port, 65535, &port, nullptr))
+    return false;
+  endpoint = lt::tcp::endpoint (address, std::uint16_t (port));
+  return true;
+}
+
 bool
 weir_swarm_src_read_peers (
     const std::string &text, std::vector<lt::tcp::endpoint> &peers, std::string &why)
@@ -84,20 +104,31 @@ weir_swarm_src_read_peers (
   std::string peer;
 
   while (std::getline (list, peer, ',')) {
-    const auto colon = peer.rfind (':');
-    std::string host = peer.substr (0, colon);
-    lt::error_code error;
-    guint64 port = 0;
+    lt::tcp::endpoint endpoint;
 
-    if (host.size () > 2 && host.front () == '[' && host.back () == ']')
-      host = host.substr (1, host.size () - 2);
-    const lt::address address = lt::make_address (host, error);
-    if (error || colon == std::string::npos
-        || !g_ascii_string_to_unsigned (peer.c_str () + colon + 1, 10, 1, 65535, &port, nullptr)) {
+    if (!read_endpoint (peer, 1, endpoint)) {
       why = "\"" + peer + "\" is no peer; write an address and a port, as 10.0.0.1:6881";
       return false;
     }
-    peers.emplace_back (address, std::uint16_t (port));
+    peers.push_back (endpoint);
+  }
+  return true;
+}
+
+bool
+weir_swarm_src_check_listen (const std::string &text, std::string &why)
+{
+  std::stringstream list (text);
+  std::string item;
+  lt::tcp::endpoint endpoint;
+
+  while (std::getline (list, item, ',')) {
+    if (!read_endpoint (item, 0, endpoint)) {
+      why = "\"" + item
+            + "\" is no address to listen at; write one with a port, as 0.0.0.0:6881, "
+              "or with port 0 for any";
+      return false;
+    }
   }
   return true;
 }
@@ -388,8 +419,7 @@ weir_swarm_src_install_properties (GObjectClass *klass)
   choice (
       PROP_PICKER, "picker", "Picker", "Which pieces are asked of peers", picker_type (), p.picker);
   large (PROP_WINDOW, "window", "Window",
-      "Time before a piece is played in which hybrid asks for it in order, in ns; the longest one "
-      "of adaptive",
+      "Time before a piece is played in which hybrid and adaptive ask for it in order, in ns",
       G_MAXINT64 / 4, p.window_ns);
   large (PROP_BITRATE, "bitrate", "Bit rate",
       "Bit rate of the title, in bits per second; 0: that of an element that shares the title, or "
@@ -398,7 +428,7 @@ weir_swarm_src_install_properties (GObjectClass *klass)
   choice (PROP_LEAVE, "leave", "Leave", "When the element leaves the swarm", leave_type (),
       int (p.leave));
   large (PROP_UPLOAD, "upload", "Upload",
-      "Most that is sent to peers, in bits per second; 0: no limit",
+      "Most that is sent to peers of the title, in bits per second; 0: no limit",
       G_GUINT64_CONSTANT (100000000000), p.upload);
   text (PROP_STORAGE, "storage", "Storage",
       "Most that is kept of the title, in bytes with K, M or G, or in per cent of the title; at "
@@ -417,7 +447,9 @@ weir_swarm_src_install_properties (GObjectClass *klass)
   yes_no (PROP_EXCHANGE, "exchange", "Exchange",
       "Ask peers for others, except for a private torrent", p.exchange);
   yes_no (PROP_DHT, "dht", "DHT",
-      "Find peers by the distributed hash table, except for a private torrent", p.dht);
+      "Find peers by the distributed hash table, except for a private torrent; only with "
+      "networks=0.0.0.0/0,::/0",
+      p.dht);
   yes_no (PROP_LSD, "lsd", "LSD",
       "Find peers in the local network by multicast, except for a private torrent", p.lsd);
   choice (

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "title.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <libtorrent/error_code.hpp>
@@ -17,13 +19,17 @@ title_load (
   char c;
 
   if (!file.is_open ()) {
-    why = "cannot open \"" + path + "\"";
+    why = "cannot open \"" + path + "\": " + std::strerror (errno);
     return false;
   }
   while (bytes.size () <= FILE_BYTES_MAX && file.get (c))
     bytes.push_back (c);
-  if (file.bad () || bytes.size () > FILE_BYTES_MAX) {
-    why = "\"" + path + "\" cannot be read, or is larger than 16 MiB";
+  if (file.bad ()) {
+    why = "cannot read \"" + path + "\": " + std::strerror (errno);
+    return false;
+  }
+  if (bytes.size () > FILE_BYTES_MAX) {
+    why = "\"" + path + "\" is no torrent: it is larger than 16 MiB";
     return false;
   }
   info = std::make_shared<lt::torrent_info> (
@@ -73,8 +79,9 @@ choose (const lt::file_storage &files, const std::string &name, lt::file_index_t
     if (!files.pad_file_at (i) && names.size () < 200)
       names += (names.empty () ? "\"" : ", \"") + files.file_path (i) + "\"";
   }
-  why = name.empty () ? "the torrent has several files; set \"file\" to one of " + names
-        : n == 0      ? "the torrent has no file \"" + name + "\"; it has " + names
+  why = name.empty ()
+            ? "the torrent has several files; \"file\" of swarmsrc chooses one of " + names
+        : n == 0 ? "the torrent has no file \"" + name + "\"; it has " + names
                  : "the torrent has several files \"" + name + "\"; write the whole path of one";
   return false;
 }

@@ -5,6 +5,7 @@ to them."""
 import os
 import random
 import shutil
+import socket
 import tempfile
 import time
 from functools import lru_cache
@@ -127,6 +128,9 @@ def the_api_shows_where_the_bytes_came_from():
             assert got['peer-bytes'] + got['origin-bytes'] - got['duplicate-bytes'] >= len(clip()), got
             assert got['peer-bytes'] <= one.sent() + two.sent(), (got, one.sent(), two.sent())
             assert got['start-up-microseconds'] > 0, got
+            assert got['starts'] >= 3 and got['starts-microseconds'] >= got['start-up-microseconds'], got
+            assert proxy.metric('starts_total') == got['starts'], got
+            assert proxy.metric('starts_microseconds_total') == got['starts-microseconds'], got
             assert proxy.metric('peer_bytes_total') == got['peer-bytes'], got
             assert proxy.metric('origin_bytes_total') == got['origin-bytes'], got
 
@@ -212,11 +216,28 @@ def what_cannot_be_served_is_named_and_hinders_no_other():
                 seen = len(proxy.lines)
                 assert proxy.fetch('/films/' + name)[0] == 500, name
                 proxy.wait_for_line(f'a title of the swarm cannot be opened: {name}', start=seen)
+            proxy.wait_for_line('noise: "noise.torrent" is no torrent')
             seen = len(proxy.lines)
             assert proxy.fetch('/films/gone')[0] == 502
             proxy.wait_for_line('title gone: .*it has no such file', start=seen)
             proxy.wait_for_line('cannot be opened: gone: ', start=seen)
             assert proxy.fetch('/films/a.mp4') == (200, short_bytes())
+
+
+@test
+def what_hinders_peers_and_the_origin_is_in_the_log():
+    """a port for peers that is taken, and a web seed that is not asked"""
+    with Folder() as folder, Nginx(fill) as nginx, socket.create_server(('127.0.0.1', 0)) as taken:
+        port = taken.getsockname()[1]
+        folder.add('a.mp4', short(), '--origin', nginx.url + 'short.mp4')
+        folder.add('b.mp4', short(), '--name', 'b.mp4', '--origin',
+                   'https://video.example/films/')
+        with Swarm(folder.name, listen=f'127.0.0.1:{port}') as proxy:
+            assert proxy.fetch('/films/a.mp4') == (200, short_bytes())
+            proxy.wait_for_line(f'title a.mp4: peers connect at .*, as the port in .*:{port}" is taken')
+            assert proxy.fetch('/films/b.mp4')[0] == 502
+            proxy.wait_for_line('b.mp4: .*"https://video.example/films/short.mp4" is not asked, as its host '
+                                'is a name; set "origin"')
 
 
 @test

@@ -36,10 +36,10 @@ typedef struct {
   guint64 peer, origin, duplicate, late, wrong, sent, read;
   gint64 start_up_us, stalled_us;
   guint stalls;
-  gboolean failed;
-  GstElement *element; // while it reads; under `lock`
-  gdouble ahead_s;     // that it had when the outage began; under `lock`
-  guint outage_stalls; // from then on
+  gboolean failed, here; // `here`: it can be told of; under `lock`
+  GstElement *element;   // while it reads; under `lock`
+  gdouble ahead_s;       // that it had when the outage began; under `lock`
+  guint outage_stalls;   // from then on
   gint64 outage_stalled_us;
 } Viewer;
 
@@ -174,6 +174,14 @@ note_stall (Viewer *self, gint64 due_us, gint64 late_us)
 }
 
 static void
+set_here (Viewer *self, gboolean here)
+{
+  g_mutex_lock (&lock);
+  self->here = here;
+  g_mutex_unlock (&lock);
+}
+
+static void
 set_element (Viewer *self, GstElement *element)
 {
   g_mutex_lock (&lock);
@@ -183,22 +191,40 @@ set_element (Viewer *self, GstElement *element)
 
 // ---- a viewer ----
 
-// Returns the addresses of viewers who came before, at random; of all, if they come together.
+// Returns the viewers that a tracker would tell of: those who came before and have not left; all,
+// if they come together.
+static GArray *
+find_others (const Viewer *self)
+{
+  const gboolean together = g_str_equal (get ("arrivals"), "together");
+  GArray *others = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  g_mutex_lock (&lock);
+  for (guint i = 0; i < n_viewers; i++) {
+    if (i != self->number && (together || viewers[i].here))
+      g_array_append_val (others, i);
+  }
+  g_mutex_unlock (&lock);
+  return others;
+}
+
+// Returns addresses of other viewers, at random.
 static gchar *
 dup_peers (const Viewer *self)
 {
-  const gboolean together = g_str_equal (get ("arrivals"), "together");
-  const guint n = together ? n_viewers : self->number;
   const guint port = (guint) number ("port") + (*get ("delays") ? n_viewers : 0);
   GRand *dice = g_rand_new_with_seed ((guint32) number ("seed") * 1000 + self->number);
+  GArray *others = find_others (self);
   GString *peers = g_string_new (NULL);
 
-  for (guint i = 0; i < MIN (n, PEERS); i++) {
-    guint other = n > PEERS ? (guint) g_rand_int_range (dice, 0, (gint) n) : i;
+  for (guint n = 0; others->len > 0 && n < PEERS; n++) {
+    const guint i = (guint) g_rand_int_range (dice, 0, (gint) others->len);
 
-    if (other != self->number)
-      g_string_append_printf (peers, "%s127.0.0.1:%u", peers->len ? "," : "", port + other);
+    g_string_append_printf (
+        peers, "%s127.0.0.1:%u", n ? "," : "", port + g_array_index (others, guint, i));
+    g_array_remove_index_fast (others, i);
   }
+  g_array_unref (others);
   g_rand_free (dice);
   return g_string_free (peers, FALSE);
 }
@@ -216,11 +242,11 @@ make_element (const Viewer *self)
   gst_object_ref_sink (element);
   for (guint i = 0; i < G_N_ELEMENTS (same); i++)
     gst_util_set_object_arg (G_OBJECT (element), same[i], get (same[i]));
-  // Peers that viewers tell each other of are no relays.
-  g_object_set (element, "origin", origin, "own-session", TRUE, "tracker", FALSE, "exchange",
-      !*get ("delays"), "listen", listen, "peers", *peers ? peers : NULL, "bitrate",
-      (guint64) number ("rate"), "upload", (guint64) (number ("upload") * number ("rate")),
-      "window", (guint64) (number ("window") * 1e9), "unchoke-interval", (guint) number ("unchoke"),
+  // A viewer would be told of those who have left.
+  g_object_set (element, "origin", origin, "own-session", TRUE, "tracker", FALSE, "exchange", FALSE,
+      "listen", listen, "peers", *peers ? peers : NULL, "bitrate", (guint64) number ("rate"),
+      "upload", (guint64) (number ("upload") * number ("rate")), "window",
+      (guint64) (number ("window") * 1e9), "unchoke-interval", (guint) number ("unchoke"),
       "timeout", 0, NULL);
   g_free (listen);
   g_free (peers);
@@ -294,11 +320,13 @@ run (gpointer data)
   gst_element_set_state (element, GST_STATE_READY);
   self->failed = !gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, TRUE);
   if (!self->failed) {
+    set_here (self, TRUE);
     set_element (self, element);
     view (self, pad);
     set_element (self, NULL);
   }
   g_atomic_int_add (&n_reading, -1);
+  set_here (self, g_str_equal (get ("leave"), "seed"));
   if (g_str_equal (get ("leave"), "seed")) {
     gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, FALSE);
     while (g_atomic_int_get (&n_reading) > 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "swarm/picker.h"
 #include "swarm/storage.h"
+#include "swarm/upload.h"
 #include "swarm/watcher.h"
 #include "tap.h"
 
@@ -172,6 +173,9 @@ adaptive_is_hybrid_while_peers_keep_up_and_else_beta (void)
   CHECK_INT (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99), 3);
   pieces[3] = pieces[4] = HELD;
   CHECK (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99) > 10);
+  view.keeps_window = true;
+  CHECK_INT (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99), 5);
+  view.keeps_window = false;
   view.swarm_rate = 0;
   CHECK (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99) > 10);
   CHECK_INT (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0), 5);
@@ -180,6 +184,58 @@ adaptive_is_hybrid_while_peers_keep_up_and_else_beta (void)
   view.ahead = 3;
   view.window_ns = 900 * SECOND;
   CHECK_INT (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99), 2);
+}
+
+static void
+adaptive_is_beta_while_nobody_wants_what_is_there (void)
+{
+  begin ();
+  view.swarm_rate = 8000;
+  view.keeps_window = view.idle = true;
+  CHECK (weir_picker_pick (WEIR_PICKER_ADAPTIVE, &view, 0, 0.99) > 10);
+  CHECK_INT (weir_picker_pick (WEIR_PICKER_HYBRID, &view, 0, 0.99), 1);
+}
+
+static void
+messages_are_added_to_the_limit_of_payload (void)
+{
+  WeirUpload upload = { 0 };
+  uint64_t limit = 0;
+
+  for (int64_t second = 0; second < 100; second++)
+    limit = weir_upload_limit (&upload, 1000, 30 * second);
+  CHECK (limit >= 1029 && limit <= 1030);
+  CHECK_INT (weir_upload_limit (&upload, 1000, 1000000), 1125);
+  CHECK_INT (weir_upload_limit (&upload, 1000, 0), 1000); // counted anew
+}
+
+static void
+peers_are_asked_in_order_as_far_as_the_picker_picks_so (void)
+{
+  static const struct {
+    WeirPicker picker;
+    double swarm_rate;
+    uint32_t from, ordered;
+  } cases[] = {
+    { WEIR_PICKER_RAREST, 8000, 1, 1 },
+    { WEIR_PICKER_BETA, 8000, 1, 1 },
+    { WEIR_PICKER_IN_ORDER, 0, 1, N },
+    { WEIR_PICKER_HYBRID, 0, 1, 10 },
+    { WEIR_PICKER_ADAPTIVE, 8000, 1, 10 },
+    { WEIR_PICKER_ADAPTIVE, 7200, 3, 5 }, // half of the window
+    { WEIR_PICKER_ADAPTIVE, 0, 3, 3 },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    uint32_t from, ordered;
+
+    begin ();
+    view.window_ns = 10 * SECOND;
+    view.swarm_rate = cases[i].swarm_rate;
+    weir_picker_order (cases[i].picker, &view, 0, &from, &ordered);
+    CHECK_INT (from, cases[i].from);
+    CHECK_INT (ordered, cases[i].ordered);
+  }
 }
 
 static void
@@ -391,6 +447,9 @@ main (void)
   RUN (beta_counts_only_pieces_that_can_be_asked);
   RUN (hybrid_is_in_order_within_its_window_and_beta_behind_it);
   RUN (adaptive_is_hybrid_while_peers_keep_up_and_else_beta);
+  RUN (adaptive_is_beta_while_nobody_wants_what_is_there);
+  RUN (messages_are_added_to_the_limit_of_payload);
+  RUN (peers_are_asked_in_order_as_far_as_the_picker_picks_so);
   RUN (a_wanted_set_keeps_what_can_still_arrive);
   RUN (no_picker_takes_a_piece_that_cannot_come_in_time);
   RUN (the_watcher_fetches_what_is_missing_one_lead_before_it_is_due);

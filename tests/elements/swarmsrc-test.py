@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,7 @@ PATIENCE = 30 * Gst.SECOND if not missing else 0
 HARDLY = PATIENCE // 6
 RATE = 8_000_000  # bits a second: the title is played in 3 s
 SLOW = 3_000_000  # in 8 s
+PICKERS = 'rarest', 'in-order', 'beta', 'hybrid', 'adaptive'
 
 
 class Case:
@@ -219,12 +221,11 @@ def peers_alone(case):
 @swarm_test
 def every_picker(case):
     """With each picker, the bytes are the title's, and peers bring most of them"""
-    pickers = ('rarest', 'in-order', 'beta', 'hybrid', 'adaptive')
     with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
         found, warnings = play_all(case, *(
-            {'origin': origin.url, 'peers': peer.address, 'picker': picker} for picker in pickers),
+            {'origin': origin.url, 'peers': peer.address, 'picker': picker} for picker in PICKERS),
             pace=SLOW, met=True)
-        for picker, one in zip(pickers, found):
+        for picker, one in zip(PICKERS, found):
             print(f'# {picker}: {one}')
             assert one['share-saved'] > 0.5, one
             assert one['stalled'] < HARDLY, one
@@ -460,6 +461,22 @@ def peers_that_do_not_help(case):
 
 
 @swarm_test
+def bad_peers_of_every_picker(case):
+    """With each picker, peers that lie, leave, stall or have nothing spoil no byte and stop nobody"""
+    with contextlib.ExitStack() as stack:
+        origin = stack.enter_context(Origin(case.data))
+        peers = [stack.enter_context(torrents.BadPeer(case.torrent, manner))
+                 for manner in ('lies', 'leaves', 'stalls', 'empty')]
+        found, _ = play_all(case, *(
+            {'origin': origin.url, 'peers': ','.join(peer.address for peer in peers),
+             'picker': picker} for picker in PICKERS))
+        assert all(peer.accepted >= len(PICKERS) for peer in peers), [p.accepted for p in peers]
+        for picker, one in zip(PICKERS, found):
+            print(f'# {picker}: {one}')
+            assert one['origin-bytes'] >= SIZE and one['stalled'] < HARDLY, one
+
+
+@swarm_test
 def what_the_origin_sends_is_taken_back(case):
     """Peers that can reject are told not to send what the origin was asked for in their place"""
     for rejects in True, False:
@@ -478,6 +495,43 @@ def what_the_origin_sends_is_taken_back(case):
 
 
 @swarm_test
+def the_order_of_requests(case):
+    """What is needed first is asked first, however many peers have it and few have the rest"""
+    unchokes = threading.Event()
+    with contextlib.ExitStack() as stack:
+        def add(**options):
+            return stack.enter_context(torrents.BadPeer(case.torrent, 'stalls', **options))
+
+        def requests(peer):
+            return [int.from_bytes(body[:4], 'big') for kind, body in peer.messages if kind == 6]
+        whole = add(unchokes=unchokes)
+        others = [add(has=PIECES // 2, unchokes=threading.Event()) for _ in range(20)]
+        stack.enter_context(Puller(source(
+            case, picker='in-order', bitrate=RATE,
+            peers=','.join(peer.address for peer in (whole, *others)))))
+        until(lambda: all(2 in dict(peer.messages) for peer in (whole, *others)),
+              lambda: [peer.messages for peer in (whole, *others)])
+        unchokes.set()
+        until(lambda: requests(whole), lambda: whole.messages)
+        assert requests(whole)[0] == 0, requests(whole)
+
+
+@swarm_test
+def requests_after_a_jump(case):
+    """What lies before the reader is asked of peers last"""
+    unchokes = threading.Event()
+    with Origin(case.data) as origin, \
+            torrents.BadPeer(case.torrent, 'stalls', unchokes=unchokes) as peer, \
+            Puller(source(case, origin=origin.url, peers=peer.address, picker='in-order',
+                          bitrate=RATE // 8)) as puller:
+        assert puller.pull(30 * PIECE, PIECE) == case.data[30 * PIECE:31 * PIECE]
+        unchokes.set()
+        until(lambda: 6 in dict(peer.messages), lambda: peer.messages)
+        asked = [int.from_bytes(body[:4], 'big') for kind, body in peer.messages if kind == 6]
+        assert asked[0] >= 30, asked
+
+
+@swarm_test
 def no_more_than_the_upload(case):
     """An element sends what `upload` allows, which may be spent up to 3 s later"""
     upload, wanted = 250_000, SIZE // 2
@@ -493,6 +547,17 @@ def no_more_than_the_upload(case):
             sent = stats(giver.element)['sent-bytes']
             most = upload * (time.monotonic() - begun + 3)
             assert wanted < sent <= most, (sent, most)
+
+
+@swarm_test
+def the_least_upload_is_a_limit(case):
+    """An upload of one bit a second is not taken as no limit"""
+    with Origin(case.data) as origin, \
+            Puller(source(case, origin=origin.url, leave='seed', bitrate=RATE, upload=1)) as giver:
+        assert giver.pull_all() == case.data
+        until(lambda: stats(giver.element)['finished'], lambda: stats(giver.element))
+        error, _ = error_of(case, peers=f'127.0.0.1:{stats(giver.element)["port"]}', timeout=2)
+        assert 'came neither from a peer' in error, error
 
 
 @swarm_test
@@ -601,6 +666,45 @@ def nobody_helps(case):
 
 
 @swarm_test
+def where_peers_cannot_connect(case):
+    """A port that is taken, and an address that is not there, are named by warnings"""
+    with Origin(case.data) as origin, socket.create_server(('127.0.0.1', 0)) as taken:
+        port = taken.getsockname()[1]
+        for listen, reason in ((f'127.0.0.1:{port}', f'127.0.0.1:{port}" is taken'),
+                               ('192.0.2.77:6881', 'cannot connect at 192.0.2.77:6881: ')):
+            element = source(case, origin=origin.url, listen=listen)
+            with Player(element, case.data, None) as player:
+                player.start()
+                message = player.pipeline.get_bus().timed_pop_filtered(
+                    PATIENCE, Gst.MessageType.WARNING)
+                assert message and reason in message.parse_warning()[0].message, (listen, message)
+                assert player.wait() is None
+                assert (player.bytes, player.wrong) == (SIZE, []), (player.bytes, player.wrong)
+                assert (stats(element)['port'] not in (0, port)) == ('127' in listen), stats(element)
+
+
+@swarm_test
+def a_web_seed_that_is_not_taken(case):
+    """An error says that the torrent's URL of an origin was not taken, and why"""
+    for url, reason in (('https://video.example/title', 'its host is a name'),
+                        ('http://192.0.2.1/title', 'its host is outside "networks"'),
+                        ('ftp://127.0.0.1/title', 'it is no HTTP URL')):
+        torrent = case.torrent.read_bytes()
+        case.torrent.write_bytes(torrent[:-1] + b'8:url-list' + bencode(url) + b'e')
+        error, _ = error_of(case, timeout=1)
+        case.torrent.write_bytes(torrent)
+        assert f'"{url}" is not asked, as {reason}; set "origin"' in error, error
+
+
+@swarm_test
+def per_cent_of_a_small_title(case):
+    """Per cent that are less than three pieces are three pieces"""
+    with Origin(case.data) as origin:
+        found, _ = play(case, pace=None, origin=origin.url, storage='1%')
+        assert found['pieces-held'] == 3, found
+
+
+@swarm_test
 def only_permitted_networks(case):
     """Addresses outside the networks are not talked to"""
     with Origin(case.data) as origin, torrents.BadPeer(case.torrent, 'stalls') as peer:
@@ -615,19 +719,52 @@ def only_permitted_networks(case):
 
 
 @swarm_test
+def trackers_of_other_networks(case):
+    """A tracker outside the networks is not asked"""
+    def answer(_path, _body):
+        return 200, bencode({'interval': 60, 'peers': b''})
+
+    with Origin(case.data) as origin, WebServer(answer) as tracker:
+        torrent = case.torrent.read_bytes()
+        case.torrent.write_bytes(
+            b'd8:announce' + bencode(tracker.base + '/announce') + torrent[1:])
+        play(case, origin=origin.url, networks='127.0.0.2/32')
+        assert not tracker.requests, tracker.requests
+        play(case, origin=origin.url, networks='127.0.0.1/32')
+        assert tracker.requests
+
+
+@swarm_test
+def a_private_torrent(case):
+    """Peers of a private torrent are not offered the exchange of peers, whatever the property says"""
+    for private in True, False:
+        case.torrent = make_torrent(case.folder, 'title', PIECE, private=private)
+        with Origin(case.data) as origin, torrents.BadPeer(case.torrent, 'empty') as peer, Puller(
+                source(case, origin=origin.url, peers=peer.address, exchange=True)):
+            until(lambda: any(number == 20 for number, _ in peer.messages), lambda: peer.messages)
+            offered = b''.join(body for number, body in peer.messages if number == 20)
+            assert (b'ut_pex' in offered) == (not private), offered
+
+
+@swarm_test
 def torrents_that_are_none(case):
     """A torrent that is none, or properties that are wrong, end with an error that names them"""
     (case.folder / 'none.torrent').write_bytes(b'd4:spam4:eggse')
     for properties, reason in [
             ({'torrent': str(case.folder / 'none.torrent')}, 'is no torrent'),
             ({'torrent': str(case.folder / 'title')}, 'is no torrent'),
-            ({'torrent': str(case.folder / 'absent')}, 'cannot open'),
+            ({'torrent': str(case.folder / 'absent')}, 'absent": No such file'),
+            ({'torrent': str(case.folder)}, 'Is a directory'),
             ({'torrent': ''}, 'is not set'),
             ({'torrent': 'magnet:?xt=urn:none'}, 'is no magnet URI'),
             ({'origin': 'ftp://127.0.0.1/a'}, 'is no HTTP URL'),
             ({'file': 'other'}, 'no file "other"'),
             ({'peers': '127.0.0.1'}, 'is no peer'),
             ({'networks': '10.0.0.0/33'}, 'is no network'),
+            ({'dht': True}, 'hash table'),
+            ({'dht': True, 'networks': '0.0.0.0/0'}, 'hash table'),
+            ({'listen': '127.0.0.1'}, '"127.0.0.1" is no address to listen at'),
+            ({'listen': '127.0.0.1:0,999.0.0.1:6881'}, '"999.0.0.1:6881" is no address'),
             ({'storage': 'much'}, 'storage "much"'),
             ({'storage': '1K'}, 'too small'),
             ({'folder': '/nowhere'}, 'cannot make a file'),

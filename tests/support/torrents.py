@@ -52,17 +52,21 @@ class Peer:
 
 
 class BadPeer:
-    """A peer that says it has all pieces, or nothing. It answers requests with wrong bytes ('lies'),
-    not at all ('stalls'), or by closing the connection ('leaves'). With `rejects`, it says that it
-    answers what it does not send (BEP 6). `messages` has (number, body) of what came, `accepted` and
-    `ended` count the connections."""
+    """A peer that says it has all pieces, the first `has` of them, or nothing. It answers requests
+    with wrong bytes ('lies'), not at all ('stalls'), or by closing the connection ('leaves'). With
+    `rejects`, it says that it answers what it does not send (BEP 6). It begins to take requests at
+    the event `unchokes`. `messages` has (number, body) of what came, number 20 that of extensions;
+    `accepted` and `ended` count the connections."""
 
-    def __init__(self, torrent, manner, rejects=False):
+    def __init__(self, torrent, manner, rejects=False, has=None, unchokes=None):
         info = lt.torrent_info(str(torrent))
         self.hash = bytes.fromhex(str(info.info_hash()))
         self.pieces = info.num_pieces()
+        self.has = self.pieces if has is None else has
+        self.unchokes = unchokes
         self.manner = manner
-        self.reserved = bytes(7) + (b'\4' if rejects else b'\0')
+        # It knows the messages of extensions (BEP 10).
+        self.reserved = bytes(5) + b'\x10\0' + (b'\4' if rejects else b'\0')
         self.messages = []
         self.accepted = self.ended = 0
         self.listener = socket.create_server(('127.0.0.1', 0))
@@ -99,15 +103,22 @@ class BadPeer:
                 pass
         self.ended += 1
 
+    def _unchoke(self, connection):
+        if not self.unchokes or self.unchokes.wait(PATIENCE):
+            connection.sendall(struct.pack('>IB', 1, 1))
+
     def _talk(self, connection):
         self._read(connection, 68)
         connection.sendall(b'\x13BitTorrent protocol' + self.reserved + self.hash
-                           + b'-XX0000-' + bytes(12))
+                           + f'-XX0000-{self.listener.getsockname()[1]:012}'.encode())
         if self.manner != 'empty':
-            bits = int('1' * self.pieces + '0' * (-self.pieces % 8), 2)
+            bits = int('1' * self.has + '0' * (self.pieces - self.has + -self.pieces % 8), 2)
             field = bits.to_bytes((self.pieces + 7) // 8, 'big')
             connection.sendall(struct.pack('>IB', 1 + len(field), 5) + field)
-        connection.sendall(struct.pack('>IB', 1, 1))  # unchoke
+        if self.unchokes:
+            threading.Thread(target=self._unchoke, args=(connection,), daemon=True).start()
+        else:
+            self._unchoke(connection)
         while True:
             length, = struct.unpack('>I', self._read(connection, 4))
             if not length:

@@ -67,6 +67,24 @@ is_network (const gchar *text)
   return mask != NULL;
 }
 
+// Tells whether networks have all addresses.
+static gboolean
+are_all (const gchar *networks)
+{
+  g_auto (GStrv) items = g_strsplit (networks ? networks : "", ",", -1);
+  gboolean v4 = FALSE, v6 = FALSE;
+
+  for (guint i = 0; items[i]; i++) {
+    g_autoptr (GInetAddressMask) mask = g_inet_address_mask_new_from_string (items[i], NULL);
+
+    if (!mask || g_inet_address_mask_get_length (mask) > 0)
+      continue;
+    v4 |= g_inet_address_mask_get_family (mask) == G_SOCKET_FAMILY_IPV4;
+    v6 |= g_inet_address_mask_get_family (mask) == G_SOCKET_FAMILY_IPV6;
+  }
+  return v4 && v6;
+}
+
 // Tells whether the text is a numeric address and a port: 10.0.0.1:6881 or [::1]:6881.
 static gboolean
 is_endpoint (const gchar *text)
@@ -129,15 +147,16 @@ static const SchemaKey swarm_keys[] = {
           "powers of 1000); without it, there is no limit" },
   { "storage", TEXT (storage, "SIZE or PERCENT"), .preset = "256M",
       .help =
-          "how much of each title is kept; K, M and G are powers of 1024; `50%` is half of it" },
+          "how much of each title is kept; K, M and G are powers of 1024; `50%` is half of it, but "
+          "at least 3 pieces" },
   { "folder", TEXT (folder, "FOLDER"),
       .help = "keeps the pieces in a file in this folder; without it they are kept in memory" },
   { "picker", WORD (picker, "hybrid", pickers),
       .help =
           "which pieces are asked of peers; `hybrid`: in order within `window`, then at random; "
-          "`adaptive`: the same, with less order while peers bring too little" },
+          "`adaptive`: the same, with more left to the origin while peers bring too little" },
   { "window", SCHEMA_DURATION, AT (window_ms), "15m", .min = 1000, .effect = MOUNT_EFFECT_SERVING,
-      .help = "of `hybrid`, and the longest of `adaptive`" },
+      .help = "of `hybrid` and `adaptive`" },
   { "leave", WORD (leave, "seed", leaves),
       .help = "when a title leaves the swarm; `download`: when all its pieces have been there; "
               "`stream`: a minute after its last reader; `seed`: when `titles` others came later" },
@@ -150,13 +169,13 @@ static const SchemaKey swarm_keys[] = {
       .help = "where peers, trackers and web seeds may be, such as `10.0.0.0/8`; without it: "
               "loopback, private and link-local networks" },
   { "listen", TEXT (listen, "ADDRESS:PORT,..."), .preset = "0.0.0.0:0,[::]:0",
-      .help = "where peers reach this proxy; port 0: any" },
+      .help = "where peers reach this proxy; port 0: any, as where a port is taken" },
   { "trackers", FLAG (trackers, "yes"), .help = "whether the trackers of the torrents are asked" },
   { "exchange", FLAG (exchange, "yes"),
       .help = "whether peers tell of other peers (never of a private torrent)" },
   { "dht", FLAG (dht, "no"),
       .help = "whether peers are looked for in the distributed hash table (never for a private "
-              "torrent)" },
+              "torrent); its nodes are anywhere, so `networks` must be `0.0.0.0/0,::/0`" },
   { "local-discovery", FLAG (local_discovery, "no"),
       .help = "whether peers are looked for by multicast (never for a private torrent)" },
   { NULL },
@@ -204,6 +223,7 @@ static gboolean
 read_swarm (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
+  const MountConfig *mount = object;
   gboolean ok;
 
   reset_swarm (key, object);
@@ -219,6 +239,9 @@ read_swarm (
       ok = yaml_fail (reader, yaml_get (reader, node, texts[i].name), texts[i].name,
           CONFIG_ERROR_VALUE, error, wrong);
   }
+  if (mount->swarm.dht && !are_all (mount->swarm.networks))
+    ok = yaml_fail (reader, yaml_get (reader, node, "dht"), "dht", CONFIG_ERROR_VALUE, error,
+        "the nodes of the hash table are anywhere: set networks to 0.0.0.0/0,::/0, or dht to no");
   return ok;
 }
 

@@ -28,6 +28,10 @@ const SwarmFigure swarm_figures[] = {
   { "stalled-microseconds", "swarm_stalled_microseconds_total", "counter", "Time of these waits.",
       AT (stalled_us) },
   { "start-up-microseconds", NULL, NULL, NULL, AT (start_up_us) },
+  { "starts", "swarm_starts_total", "counter", "Readers that have got their first byte.",
+      AT (starts) },
+  { "starts-microseconds", "swarm_starts_microseconds_total", "counter",
+      "Time from the opening of these readers to their first byte.", AT (starts_us) },
   { NULL },
 };
 

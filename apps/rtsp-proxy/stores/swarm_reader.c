@@ -10,8 +10,8 @@
 struct _SwarmReader {
   GstElement *element;
   GstBus *bus;
-  GstPad *pad; // in pull mode
-  gchar *label;
+  GstPad *pad;         // in pull mode
+  gchar *label, *path; // the path of the open torrent
   guint64 size;
 };
 
@@ -47,9 +47,14 @@ static void
 set_error (SwarmReader *self, gint code, GError **error)
 {
   gchar *reason = take_messages (self);
+  gchar *file = g_strconcat (self->label, ".torrent", NULL);
+  gchar **parts = g_strsplit (reason ? reason : "the swarm gives no bytes of it", self->path, -1);
+  gchar *named = g_strjoinv (file, parts);
 
-  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->label,
-      reason ? reason : "the swarm gives no bytes of it");
+  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->label, named);
+  g_free (named);
+  g_strfreev (parts);
+  g_free (file);
   g_free (reason);
 }
 
@@ -108,16 +113,15 @@ SwarmReader *
 swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate, const gchar *label,
     guint timeout_s, GError **error)
 {
-  gchar *path = g_strdup_printf ("/proc/self/fd/%d", torrent);
   SwarmReader *self = g_new0 (SwarmReader, 1);
   GError *missing = NULL;
 
   self->label = g_strdup (label);
+  self->path = g_strdup_printf ("/proc/self/fd/%d", torrent);
   self->element = element_make ("swarmsrc", &missing);
   if (!self->element) {
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, missing->message);
     g_error_free (missing);
-    g_free (path);
     swarm_reader_free (self);
     return NULL;
   }
@@ -127,8 +131,7 @@ swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate, con
   self->pad = gst_element_get_static_pad (self->element, "src");
   for (; properties[0]; properties += 2)
     gst_util_set_object_arg (G_OBJECT (self->element), properties[0], properties[1]);
-  g_object_set (self->element, "torrent", path, "bitrate", rate, "timeout", timeout_s, NULL);
-  g_free (path);
+  g_object_set (self->element, "torrent", self->path, "bitrate", rate, "timeout", timeout_s, NULL);
   if (start (self, error))
     return self;
   swarm_reader_free (self);
@@ -163,5 +166,6 @@ swarm_reader_free (SwarmReader *self)
   }
   gst_clear_object (&self->bus);
   g_free (self->label);
+  g_free (self->path);
   g_free (self);
 }

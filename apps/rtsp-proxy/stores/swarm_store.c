@@ -50,6 +50,8 @@ add_figures (StoreSwarmTitle *sum, const StoreSwarmTitle *figures)
   sum->late_pieces += figures->late_pieces;
   sum->stalls += figures->stalls;
   sum->stalled_us += figures->stalled_us;
+  sum->starts += figures->starts;
+  sum->starts_us += figures->starts_us;
 }
 
 // Drops the reference of the table to a title that is no longer in it.

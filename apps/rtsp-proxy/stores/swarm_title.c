@@ -11,7 +11,7 @@
 
 // What readers met that have left.
 typedef struct {
-  guint64 late, stalls, stalled_us, start_up_us;
+  guint64 late, stalls, stalled_us, start_up_us, starts, starts_us;
 } Past;
 
 struct _SwarmTitle {
@@ -52,6 +52,8 @@ add_reader (Past *past, SwarmReader *reader)
   past->stalled_us += get_number (stats, "stalled") / GST_USECOND;
   if (start_up_us > 0)
     past->start_up_us = start_up_us;
+  past->starts += start_up_us > 0;
+  past->starts_us += start_up_us;
   gst_structure_free (stats);
 }
 
@@ -83,6 +85,8 @@ swarm_title_get_figures (SwarmTitle *self, StoreSwarmTitle *figures)
   figures->stalls = past.stalls;
   figures->stalled_us = past.stalled_us;
   figures->start_up_us = past.start_up_us;
+  figures->starts = past.starts;
+  figures->starts_us = past.starts_us;
   gst_structure_free (stats);
 }
 

@@ -117,42 +117,8 @@ pick_beta (const WeirPickerView *view, Range range, double draw)
   return n > 0 ? pick_nth (view, range, (uint32_t) ((1 - sqrt (1 - draw)) * n), 0) : WEIR_NO_PIECE;
 }
 
-static uint32_t
-pick_hybrid (const WeirPickerView *view, Range range, int64_t end_ns, double draw)
-{
-  uint32_t end = weir_playhead_first_due (&view->playhead, &view->title, end_ns);
-  uint32_t piece;
-
-  end = end < range.from ? range.from : end > range.to ? range.to : end;
-  piece = pick_in_order (view, (Range) { range.from, end });
-  return piece != WEIR_NO_PIECE ? piece : pick_beta (view, (Range) { end, range.to }, draw);
-}
-
-// While peers bring less than the title's rate, some pieces come from the origin anyway. Those that
-// are needed first are left to it, so that no piece of a peer comes too late.
-static uint32_t
-pick_adaptive (const WeirPickerView *view, Range range, int64_t now_ns, double draw)
-{
-  const double share = view->swarm_rate / view->title.bit_rate;
-  const double whole = (share - ADAPTIVE_LEAST) / (1 - ADAPTIVE_LEAST);
-  const int64_t transfer_ns = needs_until_ns (view, view->title.piece_bytes, 0) - view->lead_ns;
-
-  if (share < 1 && range.from < range.to) {
-    const uint32_t from = weir_picker_first (view, now_ns + ADAPTIVE_MARGIN * transfer_ns);
-    const uint32_t half = range.from + (range.to - range.from) / 2;
-    range.from = from < half ? from : half;
-  }
-  return pick_hybrid (view, range,
-      now_ns
-          + (int64_t) ((double) view->window_ns
-                       * (whole > 1    ? 1
-                           : whole > 0 ? whole
-                                       : 0)),
-      draw);
-}
-
-uint32_t
-weir_picker_pick (WeirPicker picker, const WeirPickerView *view, int64_t now_ns, double draw)
+static Range
+get_range (WeirPicker picker, const WeirPickerView *view, int64_t now_ns)
 {
   const uint32_t n = (uint32_t) weir_swarm_title_pieces (&view->title);
   const uint32_t played = weir_playhead_piece (&view->playhead, &view->title, now_ns);
@@ -160,19 +126,60 @@ weir_picker_pick (WeirPicker picker, const WeirPickerView *view, int64_t now_ns,
 
   if (view->ahead > 0 && n - played > view->ahead)
     range.to = played + view->ahead;
-  switch (picker) {
-    case WEIR_PICKER_RAREST:
-      return pick_rarest (view, range, draw);
-    case WEIR_PICKER_IN_ORDER:
-      return pick_in_order (view, range);
-    case WEIR_PICKER_BETA:
-      return pick_beta (view, range, draw);
-    case WEIR_PICKER_HYBRID:
-      return pick_hybrid (view, range, now_ns + view->window_ns, draw);
-    case WEIR_PICKER_ADAPTIVE:
-      return pick_adaptive (view, range, now_ns, draw);
+  // While peers bring less than the title's rate, some pieces come from the origin anyway. Those
+  // that are needed first are left to it, so that no piece of a peer comes too late.
+  if (picker == WEIR_PICKER_ADAPTIVE && view->swarm_rate < view->title.bit_rate
+      && range.from < range.to) {
+    const int64_t transfer_ns = needs_until_ns (view, view->title.piece_bytes, 0) - view->lead_ns;
+    const uint32_t from = weir_picker_first (view, now_ns + ADAPTIVE_MARGIN * transfer_ns);
+    const uint32_t half = range.from + (range.to - range.from) / 2;
+    range.from = from < half ? from : half;
   }
-  return WEIR_NO_PIECE;
+  return range;
+}
+
+// Returns the end of the pieces that are taken in order.
+static uint32_t
+get_ordered (WeirPicker picker, const WeirPickerView *view, Range range, int64_t now_ns)
+{
+  const double share = view->swarm_rate / view->title.bit_rate;
+  double part = 1; // of the window
+  uint32_t end;
+
+  if (picker == WEIR_PICKER_IN_ORDER)
+    return range.to;
+  if (picker == WEIR_PICKER_RAREST || picker == WEIR_PICKER_BETA)
+    return range.from;
+  if (picker == WEIR_PICKER_ADAPTIVE && view->idle)
+    part = 0;
+  else if (picker == WEIR_PICKER_ADAPTIVE && !view->keeps_window)
+    part = fmin (fmax ((share - ADAPTIVE_LEAST) / (1 - ADAPTIVE_LEAST), 0), 1);
+  end = weir_playhead_first_due (
+      &view->playhead, &view->title, now_ns + (int64_t) (part * (double) view->window_ns));
+  return end < range.from ? range.from : end > range.to ? range.to : end;
+}
+
+void
+weir_picker_order (WeirPicker picker, const WeirPickerView *view, int64_t now_ns, uint32_t *from,
+    uint32_t *ordered)
+{
+  const Range range = get_range (picker, view, now_ns);
+
+  *from = range.from;
+  *ordered = get_ordered (picker, view, range, now_ns);
+}
+
+uint32_t
+weir_picker_pick (WeirPicker picker, const WeirPickerView *view, int64_t now_ns, double draw)
+{
+  const Range range = get_range (picker, view, now_ns);
+  uint32_t ordered, piece;
+
+  if (picker == WEIR_PICKER_RAREST)
+    return pick_rarest (view, range, draw);
+  ordered = get_ordered (picker, view, range, now_ns);
+  piece = pick_in_order (view, (Range) { range.from, ordered });
+  return piece != WEIR_NO_PIECE ? piece : pick_beta (view, (Range) { ordered, range.to }, draw);
 }
 
 unsigned

@@ -9,7 +9,8 @@
 //   beta      drawn from Beta(1,2) over what lies ahead: earlier pieces are likelier
 //   hybrid    in order within a window, then beta
 //   adaptive  hybrid whose window shrinks to nothing while peers bring less than the title's rate,
-//             and that leaves the pieces needed soonest to the origin then: they would come late
+//             and that leaves the pieces needed soonest to the origin then: they would come late;
+//             while nobody wants what the viewer has, it is beta, to have what others lack
 //
 // The functions keep nothing and allocate nothing.
 
@@ -37,6 +38,8 @@ typedef struct {
   int64_t
       window_ns;  // of `hybrid`, and the longest of `adaptive`; 9 to 15 min are best (figure 5.4)
   uint32_t ahead; // only so many pieces from the playhead on, what the storage holds; 0: all
+  bool keeps_window; // `adaptive` does not shrink its window: real sessions save more so
+  bool idle; // no peer wants what is there: `adaptive` takes nothing in order, as others have that
 } WeirPickerView;
 
 // Returns a WeirPicker, or -1 if there is no picker of that name.
@@ -46,6 +49,12 @@ const char *weir_picker_name (WeirPicker picker);
 // Returns the first piece that peers can bring in time if they are asked at `now_ns`, or the number
 // of pieces.
 uint32_t weir_picker_first (const WeirPickerView *view, int64_t now_ns);
+
+// Tells how a peer is to be asked at `now_ns`: for no piece before `*from`, which is later than
+// weir_picker_first() while peers bring too little for `adaptive`, and for pieces before `*ordered`
+// in order.
+void weir_picker_order (WeirPicker picker, const WeirPickerView *view, int64_t now_ns,
+    uint32_t *from, uint32_t *ordered);
 
 // Returns a missing piece to be asked of peers at `now_ns`, or WEIR_NO_PIECE. `draw` is a random
 // number, 0 to less than 1.
