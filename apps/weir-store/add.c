@@ -160,6 +160,7 @@ add_opened (WeirBlockStore *store, const AddFile *file, int fd, const Probe *pro
   self.writer = weir_title_writer_new (store, file->name, probe->caps, file->bytes, error);
   if (!self.writer)
     return FALSE;
+  weir_title_writer_leave_room (self.writer, file->bytes_after);
   self.target = block_bytes (store, rate, file->bytes, kind);
   self.cuts = cuts_new (kind);
   self.bytes = g_byte_array_new ();
@@ -253,16 +254,16 @@ add_files (WeirBlockStore *store, const Args *args, guint64 rate)
   GError *error = NULL;
   GArray *files = files_find (args->words + 1, args->name, &error);
   JsonBuilder *builder = args->json ? json_builder_new () : NULL;
-  guint n_taken = 0;
+  guint n_refused = 0;
   int status;
 
-  if (!files || !files_check (store, files, &n_taken, &error)) {
+  if (!files || !files_check (store, files, &n_refused, &error)) {
     status = commands_fail (error);
   } else {
     if (builder)
       json_builder_begin_array (builder);
     status = add_all (store, files, rate, builder);
-    if (n_taken > 0)
+    if (n_refused > 0)
       status = EXIT_FAILURE;
     if (builder) {
       json_builder_end_array (builder);

@@ -14,7 +14,7 @@ const gchar commands_summary[] = "Keeps titles in blocks on many disks, for vide
 
 const gchar commands_description[] =
     "Exit status: 0 on success, 1 if something failed or was found wrong, 2 for wrong arguments,\n"
-    "130 after SIGINT or SIGTERM.\n";
+    "130 after SIGINT or SIGTERM, of which a second one ends the program at once.\n";
 
 static const GOptionEntry init_entries[] = {
   { "disks", 0, 0, G_OPTION_ARG_STRING, AT (disks),
@@ -23,6 +23,7 @@ static const GOptionEntry init_entries[] = {
       "On which disks blocks go: naive, raid0, raid1, random or rda (default rda)", "NAME" },
   { "slice", 0, 0, G_OPTION_ARG_STRING, AT (slice),
       "Playing time of a block, 100ms to 60s (default 5s)", "TIME" },
+  JSON,
   { NULL },
 };
 
@@ -43,8 +44,6 @@ static const GOptionEntry paced_entries[] = {
   JSON,
   { NULL },
 };
-
-static const GOptionEntry no_entries[] = { { NULL } };
 
 static const GOptionEntry model_entries[] = {
   { "access", 0, 0, G_OPTION_ARG_STRING, AT (access),
@@ -100,7 +99,7 @@ const Command commands[] = {
   { "add", "DIR FILE...", "Add files, or all files of folders, as titles",
       "A title can be seen when it is whole. An MPEG-TS file and a stream of H.264 or H.265 is "
       "cut\n"
-      "into blocks at keyframes, any other file by size.\n\n"
+      "into blocks at keyframes near the ends of slices, any other file by size.\n\n"
       "Examples:\n"
       "  weir-store add /srv/store film.mp4\n"
       "  weir-store add /srv/store --name films/film.mp4 /tmp/upload\n"
@@ -121,7 +120,7 @@ const Command commands[] = {
       "Example:\n  weir-store repair /srv/store --rate 200M\n",
       1, G_MAXUINT, paced_entries, repair_run },
   { "remove", "DIR NAME...", "Remove titles",
-      "Example:\n  weir-store remove /srv/store films/film.mp4\n", 2, G_MAXUINT, no_entries,
+      "Example:\n  weir-store remove /srv/store films/film.mp4\n", 2, G_MAXUINT, json_entries,
       remove_run },
   { "balance", "DIR", "Move blocks until all disks are used alike",
       "Use it after add-disk and remove-disk. It can be ended and started again at any time.\n\n"
@@ -130,12 +129,12 @@ const Command commands[] = {
   { "add-disk", "DIR PATH...", "Add disks",
       "New titles use the disk at once; balance moves blocks of old ones.\n\n"
       "Example:\n  weir-store add-disk /srv/store /disk5 && weir-store balance /srv/store\n",
-      2, G_MAXUINT, no_entries, add_disk_run },
+      2, G_MAXUINT, json_entries, add_disk_run },
   { "remove-disk", "DIR PATH", "Take a disk out of use",
       "It gets no more blocks. The next balance moves its blocks away, or copies them from other\n"
       "disks if it is dead, and removes it from the store.\n\n"
       "Example:\n  weir-store remove-disk /srv/store /disk2 && weir-store balance /srv/store\n",
-      2, 2, no_entries, remove_disk_run },
+      2, 2, json_entries, remove_disk_run },
   { "model", "[DIR]", "Print how many streams disks can give",
       "Computes N = D t_b r_d / (t_a r_d + r_c t_b) for D disks with access time t_a and rate "
       "r_d,\n"
@@ -150,7 +149,7 @@ const Command commands[] = {
       "Players of it send each other its pieces, and get from the origin what is missing.\n\n"
       "Examples:\n"
       "  weir-store torrent /srv/store films/film.mp4 -o film.torrent \\\n"
-      "    --origin https://video.example/films/ --tracker http://video.example:6969/announce\n"
+      "    --origin http://10.0.0.1/films/ --tracker http://10.0.0.1:6969/announce\n"
       "  weir-store torrent /srv/films/film.mp4 --origin http://10.0.0.1/film.mp4 --private\n",
       1, 2, torrent_entries, torrent_run },
   { NULL },
@@ -187,6 +186,33 @@ commands_open (const Args *args)
   if (!store)
     commands_fail (error);
   return store;
+}
+
+JsonBuilder *
+commands_begin_done (const Args *args)
+{
+  return args->json ? json_builder_begin_array (json_builder_new ()) : NULL;
+}
+
+void
+commands_print_done (
+    JsonBuilder *builder, const gchar *member, const gchar *value, const gchar *text)
+{
+  if (!builder) {
+    printf ("%s\n", text);
+    return;
+  }
+  json_builder_begin_object (builder);
+  json_builder_set_member_name (builder, member);
+  json_builder_add_string_value (builder, value);
+  json_builder_end_object (builder);
+}
+
+void
+commands_end_done (JsonBuilder *builder)
+{
+  if (builder)
+    commands_print_json (json_builder_end_array (builder));
 }
 
 void

@@ -39,6 +39,14 @@ int commands_usage (const gchar *format, ...) G_GNUC_PRINTF (1, 2);
 // Opens the store of the first word, or prints an error.
 WeirBlockStore *commands_open (const Args *args);
 
+// For commands that do one thing to several names. commands_begin_done() returns NULL without
+// --json. commands_print_done() prints the text, or adds an object with this member to the array,
+// which commands_end_done() prints. (transfer full)
+JsonBuilder *commands_begin_done (const Args *args);
+void commands_print_done (
+    JsonBuilder *builder, const gchar *member, const gchar *value, const gchar *text);
+void commands_end_done (JsonBuilder *builder);
+
 // Prints the JSON value and frees `builder`.
 void commands_print_json (JsonBuilder *builder);
 

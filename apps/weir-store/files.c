@@ -29,7 +29,7 @@ fail (GError **error, const gchar *path, const gchar *problem)
 static void
 add_one (GArray *files, gchar *path, gchar *name, guint64 bytes)
 {
-  AddFile file = { path, name, bytes };
+  AddFile file = { path, name, bytes, 0 };
 
   g_array_append_val (files, file);
 }
@@ -75,8 +75,6 @@ add_word (GArray *files, const gchar *path, const gchar *name, GError **error)
                 : add_folder (files, path, "", 0, error);
   if (!S_ISREG (st.st_mode))
     return fail (error, path, "neither a file nor a folder");
-  if (st.st_size == 0)
-    return fail (error, path, "the file is empty");
   add_one (files, g_strdup (path), name ? g_strdup (name) : g_path_get_basename (path),
       (guint64) st.st_size);
   return TRUE;
@@ -108,21 +106,19 @@ files_find (gchar **words, const gchar *name, GError **error)
   return files;
 }
 
-// Returns FALSE with an error, or after it has reported that the name is taken.
+// Returns FALSE after it has reported why the file cannot be added. The other files can be.
 static gboolean
-check_file (WeirBlockStore *store, const AddFile *file, guint *n_taken, GError **error)
+check_file (WeirBlockStore *store, const AddFile *file)
 {
   GError *problem = NULL;
 
-  if (weir_title_writer_check_name (store, file->name, &problem))
-    return TRUE;
-  if (g_error_matches (problem, WEIR_STORE_ERROR, WEIR_STORE_ERROR_EXISTS)) {
+  if (!weir_title_writer_check_name (store, file->name, &problem))
+    g_prefix_error (&problem, "%s: ", file->path);
+  else if (file->bytes == 0)
+    fail (&problem, file->path, "the file is empty");
+  if (problem)
     commands_fail (problem);
-    ++*n_taken;
-  } else {
-    g_propagate_error (error, problem);
-  }
-  return FALSE;
+  return problem == NULL;
 }
 
 static gboolean
@@ -137,27 +133,30 @@ check_twins (const AddFile *file, const AddFile *other, GError **error)
 }
 
 gboolean
-files_check (WeirBlockStore *store, GArray *files, guint *n_taken, GError **error)
+files_check (WeirBlockStore *store, GArray *files, guint *n_refused, GError **error)
 {
   g_autofree guint64 *bytes = g_new (guint64, files->len);
-  GError *problem = NULL;
+  guint64 after = 0;
 
-  *n_taken = 0;
+  *n_refused = 0;
   for (guint i = 1; i < files->len; i++) {
     const AddFile *file = &g_array_index (files, AddFile, i);
 
     if (!check_twins (file - 1, file, error))
       return FALSE;
   }
-  for (guint i = files->len; !problem && i-- > 0;) {
-    if (!check_file (store, &g_array_index (files, AddFile, i), n_taken, &problem) && !problem)
+  for (guint i = files->len; i-- > 0;) {
+    if (!check_file (store, &g_array_index (files, AddFile, i))) {
       g_array_remove_index (files, i);
+      ++*n_refused;
+    }
   }
-  if (problem) {
-    g_propagate_error (error, problem);
-    return FALSE;
+  for (guint i = files->len; i-- > 0;) {
+    AddFile *file = &g_array_index (files, AddFile, i);
+
+    bytes[i] = file->bytes;
+    file->bytes_after = after;
+    after += file->bytes;
   }
-  for (guint i = 0; i < files->len; i++)
-    bytes[i] = g_array_index (files, AddFile, i).bytes;
-  return weir_title_writer_check_space (store, bytes, files->len, error);
+  return files->len == 0 || weir_title_writer_check_space (store, bytes, files->len, error);
 }

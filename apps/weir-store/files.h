@@ -7,7 +7,7 @@
 
 typedef struct {
   gchar *path, *name;
-  guint64 bytes;
+  guint64 bytes, bytes_after; // of the file, and of all files after it
 } AddFile;
 
 // Returns the files (AddFile, transfer full) that the words name, with all files of folders, by
@@ -15,6 +15,7 @@ typedef struct {
 // followed. `name` is NULL, or the name of the only file.
 GArray *files_find (gchar **words, const gchar *name, GError **error);
 
-// Checks before anything is written that no title has two files, that the names are valid, and that
-// all files together have room. Files whose name is taken are reported, and taken out of the array.
-gboolean files_check (WeirBlockStore *store, GArray *files, guint *n_taken, GError **error);
+// Checks before anything is written that no title has two files, and that all files together have
+// room. Files that are empty, or whose name is taken or not valid, are reported, counted and taken
+// out of the array.
+gboolean files_check (WeirBlockStore *store, GArray *files, guint *n_refused, GError **error);

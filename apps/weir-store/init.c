@@ -15,6 +15,27 @@ print_warning (gchar *warning)
   g_free (warning);
 }
 
+static void
+print_made (const Args *args, gchar **disks)
+{
+  JsonBuilder *builder;
+
+  if (!args->json) {
+    printf ("made the store %s on %u disks\n", args->words[0], g_strv_length (disks));
+    return;
+  }
+  builder = json_builder_begin_object (json_builder_new ());
+  json_builder_set_member_name (builder, "store");
+  json_builder_add_string_value (builder, args->words[0]);
+  json_builder_set_member_name (builder, "disks");
+  json_builder_begin_array (builder);
+  for (guint i = 0; disks[i]; i++)
+    json_builder_add_string_value (builder, disks[i]);
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+  commands_print_json (builder);
+}
+
 int
 init_run (const Args *args)
 {
@@ -32,10 +53,14 @@ init_run (const Args *args)
   if (args->slice && !weir_block_store_parse_slice (args->slice, &slice_ns))
     return commands_usage ("--slice must be a time from 100ms to 60s, not '%s'", args->slice);
   disks = g_strsplit (args->disks, ",", -1);
+  if (g_strv_contains ((const gchar *const *) disks, "")) {
+    g_strfreev (disks);
+    return commands_usage ("--disks has an empty path: '%s'", args->disks);
+  }
   ok = weir_block_store_init (args->words[0], (const gchar *const *) disks,
       (WeirPlacementPolicy) policy, slice_ns, &warning, &error);
   if (ok)
-    printf ("made the store %s on %u disks\n", args->words[0], g_strv_length (disks));
+    print_made (args, disks);
   g_strfreev (disks);
   print_warning (warning);
   return ok ? EXIT_SUCCESS : commands_fail (error);
@@ -45,17 +70,22 @@ int
 add_disk_run (const Args *args)
 {
   WeirBlockStore *store = commands_open (args);
+  JsonBuilder *builder;
   GError *error = NULL;
 
   if (!store)
     return EXIT_FAILURE;
+  builder = commands_begin_done (args);
   for (guint i = 1; !error && args->words[i]; i++) {
+    g_autofree gchar *text =
+        g_strdup_printf ("added the disk %s; balance moves blocks to it", args->words[i]);
     gchar *warning = NULL;
 
     if (weir_block_store_add_disk (store, args->words[i], &warning, &error))
-      printf ("added the disk %s; balance moves blocks to it\n", args->words[i]);
+      commands_print_done (builder, "path", args->words[i], text);
     print_warning (warning);
   }
+  commands_end_done (builder);
   weir_block_store_unref (store);
   return error ? commands_fail (error) : EXIT_SUCCESS;
 }
@@ -64,12 +94,18 @@ int
 remove_disk_run (const Args *args)
 {
   WeirBlockStore *store = commands_open (args);
+  g_autofree gchar *text = NULL;
+  JsonBuilder *builder;
   GError *error = NULL;
 
   if (!store)
     return EXIT_FAILURE;
+  builder = commands_begin_done (args);
+  text = g_strdup_printf (
+      "%s gets no more blocks; balance moves its blocks and removes it", args->words[1]);
   if (weir_block_store_remove_disk (store, args->words[1], &error))
-    printf ("%s gets no more blocks; balance moves its blocks and removes it\n", args->words[1]);
+    commands_print_done (builder, "path", args->words[1], text);
+  commands_end_done (builder);
   weir_block_store_unref (store);
   return error ? commands_fail (error) : EXIT_SUCCESS;
 }

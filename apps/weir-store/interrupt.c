@@ -2,6 +2,7 @@
 #include "interrupt.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 static GCancellable *cancellable;
 static sigset_t signals;
@@ -11,8 +12,12 @@ wait_for_signals (gpointer unused)
 {
   int number;
 
-  while (sigwait (&signals, &number) == 0)
+  // The first one waits for a safe point, to which a disk that hangs may never let it come.
+  while (sigwait (&signals, &number) == 0) {
+    if (interrupted ())
+      _exit (EXIT_INTERRUPTED);
     g_cancellable_cancel (cancellable);
+  }
   return NULL;
 }
 

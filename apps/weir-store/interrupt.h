@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// SIGINT and SIGTERM end the program at the next safe point.
+// SIGINT and SIGTERM end the program at the next safe point, and when they come again, at once.
 
 #include <gio/gio.h>
 

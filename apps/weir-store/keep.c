@@ -185,17 +185,21 @@ remove_run (const Args *args)
 {
   WeirBlockStore *store = commands_open (args);
   int status = EXIT_SUCCESS;
+  JsonBuilder *builder;
 
   if (!store)
     return EXIT_FAILURE;
+  builder = commands_begin_done (args);
   for (guint i = 1; args->words[i] && !interrupted (); i++) {
+    g_autofree gchar *text = g_strdup_printf ("removed %s", args->words[i]);
     GError *error = NULL;
 
     if (weir_block_store_remove_title (store, args->words[i], &error))
-      printf ("removed %s\n", args->words[i]);
+      commands_print_done (builder, "name", args->words[i], text);
     else
       status = commands_fail (error);
   }
+  commands_end_done (builder);
   weir_block_store_unref (store);
   return interrupted () ? EXIT_FAILURE : status;
 }

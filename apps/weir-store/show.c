@@ -157,6 +157,8 @@ list_run (const Args *args)
 static const gchar *
 state_of (const WeirStoreDisk *disk)
 {
+  if (!disk->answers)
+    return "no answer";
   return !disk->present ? "missing" : disk->removing ? "being removed" : "ok";
 }
 
@@ -201,7 +203,7 @@ print_store (WeirBlockStore *store, const WeirStoreDisk *disks, guint n, guint n
       printf ("disk %3u  %s of %s free  %s  %s\n", disks[i].number, room, size,
           state_of (&disks[i]), disks[i].path);
     else
-      printf ("disk %3u  missing  %s\n", disks[i].number, disks[i].path);
+      printf ("disk %3u  %s  %s\n", disks[i].number, state_of (&disks[i]), disks[i].path);
   }
 }
 

@@ -2,8 +2,8 @@
 #include "store/blockstore.h"
 
 #include "store/blockstore_private.h"
-#include "store/disks.h"
 #include "store/files.h"
+#include "store/looking.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -234,6 +234,27 @@ weir_block_store_count_disks (WeirBlockStore *self)
   return n;
 }
 
+static void
+look_at_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n)
+{
+  g_autofree WeirDiskLook *looks = g_new0 (WeirDiskLook, n);
+
+  for (guint i = 0; i < n; i++) {
+    looks[i].path = disks[i].path;
+    looks[i].number = disks[i].number;
+    looks[i].answers = looks[i].present = TRUE;
+  }
+  if (!self->is_remote)
+    weir_disks_look (self->id, looks, n);
+  for (guint i = 0; i < n; i++) {
+    disks[i].answers = looks[i].answers;
+    disks[i].present = looks[i].present;
+    disks[i].bytes = looks[i].space.bytes;
+    disks[i].free_bytes = looks[i].space.free_bytes;
+    disks[i].device = looks[i].space.device;
+  }
+}
+
 guint
 weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max)
 {
@@ -250,17 +271,7 @@ weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_
       };
   }
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < n; i++) {
-    WeirDiskSpace space = { 0 };
-
-    disks[i].present = self->is_remote;
-    if (self->is_remote)
-      continue;
-    disks[i].present = weir_disk_check (disks[i].path, self->id, disks[i].number, NULL)
-                       && weir_disk_get_space (disks[i].path, &space);
-    disks[i].bytes = space.bytes;
-    disks[i].free_bytes = space.free_bytes;
-  }
+  look_at_disks (self, disks, n);
   return n;
 }
 

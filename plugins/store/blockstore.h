@@ -51,9 +51,10 @@ typedef struct _WeirStoredTitle WeirStoredTitle;
 typedef struct {
   guint16 number;
   const gchar *path;
-  gboolean present;  // the folder is there and belongs to the store
-  gboolean removing; // gets no new blocks; the next balance moves its blocks away
-  guint64 bytes, free_bytes;
+  gboolean answers;                  // within 10 s
+  gboolean present;                  // the folder is there and belongs to the store
+  gboolean removing;                 // gets no new blocks; the next balance moves its blocks away
+  guint64 bytes, free_bytes, device; // st_dev
 } WeirStoreDisk;
 
 // Makes a store in the folder `dir`, which may exist if it is empty. `disks` are paths of existing
@@ -80,8 +81,8 @@ const gchar *weir_block_store_get_id (WeirBlockStore *self); // 32 hexadecimal d
 // Returns the number of disks. Waits for none of them.
 guint weir_block_store_count_disks (WeirBlockStore *self);
 
-// Stores the disks, at most `n_max`, and returns their number. Looks at each disk, which may block.
-// The paths are the store's.
+// Stores the disks, at most `n_max`, and returns their number. Looks at each disk, which may
+// take 10 s if one hangs. The paths are the store's.
 guint weir_block_store_get_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n_max);
 
 // Returns the path of disk `number`, or NULL if the store has no such disk. Does not block. The

@@ -66,6 +66,9 @@ void store_refresh (WeirBlockStore *self);
 // descriptor, whose close() unlocks, or -1.
 int store_lock (WeirBlockStore *self, GError **error);
 
+// Reports whether the store's reader avoids a disk, because it fails or hangs. Does not block.
+gboolean store_reader_avoids (WeirBlockStore *self, guint16 number);
+
 // Writes the id as 32 hexadecimal digits.
 void store_print_id (const guint8 id[16], gchar text[33]);
 

@@ -11,7 +11,8 @@
  * The stream is cut into blocks of about one time slice of the store. If its buffers have times, a
  * block ends before the first keyframe after a slice, and the title keeps the sizes, times and
  * flags of the buffers, so that #blockstoresrc outputs the same buffers. Otherwise, as for the
- * bytes of a file, blocks are cut by size: a slice at #WeirBlockStoreSink:bitrate.
+ * bytes of a file, blocks are cut by size: a slice at #WeirBlockStoreSink:bitrate. Bytes are taken
+ * in their order: a multiplexer that goes back to write its header anew fails.
  *
  * Writing blocks on the disks, in the streaming thread.
  *
@@ -60,13 +61,16 @@ struct _WeirBlockStoreSink {
   gint64 block_time;  // stream time of the block's first buffer, or WEIR_INDEX_NO_TIME
   gboolean keyframe;  // the block begins with one
   gint64 first, last; // times of the title so far, or WEIR_INDEX_NO_TIME
+  guint64 end;        // offset of the next byte
+  gboolean failed;    // until the next start, nothing more is written
 };
 
 G_DEFINE_FINAL_TYPE (WeirBlockStoreSink, weir_block_store_sink, GST_TYPE_BASE_SINK)
 GST_ELEMENT_REGISTER_DEFINE (
     blockstoresink, "blockstoresink", GST_RANK_NONE, WEIR_TYPE_BLOCK_STORE_SINK)
 
-// Takes ownership of the error.
+// Removes what was written, as a title without one of its blocks is none. Takes ownership of the
+// error.
 static GstFlowReturn
 fail (WeirBlockStoreSink *self, GError *error)
 {
@@ -75,6 +79,8 @@ fail (WeirBlockStoreSink *self, GError *error)
   else
     GST_ELEMENT_ERROR (self, RESOURCE, WRITE, ("%s", error->message), (NULL));
   g_error_free (error);
+  self->failed = TRUE;
+  g_clear_pointer (&self->writer, weir_title_writer_free);
   return GST_FLOW_ERROR;
 }
 
@@ -97,14 +103,30 @@ write_block (WeirBlockStoreSink *self)
   return ok ? GST_FLOW_OK : fail (self, error);
 }
 
+static void
+note_times (WeirBlockStoreSink *self, gint64 time, GstClockTime duration)
+{
+  gint64 end = time + (GST_CLOCK_TIME_IS_VALID (duration) ? (gint64) duration : 0);
+
+  if (time == WEIR_INDEX_NO_TIME)
+    return;
+  self->first = self->first == WEIR_INDEX_NO_TIME ? time : MIN (self->first, time);
+  self->last = MAX (self->last, end);
+}
+
 // Writes the bytes of a stream without times, a slice at a time.
 static GstFlowReturn
-add_bytes (WeirBlockStoreSink *self, const guint8 *data, gsize size)
+add_bytes (WeirBlockStoreSink *self, GstBuffer *buffer, const GstMapInfo *map)
 {
+  const guint8 *data = map->data;
+  gsize size = map->size;
   gdouble slice = (gdouble) weir_block_store_get_slice (self->store) / GST_SECOND;
   gsize block = (gsize) CLAMP ((gdouble) self->bitrate / 8 * slice, 1, BLOCK_BYTES_MAX);
   GstFlowReturn ret = GST_FLOW_OK;
 
+  // Multiplexers give bytes with times, from which the title's rate follows.
+  if (GST_BUFFER_PTS_IS_VALID (buffer))
+    note_times (self, (gint64) GST_BUFFER_PTS (buffer), GST_BUFFER_DURATION (buffer));
   while (size > 0 && ret == GST_FLOW_OK) {
     gsize n = MIN (size, block - self->bytes->len);
 
@@ -146,17 +168,6 @@ is_cut (WeirBlockStoreSink *self, gint64 time, gboolean keyframe, gsize size)
          || self->bytes->len + size > BLOCK_BYTES_MAX;
 }
 
-static void
-note_times (WeirBlockStoreSink *self, gint64 time, GstClockTime duration)
-{
-  gint64 end = time + (GST_CLOCK_TIME_IS_VALID (duration) ? (gint64) duration : 0);
-
-  if (time == WEIR_INDEX_NO_TIME)
-    return;
-  self->first = self->first == WEIR_INDEX_NO_TIME ? time : MIN (self->first, time);
-  self->last = MAX (self->last, end);
-}
-
 static GstFlowReturn
 add_buffer (WeirBlockStoreSink *self, GstBuffer *buffer, const GstMapInfo *map)
 {
@@ -173,6 +184,8 @@ add_buffer (WeirBlockStoreSink *self, GstBuffer *buffer, const GstMapInfo *map)
 
   if (is_cut (self, time, keyframe, map->size))
     ret = write_block (self);
+  if (ret != GST_FLOW_OK)
+    return ret;
   if (self->bytes->len == 0) {
     self->block_time = time;
     self->keyframe = keyframe;
@@ -181,7 +194,7 @@ add_buffer (WeirBlockStoreSink *self, GstBuffer *buffer, const GstMapInfo *map)
   g_byte_array_append (self->table, bytes, sizeof bytes);
   g_byte_array_append (self->bytes, map->data, (guint) map->size);
   note_times (self, time, GST_BUFFER_DURATION (buffer));
-  return ret;
+  return GST_FLOW_OK;
 }
 
 // ---- the stream ----
@@ -208,12 +221,11 @@ weir_block_store_sink_render (GstBaseSink *sink, GstBuffer *buffer)
   GstFlowReturn ret;
   GstMapInfo map;
 
-  if (!self->writer && !begin_title (self, buffer))
+  if (self->failed || (!self->writer && !begin_title (self, buffer)))
     return GST_FLOW_ERROR;
-  if (!gst_buffer_map (buffer, &map, GST_MAP_READ)) {
-    GST_ELEMENT_ERROR (self, STREAM, FAILED, ("a buffer cannot be read"), (NULL));
-    return GST_FLOW_ERROR;
-  }
+  if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
+    return fail (self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
+                           "a buffer of '%s' cannot be read", self->place.title));
   if (map.size == 0)
     ret = GST_FLOW_OK;
   else if (map.size > BLOCK_BYTES_MAX)
@@ -221,7 +233,8 @@ weir_block_store_sink_render (GstBaseSink *sink, GstBuffer *buffer)
         self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
                   "a buffer of %" G_GSIZE_FORMAT " bytes is larger than a block may be", map.size));
   else
-    ret = self->has_times ? add_buffer (self, buffer, &map) : add_bytes (self, map.data, map.size);
+    ret = self->has_times ? add_buffer (self, buffer, &map) : add_bytes (self, buffer, &map);
+  self->end += map.size;
   gst_buffer_unmap (buffer, &map);
   return ret;
 }
@@ -236,16 +249,38 @@ end_title (WeirBlockStoreSink *self)
 
   if (!self->has_times)
     self->block_time = WEIR_INDEX_NO_TIME;
-  else if (self->first != WEIR_INDEX_NO_TIME)
+  if (self->first != WEIR_INDEX_NO_TIME)
     duration = self->last - self->first;
   if (write_block (self) != GST_FLOW_OK)
     return FALSE;
   ok = weir_title_writer_finish (self->writer, duration > 0 ? 0 : self->bitrate,
       duration > 0 ? duration : WEIR_INDEX_NO_TIME, &error);
-  g_clear_pointer (&self->writer, weir_title_writer_free);
   if (!ok)
     fail (self, error);
+  g_clear_pointer (&self->writer, weir_title_writer_free);
   return ok;
+}
+
+// Reports whether the bytes to come belong behind those that were written.
+static gboolean
+check_segment (WeirBlockStoreSink *self, GstEvent *event)
+{
+  const GstSegment *segment;
+
+  gst_event_parse_segment (event, &segment);
+  if (segment->format != GST_FORMAT_BYTES || self->failed)
+    return TRUE;
+  if (!self->writer)
+    self->end = segment->start;
+  if (segment->start == self->end && !(self->writer && self->has_times))
+    return TRUE;
+  fail (
+      self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
+                "the stream goes from byte %" G_GUINT64_FORMAT " to byte %" G_GUINT64_FORMAT
+                ", as multiplexers do to write a header anew, but '%s' takes bytes in their order "
+                "only; write a file and add that",
+                self->end, segment->start, self->place.title));
+  return FALSE;
 }
 
 static gboolean
@@ -253,8 +288,11 @@ weir_block_store_sink_event (GstBaseSink *sink, GstEvent *event)
 {
   WeirBlockStoreSink *self = WEIR_BLOCK_STORE_SINK (sink);
 
-  // Without an index, the title is not there: so this comes before the EOS message.
-  if (GST_EVENT_TYPE (event) == GST_EVENT_EOS && self->writer && !end_title (self)) {
+  // Without an index, the title is not there: so this comes before the EOS message, which there is
+  // not after an error.
+  if ((GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT && !check_segment (self, event))
+      || (GST_EVENT_TYPE (event) == GST_EVENT_EOS
+          && (self->failed || (self->writer && !end_title (self))))) {
     gst_event_unref (event);
     return FALSE;
   }
@@ -277,6 +315,7 @@ weir_block_store_sink_start (GstBaseSink *sink)
     g_error_free (error);
     return FALSE;
   }
+  self->failed = FALSE;
   self->first = WEIR_INDEX_NO_TIME;
   self->last = WEIR_INDEX_NO_TIME;
   self->bytes = g_byte_array_new ();
@@ -363,8 +402,9 @@ install_properties (GObjectClass *object_class)
   /**
    * WeirBlockStoreSink:bitrate:
    *
-   * The bit rate of a stream whose buffers have no times, in bits per second. It gives the size of
-   * the blocks, and the rate at which the title is served. Not used if buffers have times.
+   * The bit rate of a stream without times, in bits per second. It gives the size of the blocks. It
+   * is the rate at which the title is served, too, if its buffers have no times. Not used for a
+   * time segment.
    *
    * Since: 0.1
    */

@@ -116,10 +116,12 @@ ask_for (WeirBlockStoreSrc *self, guint32 number, gint64 ns)
 }
 
 static GstFlowReturn
-wait_for_next (WeirBlockStoreSrc *self)
+wait_for (WeirBlockStoreSrc *self, guint32 number)
 {
   GstFlowReturn ret = GST_FLOW_OK;
 
+  if (!self->next.request || self->next.number != number)
+    ask_for (self, number, 0);
   g_mutex_lock (&self->lock);
   while (!self->next.done && !self->flushing)
     g_cond_wait (&self->changed, &self->lock);
@@ -137,9 +139,7 @@ use_block (WeirBlockStoreSrc *self, guint32 number)
 
   if (self->block && self->number == number)
     return GST_FLOW_OK;
-  if (!self->next.request || self->next.number != number)
-    ask_for (self, number, 0);
-  ret = wait_for_next (self);
+  ret = wait_for (self, number);
   if (ret != GST_FLOW_OK)
     return ret;
   g_clear_pointer (&self->block, weir_block_unref);
@@ -187,6 +187,10 @@ create_bytes (WeirBlockStoreSrc *self, guint64 offset, guint size, GstBuffer **r
     const WeirIndexBlock *entry = &self->index->blocks[MAX (number, 0)];
     gsize from = (gsize) (at - entry->offset), n = (gsize) MIN (end - at, entry->length - from);
 
+    // The bytes before a lost block come first. Who pulls takes a short buffer for the end.
+    if (at > offset && GST_PAD_MODE (GST_BASE_SRC_PAD (self)) == GST_PAD_MODE_PUSH
+        && wait_for (self, (guint32) number) == GST_FLOW_OK && self->next.error)
+      break;
     ret = use_block (self, (guint32) MAX (number, 0));
     if (ret != GST_FLOW_OK)
       break;
@@ -199,7 +203,7 @@ create_bytes (WeirBlockStoreSrc *self, guint64 offset, guint size, GstBuffer **r
     return ret;
   }
   GST_BUFFER_OFFSET (buffer) = offset;
-  GST_BUFFER_OFFSET_END (buffer) = end;
+  GST_BUFFER_OFFSET_END (buffer) = at;
   *result = buffer;
   return GST_FLOW_OK;
 }

@@ -2,6 +2,7 @@
 #include "store/copies.h"
 
 #include "store/files.h"
+#include "store/looking.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +16,13 @@ folder_of (WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
 {
   const gchar *path = weir_block_store_get_disk_path (store, disk);
 
-  if (path)
+  if (path && !weir_disk_is_stuck (path))
     return store_blocks_path (path, id);
-  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "the store has no disk %u", disk);
+  if (path)
+    g_set_error (
+        error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "disk %u (%s) does not answer", disk, path);
+  else
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "the store has no disk %u", disk);
   return NULL;
 }
 

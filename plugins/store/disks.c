@@ -86,12 +86,23 @@ weir_disk_resolve (const gchar *path, GError **error)
 }
 
 gchar *
-weir_disk_dup_warning (const gchar *path, const gchar *other)
+weir_disk_dup_warning (const gchar *const *paths, const guint64 *devices, guint n)
 {
+  g_autoptr (GPtrArray) same = g_ptr_array_new ();
+  g_autofree gchar *list = NULL;
+
+  for (guint i = 0; i + 1 < n; i++) {
+    if (devices[i] != 0 && devices[i] == devices[n - 1])
+      g_ptr_array_add (same, (gpointer) paths[i]);
+  }
+  if (same->len == 0)
+    return NULL;
+  g_ptr_array_add (same, NULL);
+  list = g_strjoinv (", ", (gchar **) same->pdata);
   return g_strdup_printf (
       "%s and %s are on one device: they neither add their speed nor keep a copy "
       "when the device fails",
-      path, other);
+      list, paths[n - 1]);
 }
 
 gboolean

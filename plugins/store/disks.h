@@ -26,8 +26,9 @@ gboolean weir_disk_check (const gchar *path, const gchar *store, guint16 number,
 // store.
 gchar *weir_disk_resolve (const gchar *path, GError **error);
 
-// Returns a warning that two disks are on one device. (transfer full)
-gchar *weir_disk_dup_warning (const gchar *path, const gchar *other);
+// Returns a warning that the last of `n` disks is on one device with others, all of which it names;
+// or NULL. Disks whose device (st_dev) is 0 are left out. (transfer full)
+gchar *weir_disk_dup_warning (const gchar *const *paths, const guint64 *devices, guint n);
 
 // Returns FALSE if the disk does not answer such questions. Does not wake a disk that is asleep.
 gboolean weir_disk_get_space (const gchar *path, WeirDiskSpace *space);

@@ -4,10 +4,11 @@
 #include "store/blockstore.h"
 #include "store/disks.h"
 #include "store/files.h"
-#include "store/storefile.h"
+#include "store/storedisks.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <stdlib.h>
 
 static gboolean
 is_empty (const gchar *dir)
@@ -34,15 +35,42 @@ check_folder (const gchar *dir, GError **error)
   return FALSE;
 }
 
+// Returns a warning of all disks that are on one device with others, or NULL.
+static gchar *
+dup_warning (const WeirStoreFile *file)
+{
+  guint n = file->disks->len;
+  g_autofree const gchar **paths = g_new (const gchar *, n);
+  g_autofree guint64 *devices = g_new (guint64, n);
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; i < n; i++) {
+    WeirDiskSpace space = { 0 };
+
+    paths[i] = g_array_index (file->disks, WeirStoreFileDisk, i).path;
+    weir_disk_get_space (paths[i], &space);
+    devices[i] = space.device;
+  }
+  for (guint i = 0; i < n; i++) {
+    g_autofree gchar *warning = NULL;
+    gboolean last = TRUE; // on its device
+
+    for (guint j = i + 1; j < n; j++)
+      last = last && devices[j] != devices[i];
+    if (last)
+      warning = weir_disk_dup_warning (paths, devices, i + 1);
+    if (warning)
+      g_string_append_printf (text, "%s%s", text->len > 0 ? "; " : "", warning);
+  }
+  return g_string_free (text, text->len == 0);
+}
+
 // Adds the disks to the file, and checks them.
 static gboolean
-resolve_disks (WeirStoreFile *file, const gchar *const *disks, gchar **warning, GError **error)
+resolve_disks (WeirStoreFile *file, const gchar *dir, const gchar *const *disks, GError **error)
 {
-  guint64 devices[WEIR_STORE_DISKS_MAX];
-
   for (guint i = 0; disks[i]; i++) {
     g_autofree gchar *path = NULL;
-    WeirDiskSpace space = { 0 };
 
     if (i == WEIR_STORE_DISKS_MAX) {
       g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "more than %d disks",
@@ -52,8 +80,6 @@ resolve_disks (WeirStoreFile *file, const gchar *const *disks, gchar **warning, 
     path = weir_disk_resolve (disks[i], error);
     if (!path)
       return FALSE;
-    weir_disk_get_space (path, &space);
-    devices[i] = space.device;
     for (guint j = 0; j < i; j++) {
       const WeirStoreFileDisk *other = &g_array_index (file->disks, WeirStoreFileDisk, j);
 
@@ -62,9 +88,9 @@ resolve_disks (WeirStoreFile *file, const gchar *const *disks, gchar **warning, 
             "%s is given twice; each disk needs a folder of its own", disks[i]);
         return FALSE;
       }
-      if (warning && !*warning && devices[j] == devices[i])
-        *warning = weir_disk_dup_warning (other->path, path);
     }
+    if (!storedisks_check_place (file, dir, path, error))
+      return FALSE;
     weir_store_file_add_disk (file, path);
   }
   return TRUE;
@@ -129,6 +155,9 @@ weir_block_store_init (const gchar *dir, const gchar *const *disks, WeirPlacemen
   g_autofree gchar *uuid = g_uuid_string_random ();
   gchar **parts = g_strsplit (uuid, "-", -1);
   g_autofree gchar *id = g_strjoinv ("", parts);
+  g_autofree gchar *absolute = g_canonicalize_filename (dir, NULL);
+  gboolean ok;
+  gchar *real;
 
   g_strfreev (parts);
   if (warning)
@@ -141,11 +170,17 @@ weir_block_store_init (const gchar *dir, const gchar *const *disks, WeirPlacemen
         "a slice of %.3f s is out of the range 0.1 to 60 s", (gdouble) slice_ns / 1e9);
     return FALSE;
   }
-  if (!check_folder (dir, error) || !resolve_disks (file, disks, warning, error)
-      || !check_count (file, error))
+  real = realpath (dir, NULL); // NULL: there is no folder yet
+  ok = check_folder (dir, error) && resolve_disks (file, real ? real : absolute, disks, error)
+       && check_count (file, error);
+  free (real);
+  if (!ok)
     return FALSE;
-  if (write_store (dir, file, error))
+  if (write_store (dir, file, error)) {
+    if (warning)
+      *warning = dup_warning (file);
     return TRUE;
+  }
   undo (dir, file);
   return FALSE;
 }

@@ -213,6 +213,27 @@ weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n
   return n;
 }
 
+gboolean
+store_reader_avoids (WeirBlockStore *store, guint16 number)
+{
+  gboolean avoids = FALSE;
+  WeirBlockReader *self;
+
+  g_mutex_lock (&store->lock);
+  self = store->reader;
+  g_mutex_unlock (&store->lock);
+  if (!self)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->disks->len; i++) {
+    const WeirReadDisk *disk = self->disks->pdata[i];
+
+    avoids = avoids || (disk->number == number && disk->load.failing);
+  }
+  g_mutex_unlock (&self->lock);
+  return avoids;
+}
+
 gint64
 weir_disk_stats_get_time (const WeirDiskStats *stats, guint64 bytes)
 {

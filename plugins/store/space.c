@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/space.h"
 
-#include "store/disks.h"
+#include "store/blockstore_private.h"
+#include "store/looking.h"
 #include "store/writing.h"
 
 #define RESERVE (G_GUINT64_CONSTANT (1) << 20) // of each disk, for folders and the last block's end
+
+static WeirPlacementDisk
+to_place (WeirBlockStore *store, const WeirStoreDisk *disk)
+{
+  return (WeirPlacementDisk) { .number = disk->number,
+    .usable = disk->present && !disk->removing && !store_reader_avoids (store, disk->number),
+    .free_bytes = disk->free_bytes - MIN (disk->free_bytes, RESERVE) };
+}
 
 guint
 space_get (WeirBlockStore *store, WeirPlacementDisk *disks)
@@ -13,10 +22,33 @@ space_get (WeirBlockStore *store, WeirPlacementDisk *disks)
   guint n = weir_block_store_get_disks (store, all, WEIR_STORE_DISKS_MAX);
 
   for (guint i = 0; i < n; i++)
-    disks[i] = (WeirPlacementDisk) { .number = all[i].number,
-      .usable = all[i].present && !all[i].removing,
-      .free_bytes = all[i].free_bytes - MIN (all[i].free_bytes, RESERVE) };
+    disks[i] = to_place (store, &all[i]);
   return n;
+}
+
+gboolean
+space_begin (
+    WeirBlockStore *store, WeirPlacement *placement, WeirPlacementDisk *disks, GError **error)
+{
+  WeirPlacementPolicy policy = weir_block_store_get_policy (store);
+  guint64 seed = (guint64) g_random_int () << 32 | g_random_int ();
+  guint n = space_get (store, disks);
+
+  if (weir_placement_init (placement, policy, disks, n, seed) == 0)
+    return TRUE;
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+      "policy %s needs more disks than the store has now; are all disks mounted?",
+      weir_placement_name (policy));
+  return FALSE;
+}
+
+gboolean
+space_can_use (WeirBlockStore *store, guint16 number)
+{
+  const gchar *path = weir_block_store_get_disk_path (store, number);
+
+  return path && !store_reader_avoids (store, number)
+         && weir_disk_is_there (path, weir_block_store_get_id (store), number);
 }
 
 typedef struct {
@@ -28,19 +60,16 @@ typedef struct {
 static GArray *
 get_rooms (WeirBlockStore *store)
 {
-  g_autofree WeirPlacementDisk *disks = g_new (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
+  g_autofree WeirStoreDisk *all = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
   GArray *rooms = g_array_new (FALSE, FALSE, sizeof (Room));
-  guint n = space_get (store, disks);
+  guint n = weir_block_store_get_disks (store, all, WEIR_STORE_DISKS_MAX);
 
   for (guint i = 0; i < n; i++) {
-    const gchar *path = weir_block_store_get_disk_path (store, disks[i].number);
-    WeirDiskSpace space;
+    WeirPlacementDisk disk = to_place (store, &all[i]);
+    Room room = { disk.number, all[i].device, disk.free_bytes };
 
-    if (disks[i].usable && path && weir_disk_get_space (path, &space)) {
-      Room room = { disks[i].number, space.device, disks[i].free_bytes };
-
+    if (disk.usable)
       g_array_append_val (rooms, room);
-    }
   }
   return rooms;
 }
@@ -132,8 +161,12 @@ weir_title_writer_check_space (WeirBlockStore *store, const guint64 *bytes, gsiz
 {
   g_autofree gchar *what =
       n == 1 ? g_strdup ("the title") : g_strdup_printf ("the %" G_GSIZE_FORMAT " titles", n);
+  g_autofree WeirPlacementDisk *disks = g_new0 (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
   guint64 sum = 0, largest = 0;
+  WeirPlacement placement;
 
+  if (!space_begin (store, &placement, disks, error))
+    return FALSE;
   for (gsize i = 0; i < n; i++) {
     sum = bytes[i] > G_MAXUINT64 - sum ? G_MAXUINT64 : sum + bytes[i];
     largest = MAX (largest, bytes[i]);

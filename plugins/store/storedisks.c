@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/storedisks.h"
 
-#include "store/disks.h"
 #include "store/leftovers.h"
+#include "store/looking.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 // Locks the store and reads store.yaml. Returns a descriptor, or -1.
@@ -34,26 +35,94 @@ end (WeirBlockStore *store, WeirStoreFile *file, int lock, gboolean write, GErro
   return ok;
 }
 
-static void
-warn_of_device (WeirStoreFile *file, const gchar *path, gchar **warning)
+static WeirStoreFileDisk *
+find_path (WeirStoreFile *file, const gchar *path)
 {
-  WeirDiskSpace space, other;
+  for (guint i = 0; i < file->disks->len; i++) {
+    WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
 
-  for (guint i = 0; warning && !*warning && i < file->disks->len; i++) {
-    const gchar *disk = g_array_index (file->disks, WeirStoreFileDisk, i).path;
-
-    if (weir_disk_get_space (path, &space) && weir_disk_get_space (disk, &other)
-        && space.device == other.device)
-      *warning = weir_disk_dup_warning (disk, path);
+    if (g_str_equal (disk->path, path))
+      return disk;
   }
+  return NULL;
+}
+
+// Finds the disk that a path leads to. A disk that is gone has no real path, and one that hangs is
+// not to be asked for it.
+static WeirStoreFileDisk *
+find_disk (WeirStoreFile *file, const gchar *path)
+{
+  g_autofree gchar *absolute = g_canonicalize_filename (path, NULL);
+  WeirStoreFileDisk *found = find_path (file, absolute);
+  gchar *resolved = found ? NULL : realpath (path, NULL);
+
+  if (resolved)
+    found = find_path (file, resolved);
+  free (resolved);
+  return found;
+}
+
+// Reports whether a folder is another one or lies in it.
+static gboolean
+is_in (const gchar *path, const gchar *folder)
+{
+  gsize n = strlen (folder);
+
+  n -= n > 0 && folder[n - 1] == '/';
+  return strncmp (path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+gboolean
+storedisks_check_place (
+    const WeirStoreFile *file, const gchar *dir, const gchar *path, GError **error)
+{
+  if (is_in (path, dir)) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s lies in the store's own folder; a disk needs a folder elsewhere", path);
+    return FALSE;
+  }
+  for (guint i = 0; i < file->disks->len; i++) {
+    const gchar *disk = g_array_index (file->disks, WeirStoreFileDisk, i).path;
+    gboolean inside = is_in (path, disk);
+
+    if (!inside && !is_in (disk, path))
+      continue;
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s lies in %s; a disk cannot lie in another one", inside ? path : disk,
+        inside ? disk : path);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+// Returns a warning if the new disk is on one device with disks of the store, or NULL.
+static gchar *
+dup_warning (WeirBlockStore *store, const gchar *path)
+{
+  g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
+  guint n = weir_block_store_get_disks (store, disks, WEIR_STORE_DISKS_MAX);
+  g_autofree const gchar **paths = g_new (const gchar *, n + 1);
+  g_autofree guint64 *devices = g_new (guint64, n + 1);
+  WeirDiskSpace space;
+
+  if (!weir_disk_get_space (path, &space))
+    return NULL;
+  for (guint i = 0; i < n; i++) {
+    paths[i] = disks[i].path;
+    devices[i] = disks[i].device;
+  }
+  paths[n] = path;
+  devices[n] = space.device;
+  return weir_disk_dup_warning (paths, devices, n + 1);
 }
 
 gboolean
 weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warning, GError **error)
 {
   g_autofree gchar *resolved = weir_disk_resolve (path, error);
+  const WeirStoreFileDisk *same;
   WeirStoreFile *file;
-  gboolean ok;
+  gboolean ok = FALSE;
   guint16 number;
   int lock;
 
@@ -61,34 +130,25 @@ weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warn
     *warning = NULL;
   if (!resolved || (lock = begin (self, &file, error)) < 0)
     return FALSE;
-  warn_of_device (file, resolved, warning);
-  ok = file->disks->len < WEIR_STORE_DISKS_MAX;
-  if (!ok)
+  same = find_path (file, resolved);
+  if (file->disks->len >= WEIR_STORE_DISKS_MAX)
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "the store has %d disks already",
         WEIR_STORE_DISKS_MAX);
+  else if (same)
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s is disk %u of this store already; if that disk is dead, take it out with remove-disk "
+        "and "
+        "balance first",
+        path, same->number);
+  else
+    ok = storedisks_check_place (file, self->path, resolved, error);
   if (ok) {
+    if (warning)
+      *warning = dup_warning (self, resolved);
     number = weir_store_file_add_disk (file, resolved);
     ok = weir_disk_mark (resolved, self->id, number, error);
   }
   return end (self, file, lock, ok, error);
-}
-
-static WeirStoreFileDisk *
-find_path (WeirStoreFile *file, const gchar *path)
-{
-  // A disk that is gone has no real path.
-  g_autofree gchar *absolute = g_canonicalize_filename (path, NULL);
-  gchar *resolved = realpath (path, NULL);
-  WeirStoreFileDisk *found = NULL;
-
-  for (guint i = 0; i < file->disks->len; i++) {
-    WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
-
-    if (g_str_equal (disk->path, absolute) || g_strcmp0 (disk->path, resolved) == 0)
-      found = disk;
-  }
-  free (resolved);
-  return found;
 }
 
 // Checks that the policy has enough disks without those that are being removed.
@@ -121,7 +181,7 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
 
   if (lock < 0)
     return FALSE;
-  disk = find_path (file, path);
+  disk = find_disk (file, path);
   if (disk) {
     disk->removing = TRUE;
     ok = check_rest (file, error);
@@ -170,7 +230,7 @@ drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
     upkeep_report (up, NULL, text);
     return FALSE;
   }
-  if (weir_disk_check (disk->path, up->store->id, disk->number, NULL))
+  if (weir_disk_is_there (disk->path, up->store->id, disk->number))
     weir_disk_unmark (disk->path);
   return TRUE;
 }

@@ -7,6 +7,11 @@
 
 G_BEGIN_DECLS
 
+// Checks that the folder `path` can be a new disk of the store in `dir`: it lies neither in the
+// store nor in a disk, and no disk lies in it. Both paths are real ones.
+gboolean storedisks_check_place (
+    const WeirStoreFile *file, const gchar *dir, const gchar *path, GError **error);
+
 // Removes disks from store.yaml that are being removed and that no index names. Reports those that
 // stay, with the reason.
 gboolean storedisks_drop (Upkeep *up, GError **error);

@@ -79,8 +79,14 @@ read_file (const gchar *path, guint8 **bytes, gsize *length, gint64 stamp[3], GE
     return weir_files_fail (error, errno, "read", path);
   if (fstat (fd, &st) < 0)
     problem = errno;
-  else if (!S_ISREG (st.st_mode) || st.st_size > INDEX_BYTES_MAX)
+  else if (st.st_size > INDEX_BYTES_MAX)
     problem = EFBIG;
+  if (problem == 0 && !S_ISREG (st.st_mode)) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
+        "the index %s is not valid: it is not a file; remove the title and add it again", path);
+    close (fd);
+    return FALSE;
+  }
   *length = (gsize) st.st_size;
   if (problem == 0 && !(*bytes = g_try_malloc (*length + 1)))
     problem = ENOMEM;
@@ -121,7 +127,7 @@ parse_index (const gchar *path, const guint8 *bytes, gsize length, WeirIndex *in
   if (result == 0)
     return TRUE;
   g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-      "the index %s is not valid: %s; add the title anew", path,
+      "the index %s is not valid: %s; remove the title and add it again", path,
       result == -ENOMEM ? "not enough memory" : problem);
   return FALSE;
 }

@@ -2,9 +2,9 @@
 #include "store/upkeep.h"
 
 #include "store/copies.h"
-#include "store/disks.h"
 #include "store/files.h"
 #include "store/leftovers.h"
+#include "store/looking.h"
 #include "store/upkeep_private.h"
 
 #include <errno.h>
@@ -113,11 +113,12 @@ report_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, 
   const gchar *path = weir_block_store_get_disk_path (title->store, disk);
   g_autofree gchar *text = NULL;
 
-  if (!path || !weir_disk_check (path, title->store->id, disk, NULL)) {
+  if (!path || !weir_disk_is_there (path, title->store->id, disk)) {
     if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk)))
-      text = g_strdup_printf ("disk %u (%s) is missing or not a disk of this store; all copies on "
-                              "it count as bad",
-          disk, path ? path : "not in store.yaml");
+      text = g_strdup_printf ("disk %u (%s) %s; all copies on it count as bad", disk,
+          path ? path : "not in store.yaml",
+          path && weir_disk_is_stuck (path) ? "does not answer"
+                                            : "is missing or not a disk of this store");
   } else {
     text = g_strdup_printf ("block %u: %s%s", number, problem->message, done);
   }
@@ -220,9 +221,12 @@ check_title (Check *self, const gchar *name, GError **error)
 static gboolean
 check_all (Check *self, const gchar *name, GError **error)
 {
+  g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
   GPtrArray *names = upkeep_list (&self->up, name, error);
   gboolean ok = names != NULL;
 
+  // Disks that hang are known afterwards, so that their copies are not read.
+  weir_block_store_get_disks (self->up.store, disks, WEIR_STORE_DISKS_MAX);
   self->missing = g_hash_table_new (NULL, NULL);
   for (guint i = 0; ok && i < names->len; i++)
     ok = check_title (self, names->pdata[i], error);

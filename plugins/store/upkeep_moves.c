@@ -3,7 +3,6 @@
 // store is locked, and only if the index is as expected and the new copy is there.
 
 #include "store/copies.h"
-#include "store/disks.h"
 #include "store/space.h"
 #include "store/upkeep_private.h"
 
@@ -26,7 +25,7 @@ upkeep_read (WeirStoredTitle *title, guint32 number, gint32 but, GError **error)
   store_print_id (title->index.id, id);
   for (guint i = 0; !bytes && i < n; i++) {
     g_clear_error (&problem);
-    if (disks[i] != but)
+    if (disks[i] != but && !store_reader_avoids (title->store, disks[i]))
       bytes = copies_read (title->store, id, number, block, disks[i], &problem);
   }
   g_clear_error (&problem);
@@ -66,7 +65,8 @@ apply (WeirStoredTitle *title, WeirIndex *index, const UpkeepMove *move)
   return TRUE;
 }
 
-// Removes the copies of the block of a move that the index does not name.
+// Removes the copies of the block of a move that the index does not name, unless the disk fails or
+// hangs: then they are leftovers, which repair removes.
 static void
 remove_unnamed (WeirStoredTitle *title, const WeirIndex *index, const UpkeepMove *move)
 {
@@ -75,7 +75,7 @@ remove_unnamed (WeirStoredTitle *title, const WeirIndex *index, const UpkeepMove
   gchar id[33];
 
   store_print_id (title->index.id, id);
-  if (!block || !names (block, move->from))
+  if ((!block || !names (block, move->from)) && space_can_use (title->store, move->from))
     copies_remove (title->store, id, move->number, move->from);
   if (!block || !names (block, move->to))
     copies_remove (title->store, id, move->number, move->to);
@@ -156,12 +156,11 @@ upkeep_rewrite (
     WeirStoredTitle *title, guint32 number, guint16 bad, const guint8 *bytes, GError **error)
 {
   const WeirIndexBlock *block = &title->index.blocks[number];
-  const gchar *path = weir_block_store_get_disk_path (title->store, bad);
   guint16 now[WEIR_INDEX_COPIES_MAX];
   gchar id[33];
 
   store_print_id (title->index.id, id);
-  if (!path || !weir_disk_check (path, title->store->id, bad, NULL)
+  if (!space_can_use (title->store, bad)
       || !copies_write (title->store, id, number, bad, bytes,
           (gsize) block->length + block->table_length, TRUE, NULL))
     return write_elsewhere (title, number, bad, bytes, error);

@@ -44,20 +44,13 @@ weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError *
 }
 
 static gboolean
-place_title (WeirTitleWriter *self, GError **error)
+place_title (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
 {
-  WeirPlacementPolicy policy = weir_block_store_get_policy (self->store);
-  guint64 seed = (guint64) g_random_int () << 32 | g_random_int ();
-  guint n;
-
   self->disks = g_new0 (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
-  n = space_get (self->store, self->disks);
-  if (weir_placement_init (&self->placement, policy, self->disks, n, seed) == 0)
-    return TRUE;
-  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
-      "policy %s needs more disks than the store has now; are all disks mounted?",
-      weir_placement_name (policy));
-  return FALSE;
+  if (!space_begin (self->store, &self->placement, self->disks, error))
+    return FALSE;
+  self->placement.remainder = expected_bytes;
+  return TRUE;
 }
 
 // Locks the store, removes what killed writers have left, and begins.
@@ -70,7 +63,7 @@ begin (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
   if (lock < 0)
     return FALSE;
   leftovers_clean (self->store);
-  if (check_new (self->store, name, error) && place_title (self, error)
+  if (check_new (self->store, name, error) && place_title (self, expected_bytes, error)
       && weir_title_writer_check_space (self->store, &expected_bytes, 1, error))
     self->fd = leftovers_begin (self->store, self->id, name, error);
   close (lock);
@@ -99,6 +92,12 @@ weir_title_writer_new (WeirBlockStore *store, const gchar *name, const gchar *ca
     return self;
   weir_title_writer_free (self);
   return NULL;
+}
+
+void
+weir_title_writer_leave_room (WeirTitleWriter *self, guint64 bytes)
+{
+  self->placement.remainder += bytes;
 }
 
 static WeirPlacementDisk *
@@ -131,6 +130,7 @@ write_copies (WeirTitleWriter *self, const guint8 *bytes, gsize length, WeirInde
             self->store, self->id, self->blocks->len, block->disks[i], bytes, length, FALSE, error))
       continue;
     find_disk (self, block->disks[i])->usable = FALSE;
+    self->placement.remainder += length;
     for (int j = 0; j < i; j++)
       copies_remove (self->store, self->id, self->blocks->len, block->disks[j]);
     *retry = TRUE;

@@ -18,6 +18,10 @@ typedef struct _WeirTitleWriter WeirTitleWriter;
 WeirTitleWriter *weir_title_writer_new (WeirBlockStore *store, const gchar *name, const gchar *caps,
     guint64 expected_bytes, GError **error);
 
+// Says how many bytes the titles have that will be written after this one. If the disks have room
+// for all, this title's blocks leave that room.
+void weir_title_writer_leave_room (WeirTitleWriter *self, guint64 bytes);
+
 // Check, before titles are begun, that a title of this name can be added, and that titles of so
 // many bytes have room together.
 gboolean weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError **error);

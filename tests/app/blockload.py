@@ -187,7 +187,7 @@ def one_reader_too_many_is_refused_and_nobody_starves():
         n, refusal = begin_until_refused(readers, 8, 109)
         assert refusal.startswith('HTTP/1.1 503 ') and 'Retry-After: ' in refusal, refusal
         assert 'the disks can give no more streams now' in refusal, refusal
-        proxy.wait_for_line('refused: the disks can give no more streams now')
+        proxy.wait_for_line(r'refused: /films/\d+: the disks can give no more streams now')
 
         # The title that began last gets another reader close behind, while other titles are refused.
         # The rates of the disks are measured, so there may be room for a title more by then.

@@ -10,9 +10,12 @@ import socket
 import subprocess
 import tempfile
 
+from blockstores import call, files_below
+from films import ffmpeg
+from proc import Rtsp, thread_names
 from proxy import CLIP, program
 from tap import Skip, run, test
-from title_proxy import TitleProxy, check_rtsp, clip
+from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
 COUNTERS = 'errors', 'second-choices'
 FIGURES = ('queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', *COUNTERS)
@@ -21,26 +24,24 @@ FIGURES = ('queue', 'failing', 'service-microseconds', 'access-microseconds', 'r
 class Stored(TitleProxy):
     """A proxy that serves a store of four folders, with the clip as a.mp4 and sub/b.mp4."""
 
-    def __init__(self, before=None, **settings):
-        tool = os.environ.get('WEIR_STORE_PROGRAM')
-        if not tool:
+    def __init__(self, before=None, top=None, **settings):
+        if not os.environ.get('WEIR_STORE_PROGRAM'):
             raise Skip('weir-store is not built')
         self.folder = tempfile.TemporaryDirectory()
         self.disks = [os.path.join(self.folder.name, f'disk{n}') for n in range(4)]
         for disk in self.disks:
             os.mkdir(disk)
-        store = os.path.join(self.folder.name, 'store')
-        self.tool(tool, 'init', store, '--disks', ','.join(self.disks), '--policy', 'rda',
-                  '--slice', '1s')
+        self.store = os.path.join(self.folder.name, 'store')
+        call('init', self.store, '--disks', ','.join(self.disks), '--policy', 'rda', '--slice', '1s')
         shutil.copy(CLIP, os.path.join(self.folder.name, 'a.mp4'))
-        self.tool(tool, 'add', store, os.path.join(self.folder.name, 'a.mp4'))
+        self.add(os.path.join(self.folder.name, 'a.mp4'))
         if before:
             before(self)
-        super().__init__({'upstream': f'store://{store}/', **settings})
+        super().__init__({'upstream': f'store://{self.store}/', **settings},
+                         **(top or {}))
 
-    @staticmethod
-    def tool(*words):
-        subprocess.run(words, check=True, capture_output=True, timeout=60)
+    def add(self, path):
+        call('add', self.store, path)
 
 
 @test
@@ -63,22 +64,12 @@ def pictures_come_unchanged_over_rtsp():
         check_rtsp(proxy)
 
 
-def threads(proxy):
-    """Returns the names of the threads of the proxy."""
-    names = []
-    for task in os.listdir(f'/proc/{proxy.pid}/task'):
-        with contextlib.suppress(FileNotFoundError), \
-                open(f'/proc/{proxy.pid}/task/{task}/comm', encoding='ascii') as file:
-            names.append(file.read().strip())
-    return names
-
-
 @test
 def threads_do_not_grow_with_connections():
     request = b'GET /films/a.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n'
     with Stored() as proxy, contextlib.ExitStack() as stack:
         proxy.fetch('/films/a.mp4')
-        before = threads(proxy)
+        before = list(thread_names(proxy.pid).values())
         readers = []
         for _ in range(300):
             readers.append(stack.enter_context(
@@ -86,7 +77,7 @@ def threads_do_not_grow_with_connections():
             readers[-1].sendall(request)
         for reader in readers:
             assert reader.recv(13) == b'HTTP/1.1 200 '
-        names = threads(proxy)
+        names = list(thread_names(proxy.pid).values())
         own = [name for name in names
                if name in ('http-poll', 'weir-worker', 'http-open', 'weir-store')]
         assert 'http-poll' in own and 'weir-worker' in own and len(own) <= 8, names
@@ -124,6 +115,81 @@ def a_lost_disk_is_not_noticed():
 
 
 @test
+def who_is_refused_learns_why():
+    with Stored(top={'limits': {'line-rate': 3}}) as proxy, Rtsp(proxy.port) as first, \
+            Rtsp(proxy.port) as second:
+        assert first.request('DESCRIBE', proxy.url('/films/a.mp4'))[0] == 200
+        status, _, body = second.request('DESCRIBE', proxy.url('/films/a.mp4'))
+        used = r'limits.line-rate: (1.\d) of 3.0 Mb/s are in use, and this one needs \1'
+        assert status == 453 and re.search(used, body.decode()), (status, body)
+        proxy.wait_for_line('refused: /films/a.mp4: the line can carry no more .*' + used)
+        status, body = proxy.fetch('/films/a.mp4')
+        assert status == 503 and re.search(used, body.decode()), (status, body)
+        proxy.wait_for_line('refused: /films/a.mp4: the line .*', start=len(proxy.lines) - 1)
+
+
+@test
+def the_memory_for_blocks_is_bounded_by_the_mount():
+    with Stored(cache={'bytes': '1M'}) as proxy:
+        for _ in range(2):
+            assert proxy.fetch('/films/a.mp4') == (200, clip())
+        text = proxy.get('/metrics').decode()
+        assert sum(map(int, re.findall(r'^weir_store_disk_reads_total\S* (\d+)$', text, re.M))) > 5
+        assert proxy.get('/v1/mounts/films')['config']['cache'] == {'bytes': '1024K'}
+
+
+def lose_block(choose, title='a.mp4'):
+    """Returns a function for Stored(before=…) that removes all copies of a block of a title: of the
+    one whose number `choose` returns for the number of blocks."""
+    def lose(proxy):
+        with open(os.path.join(proxy.store, 'titles', title + '.index'), 'rb') as file:
+            folder = file.read(26)[10:].hex()
+        copies = [path for path in files_below(proxy.folder.name) if f'/blocks/{folder}/' in path]
+        last = max(int(os.path.basename(path), 16) for path in copies)
+        for path in copies:
+            if int(os.path.basename(path), 16) == choose(last + 1):
+                os.remove(path)
+    return lose
+
+
+@test
+def a_lost_block_ends_the_stream_there_with_one_line():
+    expected = pictures(CLIP)
+    for isolate in 'no', 'yes':
+        with Stored(lose_block(lambda n: n // 2), {'isolate': isolate}) as proxy:
+            got = pictures(proxy.url('/films/a.mp4'), '-rtsp_transport', 'tcp')
+            assert got == expected[:len(got)] and 20 < len(got) < PICTURES - 20, len(got)
+            proxy.wait_for_line("/films/a.mp4: block 2 of title 'a.mp4' cannot be read")
+            told = [line for line in proxy.lines if '/films/a.mp4: block' in line]
+            assert len(told) == 1, told
+            proxy.wait_for_line(r"^[\d-]+ [\d:.]+ store \S+: block 2 of title 'a.mp4' cannot be read")
+            assert not any('WARNING' in line for line in proxy.lines), proxy.lines
+
+
+@test
+def a_lost_last_block_does_not_hinder_the_start_of_a_title_that_can_do_without():
+    def lose(proxy):
+        for name, *words in ('front.mp4', '-movflags', 'faststart'), ('a.mkv',):
+            path = os.path.join(proxy.folder.name, name)
+            ffmpeg('-i', CLIP, '-c', 'copy', *words, path)
+            proxy.add(path)
+        for name in 'front.mp4', 'a.mkv':
+            lose_block(lambda n: n - 1, name)(proxy)
+
+    with Stored(lose) as proxy, Rtsp(proxy.port) as rtsp:
+        for name in 'front.mp4', 'a.mkv':
+            assert rtsp.request('DESCRIBE', proxy.url(f'/films/{name}'))[0] == 200, name
+
+
+@test
+def a_title_whose_beginning_or_tables_are_lost_is_answered_with_500():
+    for choose in (lambda n: 0), (lambda n: n - 1):
+        with Stored(lose_block(choose)) as proxy, Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('DESCRIBE', proxy.url('/films/a.mp4'))[0] == 500
+            proxy.wait_for_line(r"refused: /films/a.mp4: cannot be played: block \d of title 'a.mp4'")
+
+
+@test
 def a_title_that_cannot_be_read_is_answered_with_500_and_its_reason_logged():
     def damage(proxy):
         with open(os.path.join(proxy.folder.name, 'store', 'titles', 'a.mp4.index'), 'r+b') as file:
@@ -138,10 +204,31 @@ def a_title_that_cannot_be_read_is_answered_with_500_and_its_reason_logged():
 @test
 def what_is_no_store_is_named():
     with tempfile.TemporaryDirectory() as directory:
-        for uri in f'store://{directory}/', 'store://host/x', f'store://{directory}/none/':
+        newer = os.path.join(directory, 'newer')
+        os.mkdir(newer)
+        with open(os.path.join(newer, 'store.yaml'), 'w', encoding='utf-8') as file:
+            file.write('version: 9\n')
+        for uri, said in ((f'store://{directory}/', f'{directory} is not a store: '),
+                          ('store://host/x', 'the URI has the host host; write store:///DIR/'),
+                          (f'store://{directory}/none/', 'none/ is not a store: '),
+                          (f'store://{newer}/', 'store.yaml:1:10: version 9 of the store is newer')):
             done = subprocess.run([program(), '--mount', f'/films={uri}', '--check-config'],
-                                  capture_output=True, timeout=20, check=False)
-            assert done.returncode != 0 and re.search(b'block store', done.stderr), done.stderr
+                                  capture_output=True, text=True, timeout=20, check=False)
+            assert done.returncode != 0 and said in done.stderr, done.stderr
+
+
+@test
+def a_store_has_memory_for_its_blocks_and_no_window():
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(f'{directory}/disk')
+        call('init', f'{directory}/store', '--disks', f'{directory}/disk', '--policy', 'random')
+        for cache, said in (('{bytes: 3G}', None), ('{time: 60s}', 'for a block store, expected '),
+                            (f'{{bytes: 1G, spill: {directory}}}', 'for a block store, expected ')):
+            config = f'mounts: {{/films: {{upstream: store://{directory}/store/, cache: {cache}}}}}\n'
+            done = subprocess.run([program(), '--check-config', '--config', '/dev/stdin'],
+                                  input=config, capture_output=True, text=True, timeout=20,
+                                  check=False)
+            assert done.returncode == (2 if said else 0) and (said or '') in done.stderr, done
 
 
 if __name__ == '__main__':

@@ -40,6 +40,7 @@ def wrong_arguments_are_refused():
                         (('list', 'a', 'b'), 'list takes the arguments DIR'),
                         (('list', '--bogus', 'a'), 'list: Unknown option --bogus'),
                         (('init', 'a'), 'init needs --disks'),
+                        (('init', 'a', '--disks', 'b,'), "--disks has an empty path: 'b,'"),
                         (('init', 'a', '--disks', 'b', '--policy', 'raid5'), "not 'raid5'"),
                         (('init', 'a', '--disks', 'b', '--slice', '5'), "from 100ms to 60s, not '5'"),
                         (('add', 'a', 'b', '--rate', '-1'), "--rate must be a rate such as 6M"),
@@ -102,9 +103,13 @@ def folders_are_added_whole():
         for name in 'films/one.mp4', 'films/deep/two.mp4', '.hidden.mp4', 'films/.x/y.mp4':
             st.file('in/' + name, clip())
         st.file('in/readme.txt', b'no film')
+        st.file('in/empty.mp4', b'')
+        st.file('in/' + 'x' * 220, clip())
         top = os.path.join(st.top, 'files/in')
         out, err = call('add', st.dir, top, '--json', status=1)
         assert 'readme.txt: cannot find its duration' in err and '--rate' in err, err
+        assert 'empty.mp4: the file is empty\n' in err and err.count('--rate') == 1, err
+        assert 'xx: ' in err and 'is not a name for a title' in err, err
         assert [each['name'] for each in told('list', st.dir)] == ['films/deep/two.mp4',
                                                                     'films/one.mp4'], out
         # Once more, only the files are added that are not there.
@@ -199,7 +204,7 @@ def an_index_that_is_cut_off_harms_no_other_title():
         index = os.path.join(st.dir, 'titles/a.index')
         with open(index, 'rb') as file:
             good = file.read()
-        for data, line in ((good[:50], 'is not valid'), (b'', 'is not valid'),
+        for data, line in ((good[:50], 'remove the title and add it again'), (b'', 'is not valid'),
                            (good[:-1] + b'x', 'its hash is wrong'),
                            (good[:8] + b'\0\2' + good[10:], 'version 2 is newer')):
             with open(index, 'wb') as file:
@@ -211,6 +216,12 @@ def an_index_that_is_cut_off_harms_no_other_title():
         fails('remove', st.dir, 'a', line='version 2 is newer')
         with open(index, 'wb') as file:
             file.write(good)
+        st.is_clean()
+        os.unlink(index)
+        os.mkfifo(index)
+        fails('show', st.dir, 'a', line='a.index is not valid: it is not a file; remove the title')
+        call('remove', st.dir, 'a')
+        call('repair', st.dir)
         st.is_clean()
 
 
@@ -245,8 +256,12 @@ def init_refuses_what_is_no_disk():
         fails('init', st.dir, '--disks', f'{one},{two}', line='there is a store already')
         fails('init', new, '--disks', f'{one},/nowhere', line='/nowhere')
         assert not os.path.exists(new) and not os.listdir(one)
-        _, err = call('init', new, '--disks', f'{one},{two}')
-        assert re.fullmatch('weir-store: warning: .*/one and .*/two are on one device.*\n', err), err
+        _, err = call('init', new, '--disks', f'{one},{two},{st.folder("three")}')
+        assert re.fullmatch('weir-store: warning: .*/one, .*/two and .*/three are on one device.*\n',
+                            err), err
+        _, err = call('add-disk', new, st.folder('four'))
+        assert re.fullmatch('weir-store: warning: .*/one, .*/three and .*/four are on one .*\n',
+                            err), err
 
 
 @test
@@ -282,6 +297,29 @@ def disks_come_and_go():
 
 
 @test
+def a_dead_disk_is_replaced_at_its_path():
+    """an empty folder at a dead disk's path is refused until balance has done without the disk"""
+    with store(disks=3) as st:
+        st.add('a', some_bytes(300000))
+        shutil.rmtree(st.disks[1])
+        os.mkdir(st.disks[1])
+        fails('add-disk', st.dir, st.disks[1],
+              line='is disk 1 of this store already; if that disk is dead, take it out with '
+                   'remove-disk and balance first')
+        call('remove-disk', st.dir, st.disks[1])
+        call('balance', st.dir)
+        call('add-disk', st.dir, st.disks[1])
+        assert [each['state'] for each in told('show', st.dir)['disks']] == ['ok'] * 3
+        st.is_clean()
+        for path, line in ((os.path.join(st.disks[0], 'blocks'), 'cannot lie in another one'),
+                           (st.top, 'cannot lie in another one'),
+                           (st.dir, "lies in the store's own folder"),
+                           (os.path.join(st.dir, 'titles'), "lies in the store's own folder")):
+            fails('add-disk', st.dir, path, line=line)
+        st.is_clean()
+
+
+@test
 def titles_are_removed():
     """a removed title leaves no blocks; one that is not there is an error"""
     with store() as st:
@@ -292,6 +330,20 @@ def titles_are_removed():
         assert os.listdir(os.path.join(st.dir, 'titles')) == ['b.index']
         assert len(st.blocks()) == 4
         st.is_clean()
+
+
+@test
+def every_command_prints_json():
+    """init, add-disk, remove-disk and remove print with --json what they have done"""
+    with store() as st:
+        new, disks = os.path.join(st.top, 'new'), [st.folder(f'n{i}') for i in range(3)]
+        made = told('init', new, '--disks', ','.join(disks[:2]))
+        assert made == {'store': new, 'disks': disks[:2]}, made
+        assert told('add-disk', new, disks[2]) == [{'path': disks[2]}]
+        assert told('remove-disk', new, disks[0]) == [{'path': disks[0]}]
+        assert told('remove-disk', new, '/nowhere', status=1) == []
+        st.add('a', some_bytes(100000))
+        assert told('remove', st.dir, 'a', 'none', status=1) == [{'name': 'a'}]
 
 
 def in_namespace(script, *words):
@@ -321,6 +373,27 @@ def a_file_that_is_too_large_is_not_begun():
                          r'3\.1 MB in two copies', done.stderr), done
         assert 'no room for the 2 titles: 4.0 MB are needed' in done.stderr, done
         assert done.stdout.endswith('added one: 2.0 MB in 31 blocks\n'), done
+
+
+@test
+def missing_disks_are_told_before_missing_room():
+    """with too few disks for the policy, the line of add asks for disks, not for room"""
+    with store(disks=2) as st:
+        shutil.rmtree(st.disks[1])
+        fails('add', st.dir, CLIP, line='policy rda needs more disks than the store has now')
+
+
+@test
+def disks_of_different_size_are_filled():
+    """titles for which there is room are added on disks of which one is larger than the others"""
+    with tempfile.TemporaryDirectory() as top:
+        script = '''cd "$1" && mkdir a b c && mount -t tmpfs -o size=20m none c
+            for d in a b; do mount -t tmpfs -o size=4m none $d; done
+            head -c 2900000 /dev/zero >one; cp one two
+            for i in 1 2 3 4 5; do "$2" init st$i --disks a,b,c --slice 500ms &&
+                "$2" add st$i one two --rate 1M; rm -r a/* b/* c/*; done'''
+        done = in_namespace(script, top, program())
+        assert done.stdout.count('added one') == done.stdout.count('added two') == 5, done
 
 
 @test
@@ -359,6 +432,23 @@ def ctrl_c_ends_at_a_safe_point():
             assert err.endswith('weir-store: interrupted\n') and not out, (out, err)
             assert not st.blocks() and not os.listdir(os.path.join(st.dir, 'adding'))
         st.is_clean()
+
+
+@test
+def a_second_signal_ends_at_once():
+    """a program that a disk holds ends by a second signal, with status 130"""
+    with store() as st:
+        st.add('a', some_bytes(100000))
+        for pipe in (pipes := [st.path('a', 0, copy) for copy in (0, 1)]):
+            os.unlink(pipe)
+            os.mkfifo(pipe)
+        verify = subprocess.Popen([program(), 'verify', st.dir], stdout=subprocess.PIPE)
+        # Once it has read the first copy, it waits for the second.
+        os.close(os.open(pipes[0], os.O_WRONLY))
+        verify.send_signal(signal.SIGINT)
+        verify.send_signal(signal.SIGTERM)
+        verify.communicate(timeout=50)
+        assert verify.returncode == 130, verify.returncode
 
 
 @test

@@ -47,8 +47,9 @@ static struct {
   GCond arrived;
   GPtrArray *arrivals; // streams whose block is there
   gchar *problem;      // the first block that could not be read
+  guint64 blocks, bytes;
 
-  guint64 blocks, stoppages, stopped, bytes;
+  guint64 stoppages, stopped;
   gint64 stopped_ns, longest_ns, start_ns, longest_start_ns, late_ns;
 } bench;
 
@@ -322,10 +323,15 @@ print_results (double cpu)
   const double seconds = (double) (now_ns () - bench.begin_ns) / 1e9;
   WeirDiskStats disks[64];
   WeirReadStats reads;
-  guint64 second = 0;
+  guint64 blocks, bytes, second = 0;
   guint n_disks = weir_block_store_get_stats (bench.store, disks, G_N_ELEMENTS (disks));
 
   weir_block_store_get_read_stats (bench.store, &reads);
+  // Reads go on.
+  g_mutex_lock (&bench.lock);
+  blocks = bench.blocks;
+  bytes = bench.bytes;
+  g_mutex_unlock (&bench.lock);
   print ("streams", bench.streams->len);
   print ("playing", bench.n_playing);
   print ("stoppages", (double) bench.stoppages);
@@ -337,8 +343,8 @@ print_results (double cpu)
   print ("late", (double) bench.late_ns / 1e9);
   print ("seconds", seconds);
   print ("cpu", 100 * (cpu_s () - cpu) / seconds);
-  print ("blocks", (double) bench.blocks);
-  print ("bytes", (double) bench.bytes);
+  print ("blocks", (double) blocks);
+  print ("bytes", (double) bytes);
   print ("hits", (double) (reads.hits + reads.shared));
   print ("repaired", (double) reads.repaired);
   for (guint i = 0; i < n_disks; i++) {

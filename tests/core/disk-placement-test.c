@@ -296,6 +296,56 @@ numbers_need_not_be_in_order (void)
   CHECK (at[0] % 2 == 0 && at[0] >= 34 && at[0] <= 38 && at[1] == at[0] + 1);
 }
 
+// Places blocks of a quarter of a megabyte on three disks. Returns whether all found room.
+static bool
+fits (const uint64_t free_bytes[3], uint64_t bytes, uint64_t remainder, uint64_t seed)
+{
+  const uint64_t block = MB / 4;
+  WeirPlacement placement;
+  uint16_t at[2];
+
+  for (uint16_t i = 0; i < 3; i++)
+    disks[i] = (WeirPlacementDisk) { .number = i, .usable = true, .free_bytes = free_bytes[i] };
+  CHECK_INT (weir_placement_init (&placement, WEIR_PLACEMENT_RDA, disks, 3, seed), 0);
+  placement.remainder = remainder;
+  for (; bytes > 0; bytes -= block) {
+    if (weir_placement_next (&placement, block, at) != 2)
+      return false;
+    CHECK (at[0] != at[1]);
+  }
+  return true;
+}
+
+static void
+rda_places_all_that_unequal_disks_have_room_for (void)
+{
+  static const struct {
+    uint64_t free_bytes[3], bytes;
+  } cases[] = { { { 3 * MB, 3 * MB, 19 * MB }, 6 * MB }, { { 19 * MB, 2 * MB, 1 * MB }, 3 * MB },
+    { { 10 * MB, 10 * MB, 1 * MB }, 10 * MB }, { { 8 * MB, 6 * MB, 4 * MB }, 9 * MB },
+    { { 5 * MB, 5 * MB, 5 * MB }, 15 * MB / 2 } };
+  int n_random = 0;
+
+  for (uint64_t seed = 0; seed < 100; seed++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+      CHECK (fits (cases[i].free_bytes, cases[i].bytes, cases[i].bytes, seed));
+    n_random += fits (cases[0].free_bytes, 6 * MB, 0, seed);
+  }
+  CHECK (n_random < 50);
+}
+
+static void
+rda_draws_alike_while_there_is_room_enough (void)
+{
+  WeirPlacementDisk before[N];
+
+  fits ((uint64_t[]) { 9 * MB, 9 * MB, 19 * MB }, 3 * MB, 0, 3);
+  memcpy (before, disks, sizeof before);
+  fits ((uint64_t[]) { 9 * MB, 9 * MB, 19 * MB }, 3 * MB, 12 * MB, 3);
+  for (int i = 0; i < 3; i++)
+    CHECK_INT (disks[i].free_bytes, before[i].free_bytes);
+}
+
 int
 main (void)
 {
@@ -309,6 +359,8 @@ main (void)
   RUN (raid1_needs_a_whole_pair);
   RUN (random_uses_all_disks_alike);
   RUN (rda_draws_two_different_disks);
+  RUN (rda_places_all_that_unequal_disks_have_room_for);
+  RUN (rda_draws_alike_while_there_is_room_enough);
   RUN (full_disks_get_no_block);
   RUN (every_policy_ends_with_no_space);
   RUN (too_few_disks_are_refused);

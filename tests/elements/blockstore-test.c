@@ -7,6 +7,7 @@
 #include <gst/gst.h>
 
 #define CLIP_SLICES 5 // of the clip
+#define N_DISKS 4
 
 static gchar *top, *location, *clip;
 
@@ -246,6 +247,25 @@ test_bytes_of_a_file (void)
   g_free (path);
 }
 
+// The bytes of a multiplexer have times, which give the rate.
+static void
+test_bytes_with_times_have_a_rate (void)
+{
+  const WeirIndex *index;
+  WeirStoredTitle *title;
+
+  g_assert_no_error (play (make (NULL,
+      "filesrc location=%s ! qtdemux ! h264parse ! mp4mux fragment-duration=1000 ! "
+      "blockstoresink location=%s title=muxed.mp4",
+      clip, location)));
+  title = open_title ("muxed.mp4");
+  index = weir_stored_title_get_index (title);
+  g_assert_cmpint (index->duration_ns, >, 5 * GST_SECOND);
+  g_assert_cmpuint (
+      index->rate, ==, (guint64) ((gdouble) index->bytes * 8e9 / (gdouble) index->duration_ns));
+  weir_stored_title_unref (title);
+}
+
 // A demuxer pulls across blocks.
 static void
 test_a_demuxer_pulls (void)
@@ -396,14 +416,117 @@ test_a_title_that_is_not_finished_is_not_there (void)
       "blockstoresink "
       "name=sink location=%s title=half bitrate=1000",
       location);
-  GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
 
   gst_element_set_state (pipeline, GST_STATE_PAUSED);
   gst_element_get_state (pipeline, NULL, NULL, GST_CLOCK_TIME_NONE);
   gst_element_set_state (pipeline, GST_STATE_NULL);
   g_assert_null (open_title ("half"));
-  gst_object_unref (sink);
   gst_object_unref (pipeline);
+}
+
+// Takes or gives back the disks' block 2 of the title that is being written: a folder in its place
+// fails its writes, for root, too.
+static void
+hinder_block (gboolean hinder)
+{
+  g_autofree gchar *store = g_build_filename (location, "adding", NULL);
+  GDir *dir = g_dir_open (store, 0, NULL);
+  const gchar *id;
+
+  while ((id = g_dir_read_name (dir))) {
+    for (guint i = 0; i < N_DISKS; i++) {
+      g_autofree gchar *path = g_strdup_printf ("%s/disk%u/blocks/%s/00000002.part", top, i, id);
+
+      g_assert_cmpint (hinder ? g_mkdir_with_parents (path, 0700) : g_rmdir (path), ==, 0);
+    }
+  }
+  g_dir_close (dir);
+}
+
+static GstPadProbeReturn
+hinder_after_a_block (GstPad *pad, GstPadProbeInfo *info, gpointer n)
+{
+  if (++*(guint *) n == 11)
+    hinder_block (TRUE);
+  return GST_PAD_PROBE_OK;
+}
+
+// A source that meets an error sends EOS.
+static void
+check_failed_write (const gchar *title, const gchar *stream)
+{
+  GstElement *pipeline = make (NULL,
+      "%s ! blockstoresink name=sink location=%s title=%s bitrate=8000", stream, location, title);
+  GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  GstPad *pad = gst_element_get_static_pad (sink, "sink");
+  guint n = 0;
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, hinder_after_a_block, &n, NULL);
+  gst_object_unref (pad);
+  gst_object_unref (sink);
+  check_error (pipeline, GST_RESOURCE_ERROR_WRITE);
+  g_assert_null (open_title (title));
+  hinder_block (FALSE);
+}
+
+// An avimux writes its header anew at the end, for which it goes back.
+static void
+test_a_stream_that_goes_back_is_refused (void)
+{
+  check_error (make (NULL,
+                   "filesrc location=%s ! qtdemux ! h264parse ! avimux ! "
+                   "blockstoresink location=%s title=a.avi",
+                   clip, location),
+      GST_RESOURCE_ERROR_WRITE);
+  g_assert_null (open_title ("a.avi"));
+}
+
+// Removes the block from all disks. Returns its offset in the title.
+static guint64
+lose_block (const gchar *name, guint32 number)
+{
+  WeirStoredTitle *title = open_title (name);
+  const WeirIndexBlock *block = &weir_stored_title_get_index (title)->blocks[number];
+  guint64 offset = block->offset;
+
+  for (guint i = 0; i < block->n_copies; i++) {
+    g_autofree gchar *path = weir_stored_title_dup_block_path (title, number, block->disks[i]);
+
+    g_assert_cmpint (g_remove (path), ==, 0);
+  }
+  weir_stored_title_unref (title);
+  return offset;
+}
+
+static void
+test_the_bytes_before_a_lost_block_are_given (void)
+{
+  g_autofree gchar *path = g_build_filename (top, "out", NULL), *bytes = NULL;
+  GLogLevelFlags fatal;
+  guint64 right;
+  gsize n;
+
+  // Blocks of 5001 bytes, which end in the middle of a buffer.
+  g_assert_no_error (play (make (NULL,
+      "filesrc location=%s num-buffers=10 ! blockstoresink location=%s title=lossy bitrate=40008",
+      clip, location)));
+  right = lose_block ("lossy", 3);
+  fatal = g_log_set_always_fatal (G_LOG_FATAL_MASK); // the store warns of the lost block
+  check_error (
+      make (NULL, "blockstoresrc location=%s title=lossy ! filesink location=%s", location, path),
+      GST_RESOURCE_ERROR_READ);
+  g_assert_true (g_file_get_contents (path, &bytes, &n, NULL));
+  g_assert_cmpuint (n, ==, right);
+  g_log_set_always_fatal (fatal);
+}
+
+static void
+test_a_title_with_a_block_that_cannot_be_written_is_not_there (void)
+{
+  check_failed_write (
+      "bytes", "fakesrc num-buffers=100 sizetype=fixed sizemax=100 format=bytes filltype=zero");
+  check_failed_write (
+      "times", "videotestsrc num-buffers=100 ! video/x-raw,width=32,height=32,framerate=10/1");
 }
 
 // ---- the store ----
@@ -411,14 +534,14 @@ test_a_title_that_is_not_finished_is_not_there (void)
 static void
 set_up (void)
 {
-  const gchar *disks[5] = { NULL };
+  const gchar *disks[N_DISKS + 1] = { NULL };
   GError *error = NULL;
   gchar *warning = NULL;
 
   top = g_dir_make_tmp (NULL, NULL);
   location = g_build_filename (top, "store", NULL);
   clip = g_build_filename (g_getenv ("WEIR_DATA"), "bigbuckbunny.mp4", NULL);
-  for (guint i = 0; i < 4; i++) {
+  for (guint i = 0; i < N_DISKS; i++) {
     gchar *name = g_strdup_printf ("disk%u", i);
 
     disks[i] = g_build_filename (top, name, NULL);
@@ -428,7 +551,7 @@ set_up (void)
   weir_block_store_init (location, disks, WEIR_PLACEMENT_RDA, GST_SECOND, &warning, &error);
   g_assert_no_error (error);
   g_free (warning);
-  for (guint i = 0; i < 4; i++)
+  for (guint i = 0; i < N_DISKS; i++)
     g_free ((gpointer) disks[i]);
 }
 
@@ -457,12 +580,19 @@ main (int argc, char **argv)
   g_test_add_func ("/blockstore/buffers-of-h264", test_buffers_of_h264);
   g_test_add_func ("/blockstore/a-seek-reads-one-block", test_a_seek_reads_one_block);
   g_test_add_func ("/blockstore/bytes-of-a-file", test_bytes_of_a_file);
+  g_test_add_func ("/blockstore/bytes-with-times-have-a-rate", test_bytes_with_times_have_a_rate);
   g_test_add_func ("/blockstore/a-demuxer-pulls", test_a_demuxer_pulls);
   g_test_add_func ("/blockstore/a-uri-names-store-and-title", test_a_uri_names_store_and_title);
   g_test_add_func ("/blockstore/uridecodebin-plays-a-uri", test_uridecodebin_plays_a_uri);
   g_test_add_func ("/blockstore/wrong-places-are-named", test_wrong_places_are_named);
   g_test_add_func ("/blockstore/a-title-that-is-not-finished-is-not-there",
       test_a_title_that_is_not_finished_is_not_there);
+  g_test_add_func ("/blockstore/a-title-with-a-block-that-cannot-be-written-is-not-there",
+      test_a_title_with_a_block_that_cannot_be_written_is_not_there);
+  g_test_add_func (
+      "/blockstore/a-stream-that-goes-back-is-refused", test_a_stream_that_goes_back_is_refused);
+  g_test_add_func ("/blockstore/the-bytes-before-a-lost-block-are-given",
+      test_the_bytes_before_a_lost_block_are_given);
   status = g_test_run ();
   tear_down ();
   return status;

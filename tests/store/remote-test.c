@@ -141,7 +141,7 @@ the_other_place_makes_up_for_one_that_fails (void)
   WeirBlockStore *store = new_store ();
   WeirStoredTitle *title = open_title (store, &far, 2);
 
-  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, "*disk 1 (first)*it says no*");
+  g_test_expect_message ("weir-store", G_LOG_LEVEL_WARNING, "*disk 1 (first)*it says no*");
   for (guint32 i = 0; i < N_BLOCKS; i++)
     check_read (title, i);
   g_assert_cmpuint (far.asked[1], >, 0);
@@ -191,8 +191,10 @@ a_title_that_has_changed_at_all_places_cannot_be_read (void)
   WeirStoredTitle *title = open_title (store, &far, 2);
   GError *error = NULL;
 
-  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, "*block 2 of title 'film.mp4'*it says no*");
-  g_test_expect_message (NULL, G_LOG_LEVEL_WARNING, "*block 2 of title 'film.mp4'*it says no*");
+  g_test_expect_message (
+      "weir-store", G_LOG_LEVEL_WARNING, "*block 2 of title 'film.mp4'*it says no*");
+  g_test_expect_message (
+      "weir-store", G_LOG_LEVEL_WARNING, "*block 2 of title 'film.mp4'*it says no*");
   g_assert_null (weir_block_read (title, 2, g_get_monotonic_time () * 1000, NULL, &error));
   g_assert_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT);
   g_clear_error (&error);

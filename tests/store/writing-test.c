@@ -370,11 +370,14 @@ static void
 init_refuses_what_is_no_disk (void)
 {
   TestStore t = test_folders (4);
+  g_autofree gchar *below = g_build_filename (t.disks[0], "blocks", NULL);
   const gchar *twice[] = { t.disks[0], t.disks[1], t.disks[0], NULL };
   const gchar *missing[] = { t.disks[0], "/nowhere/at/all", NULL };
   const gchar *three[] = { t.disks[0], t.disks[1], t.disks[2], NULL };
   const gchar *one[] = { t.disks[0], NULL };
   const gchar *last[] = { t.disks[3], t.disks[0], NULL };
+  const gchar *inside[] = { t.disks[0], below, NULL };
+  const gchar *around[] = { below, t.disks[0], NULL };
   const struct {
     const gchar *const *disks;
     WeirPlacementPolicy policy;
@@ -385,6 +388,8 @@ init_refuses_what_is_no_disk (void)
     { three, WEIR_PLACEMENT_RAID1, "an even number of disks, not 3" },
     { one, WEIR_PLACEMENT_RDA, "two disks or more, not 1" },
     { last, WEIR_PLACEMENT_RDA, "is a disk of a store already" },
+    { inside, WEIR_PLACEMENT_RDA, "a disk cannot lie in another one" },
+    { around, WEIR_PLACEMENT_RDA, "a disk cannot lie in another one" },
   };
   gchar *warning = NULL;
   GError *error = NULL;
@@ -392,6 +397,7 @@ init_refuses_what_is_no_disk (void)
 
   g_assert_true (weir_block_store_init (
       used, (const gchar *const *) t.disks + 3, WEIR_PLACEMENT_NAIVE, SECOND, NULL, NULL));
+  g_assert_cmpint (g_mkdir (below, 0777), ==, 0);
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     g_assert_false (
         weir_block_store_init (t.dir, cases[i].disks, cases[i].policy, SECOND, NULL, &error));
@@ -399,6 +405,10 @@ init_refuses_what_is_no_disk (void)
     g_clear_error (&error);
     g_assert_false (g_file_test (t.dir, G_FILE_TEST_EXISTS));
   }
+  g_assert_false (weir_block_store_init (
+      t.disks[1], (const gchar *const *) t.disks, WEIR_PLACEMENT_RDA, SECOND, NULL, &error));
+  g_assert_nonnull (strstr (error->message, "lies in the store's own folder"));
+  g_clear_error (&error);
   g_assert_false (
       weir_block_store_init (t.dir, three, WEIR_PLACEMENT_RDA, 61 * SECOND, NULL, &error));
   g_clear_error (&error);

@@ -143,9 +143,9 @@ may_enter (BlockStream *self, const Disks *disks, GError **error)
 
   if (line_rate > 0 && sum.line + self->rate > line_rate) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
-        "the line can carry no more streams now (limits.line-rate: %" G_GUINT64_FORMAT
-        " of %" G_GUINT64_FORMAT " Mb/s are in use)",
-        sum.line / 1000000, line_rate / 1000000);
+        "the line can carry no more streams now (limits.line-rate: %.1f of %.1f Mb/s are in use, "
+        "and this one needs %.1f)",
+        (gdouble) sum.line / 1e6, (gdouble) line_rate / 1e6, (gdouble) self->rate / 1e6);
     return FALSE;
   }
   self->counts = self->has_disks && !follows_another (self);

@@ -14,6 +14,7 @@
 typedef struct {
   Store parent;
   gchar *path;
+  guint64 memory;        // for blocks, in bytes
   GMutex lock;           // protects `store`
   WeirBlockStore *store; // NULL before the first title
 } BlockStore;
@@ -30,8 +31,11 @@ open_store (BlockStore *self, GError **error)
   WeirBlockStore *store;
 
   g_mutex_lock (&self->lock);
-  if (!self->store)
+  if (!self->store) {
     self->store = weir_block_store_open (self->path, &why);
+    if (self->store)
+      weir_block_store_set_memory (self->store, self->memory);
+  }
   store = self->store ? weir_block_store_ref (self->store) : NULL;
   g_mutex_unlock (&self->lock);
   if (store)
@@ -154,7 +158,7 @@ block_store_free (Store *store)
 }
 
 Store *
-block_store_new (const gchar *path)
+block_store_new (const gchar *path, guint64 memory)
 {
   static const StoreKind kind = { block_store_open, block_store_open_bytes, block_store_list,
     block_store_get_disks, block_store_free };
@@ -163,5 +167,6 @@ block_store_new (const gchar *path)
   store_init (&self->parent, &kind);
   g_mutex_init (&self->lock);
   self->path = g_strdup (path);
+  self->memory = memory;
   return &self->parent;
 }

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/threads.h"
 #include "run/clock.h"
 
@@ -55,12 +55,11 @@ move_to (Server *self, guint64 at)
         self->bytes, self->region->end, weir_now_ns () + self->bytes->slice_ns, on_ready, self);
 }
 
-// Waits until the region is ready. Returns FALSE if it cannot be read.
+// Waits until the region is ready. Returns FALSE and sets `error` if it cannot be read.
 static gboolean
-wait_for_region (Server *self)
+wait_for_region (Server *self, GError **error)
 {
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  GError *error = NULL;
+  GError *why = NULL;
   gboolean ready;
 
   for (;;) {
@@ -69,17 +68,16 @@ wait_for_region (Server *self)
     g_mutex_lock (&self->lock);
     n = self->n_changes;
     g_mutex_unlock (&self->lock);
-    ready = store_region_is_ready (self->region, &error);
-    if (ready || error)
+    ready = store_region_is_ready (self->region, &why);
+    if (ready || why)
       break;
     g_mutex_lock (&self->lock);
     while (n == self->n_changes)
       g_cond_wait (&self->changed, &self->lock);
     g_mutex_unlock (&self->lock);
   }
-  if (error)
-    log_event_limited (&limit, "a title cannot be read: %s", error->message);
-  g_clear_error (&error);
+  if (why)
+    g_propagate_error (error, why);
   return ready;
 }
 
@@ -91,10 +89,23 @@ answer (Server *self, gint64 value)
   return send (self->socket, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
 }
 
+// Answers that the bytes cannot be read. Takes ownership of `error`.
+static gboolean
+send_failure (Server *self, GError *error)
+{
+  const gsize length = MIN (strlen (error->message), BYTES_REASON_MAX);
+  gboolean sent = answer (self, -1 - (gint64) length)
+                  && (gsize) send (self->socket, error->message, length, MSG_NOSIGNAL) == length;
+
+  g_error_free (error);
+  return sent;
+}
+
 // Answers with the bytes of one region at most.
 static gboolean
 send_bytes (Server *self, const BytesRequest *request)
 {
+  GError *error = NULL;
   gsize length;
   off_t offset;
   int fd;
@@ -103,8 +114,8 @@ send_bytes (Server *self, const BytesRequest *request)
     return answer (self, 0);
   if (!is_within (self->region, request->offset))
     move_to (self, request->offset);
-  if (!wait_for_region (self))
-    return answer (self, -1);
+  if (!wait_for_region (self, &error))
+    return send_failure (self, error);
   store_region_get (self->region, request->offset, &fd, &offset, &length);
   length = MIN (length, request->length);
   if (!answer (self, (gint64) length))

@@ -7,6 +7,7 @@
 #include "stores/bytes.h"
 
 #define BYTES_REQUEST_MAX (16u << 20) // bytes
+#define BYTES_REASON_MAX 1023         // bytes of text
 
 typedef struct {
   guint64 offset;
@@ -15,7 +16,7 @@ typedef struct {
 
 typedef struct {
   gint64 value; // the size, or the number of bytes that follow; less than asked for at the end of
-                // the title; -1 if they cannot be read
+                // the title. If they cannot be read, -1 - n: n bytes of text follow, the reason
 } BytesAnswer;
 
 // Returns the reader's end of a pair of sockets. A thread serves it until all copies of that end

@@ -43,6 +43,7 @@ typedef struct {
   guint64 late_pieces;        // not there when a reader asked for them
   guint64 stalls, stalled_us; // of readers
   guint64 start_up_us;        // of the latest reader
+  guint64 starts, starts_us;  // of all readers
 } StoreSwarmTitle;
 
 typedef void (*StoreSwarmFunc) (gpointer data, const gchar *name, const StoreSwarmTitle *title);

@@ -72,7 +72,7 @@ title_file_give_up (GstElement *self)
 {
   if (CLASS (self)->give_up)
     CLASS (self)->give_up ((TitleFile *) self);
-  GST_ELEMENT_ERROR (self, RESOURCE, READ, ("it took too long"), (NULL));
+  GST_ELEMENT_ERROR (self, RESOURCE, FAILED, ("it took too long"), (NULL));
 }
 
 static void

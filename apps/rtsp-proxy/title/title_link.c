@@ -92,7 +92,7 @@ tell_failure (TitleLink *self, const GError *error, const gchar *debug)
 static void
 tell_reason (TitleLink *self, const gchar *reason)
 {
-  GError *error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, reason);
+  GError *error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, reason);
 
   tell_failure (self, error, NULL);
   g_error_free (error);

@@ -32,6 +32,7 @@ typedef struct {
 
 struct _TitleLocal {
   TitleFile parent;
+  GstElement *source; // not owned
   gboolean paced;
   guint n_video, n_audio, n_tracks;
   Track tracks[RELAY_MAX_TRACKS];
@@ -447,6 +448,7 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal
   GstPad *pad = gst_element_get_static_pad (typefind, "src");
   guint i = 0;
 
+  title_source_note_type (self->source);
   while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
     i++;
   if (i == G_N_ELEMENTS (containers)) {
@@ -514,6 +516,7 @@ title_local_new (GstElement *source, gboolean paced)
   TitleLocal *self = g_object_new (title_local_get_type (), NULL);
   GstElement *typefind = gst_element_factory_make ("typefind", NULL);
 
+  self->source = source;
   self->paced = paced;
   gst_bin_add_many (GST_BIN (self), source, typefind, NULL);
   gst_element_link (source, typefind);

@@ -408,10 +408,12 @@ is_cut_off (TitleFile *file)
 
 // ---- construction ----
 
-// Returns FALSE and posts an error if the title has failed already.
+// Posts an error if there was one already. Returns FALSE if the title has failed; bytes that cannot
+// be read are no failure yet.
 static gboolean
 begin (TitleRemote *self)
 {
+  gboolean ok = self->link != NULL;
   GError *error;
 
   g_mutex_lock (&self->lock);
@@ -419,10 +421,11 @@ begin (TitleRemote *self)
   error = g_steal_pointer (&self->error);
   g_mutex_unlock (&self->lock);
   if (!error)
-    return self->link != NULL;
+    return ok;
+  ok = ok && g_error_matches (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ);
   on_failed (self, error, NULL);
   g_error_free (error);
-  return FALSE;
+  return ok;
 }
 
 static GstStateChangeReturn

@@ -9,6 +9,9 @@
 
 #define BLOCK_BYTES (64 * 1024) // of a buffer
 #define DRAIN_BYTES 4096
+// What is read to find the type of the title. All types that are served show within it. Without
+// this bound, a block in the middle of the title and its last one would be read for each reader.
+#define TYPE_BYTES (256 * 1024)
 
 typedef struct {
   GstBaseSrc parent;
@@ -16,6 +19,8 @@ typedef struct {
   GstPoll *poll; // of the socket
   GstPollFD watch;
   guint64 size;
+  gboolean typed;                     // the type of the title is known
+  gchar reason[BYTES_REASON_MAX + 1]; // why it could not be read
   // The answer of a request that was given up.
   gboolean awaited; // it is still to come
   guint64 unread;   // bytes of it
@@ -73,7 +78,7 @@ drain (TitleSource *self)
 
   if (self->awaited) {
     ret = receive_answer (self, &value);
-    self->unread = (guint64) MAX (value, 0);
+    self->unread = (guint64) (value < 0 ? -1 - value : value);
   }
   while (ret == GST_FLOW_OK && self->unread > 0) {
     ret = receive_some (self, bytes, (gsize) MIN (self->unread, sizeof bytes), &n);
@@ -95,6 +100,25 @@ ask (TitleSource *self, guint64 offset, guint64 length, gint64 *value)
   return receive_answer (self, value);
 }
 
+// Receives why bytes cannot be read: `length` bytes of text.
+static GstFlowReturn
+receive_reason (TitleSource *self, guint64 length)
+{
+  GstFlowReturn ret = GST_FLOW_OK;
+  gsize at = 0, n;
+
+  if (length > BYTES_REASON_MAX)
+    return GST_FLOW_ERROR;
+  self->unread = length;
+  while (ret == GST_FLOW_OK && self->unread > 0) {
+    ret = receive_some (self, (guint8 *) self->reason + at, (gsize) self->unread, &n);
+    self->unread -= n;
+    at += n;
+  }
+  self->reason[at] = '\0';
+  return ret == GST_FLOW_OK ? GST_FLOW_ERROR : ret;
+}
+
 // ---- the source ----
 
 // Reads up to `length` bytes, of one region of the title.
@@ -108,7 +132,9 @@ read_some (TitleSource *self, guint64 offset, guint8 *bytes, gsize length, gsize
   ret = ask (self, offset, length, &value);
   if (ret != GST_FLOW_OK)
     return ret;
-  if (value < 0 || (guint64) value > length)
+  if (value < 0)
+    return receive_reason (self, (guint64) (-1 - value));
+  if ((guint64) value > length)
     return GST_FLOW_ERROR;
   self->unread = (guint64) value;
   while (ret == GST_FLOW_OK && self->unread > 0) {
@@ -121,27 +147,43 @@ read_some (TitleSource *self, guint64 offset, guint8 *bytes, gsize length, gsize
   return ret == GST_FLOW_OK && value == 0 ? GST_FLOW_EOS : ret;
 }
 
+// Handles bytes that cannot be read. `at` bytes before them were read.
+static GstFlowReturn
+fail (TitleSource *self, guint64 offset, gsize at)
+{
+  if (!self->typed && at > 0)
+    return GST_FLOW_OK; // they are enough, or the next read fails
+  if (self->typed)
+    GST_ELEMENT_ERROR (self, RESOURCE, READ, ("%s", self->reason), (NULL));
+  else if (offset == 0)
+    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ, ("%s", self->reason), (NULL));
+  // The demuxer gives what it has, and needs no error of its own.
+  return GST_FLOW_EOS;
+}
+
 static GstFlowReturn
 title_source_fill (GstBaseSrc *src, guint64 offset, guint size, GstBuffer *buffer)
 {
   TitleSource *self = (TitleSource *) src;
+  const guint64 end = self->typed ? self->size : MIN (self->size, TYPE_BYTES);
   GstFlowReturn ret = GST_FLOW_OK;
   GstMapInfo map;
   gsize at = 0;
 
   if (!gst_buffer_map (buffer, &map, GST_MAP_WRITE))
     return GST_FLOW_ERROR;
-  while (ret == GST_FLOW_OK && at < size && offset + at < self->size) {
+  while (ret == GST_FLOW_OK && at < size && offset + at < end) {
     gsize n;
 
-    ret = read_some (self, offset + at, map.data + at, MIN (size - at, BYTES_REQUEST_MAX), &n);
+    ret = read_some (self, offset + at, map.data + at,
+        (gsize) MIN (MIN (size - at, end - offset - at), BYTES_REQUEST_MAX), &n);
     at += n;
   }
   gst_buffer_unmap (buffer, &map);
   if (ret == GST_FLOW_OK && at == 0)
     return GST_FLOW_EOS;
   if (ret == GST_FLOW_ERROR)
-    GST_ELEMENT_ERROR (self, RESOURCE, READ, ("the title cannot be read"), (NULL));
+    ret = fail (self, offset, at);
   gst_buffer_set_size (buffer, (gssize) at);
   GST_BUFFER_OFFSET (buffer) = offset;
   GST_BUFFER_OFFSET_END (buffer) = offset + at;
@@ -193,6 +235,7 @@ static void
 title_source_init (TitleSource *self)
 {
   self->poll = gst_poll_new (TRUE);
+  g_strlcpy (self->reason, "the title cannot be read", sizeof self->reason);
   gst_base_src_set_format (GST_BASE_SRC (self), GST_FORMAT_BYTES);
   gst_base_src_set_blocksize (GST_BASE_SRC (self), BLOCK_BYTES);
 }
@@ -221,6 +264,13 @@ title_source_class_init (TitleSourceClass *klass)
   gst_element_class_add_static_pad_template (GST_ELEMENT_CLASS (klass), &template);
   gst_element_class_set_static_metadata (GST_ELEMENT_CLASS (klass), "Title source", "Source",
       "Reads a title whose bytes another thread or process gives", "Weir");
+}
+
+void
+title_source_note_type (GstElement *element)
+{
+  if (G_TYPE_CHECK_INSTANCE_TYPE (element, title_source_get_type ()))
+    ((TitleSource *) element)->typed = TRUE;
 }
 
 GstElement *

@@ -8,3 +8,8 @@
 // Returns the element (floating reference). The caller keeps `socket` open as long as the element
 // exists.
 GstElement *title_source_new (int socket);
+
+// The type of the title is known, and its demuxer reads from now on. Until then, the source gives
+// the beginning of the title only, and only a failure to read its first bytes is an error. Does
+// nothing for another kind of element.
+void title_source_note_type (GstElement *element);

@@ -145,6 +145,51 @@ draw_disk (WeirPlacement *placement, uint64_t bytes, size_t but)
   return NONE;
 }
 
+// Returns the disk with the most free bytes, other than that at `but`, which has the first copy of
+// the block, if the remainder has no room for two copies unless this disk gets one; otherwise NONE.
+// Two copies have the room of half of all bytes, but not more than all disks but the largest have.
+static size_t
+must_take (const WeirPlacement *placement, uint64_t bytes, size_t but)
+{
+  uint64_t rest = placement->remainder > bytes ? placement->remainder - bytes : 0;
+  uint64_t taken = but == NONE ? 2 * bytes : bytes, sum = 0, most = 0;
+  size_t largest = NONE;
+
+  for (size_t i = 0; i < placement->n_disks; i++) {
+    const WeirPlacementDisk *disk = &placement->disks[i];
+    uint64_t room = disk->free_bytes;
+
+    if (!has_room (disk, i == but ? 2 * bytes : bytes))
+      continue; // for another block
+    if (i == but)
+      room -= bytes;
+    else if (largest == NONE || room > placement->disks[largest].free_bytes)
+      largest = i;
+    room -= room % bytes + bytes; // the last block may be longer, and finds no place in the rest
+    most = room > most ? room : most;
+    sum += room;
+  }
+  sum -= taken < sum ? taken : sum;
+  if (sum / 2 >= rest && sum >= most && sum - most >= rest)
+    return NONE;
+  return largest;
+}
+
+// Draws two disks with room.
+static void
+draw_two (WeirPlacement *placement, uint64_t bytes, size_t at[WEIR_INDEX_COPIES_MAX])
+{
+  for (unsigned i = 0; i < WEIR_INDEX_COPIES_MAX; i++) {
+    size_t but = i > 0 ? at[0] : NONE;
+
+    at[i] = placement->remainder > 0 ? must_take (placement, bytes, but) : NONE;
+    if (at[i] == NONE)
+      at[i] = draw_disk (placement, bytes, but);
+    if (at[i] == NONE)
+      return;
+  }
+}
+
 // Returns the next disk in turn that has room, or NONE.
 static size_t
 next_in_turn (WeirPlacement *placement, uint64_t bytes)
@@ -184,9 +229,10 @@ weir_placement_next (
       at[0] = next_in_turn (placement, bytes);
       break;
     case WEIR_PLACEMENT_RANDOM:
-    case WEIR_PLACEMENT_RDA:
       at[0] = draw_disk (placement, bytes, NONE);
-      at[1] = n > 1 ? draw_disk (placement, bytes, at[0]) : NONE;
+      break;
+    case WEIR_PLACEMENT_RDA:
+      draw_two (placement, bytes, at);
       break;
   }
   for (unsigned i = 0; i < n; i++) {
@@ -195,6 +241,7 @@ weir_placement_next (
   }
   for (unsigned i = 0; i < n; i++)
     disks[i] = take (placement, at[i], bytes);
+  placement->remainder -= bytes < placement->remainder ? bytes : placement->remainder;
   return (int) n;
 }
 

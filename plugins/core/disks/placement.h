@@ -36,6 +36,10 @@ typedef struct {
   WeirPlacementPolicy policy;
   WeirPlacementDisk *disks; // the caller's
   size_t n_disks;
+  // Bytes that are still to be placed, of this title and of others after it. Reduced by
+  // weir_placement_next(). As long as the disks have room for them, RDA draws no disks that would
+  // leave too little. 0: not known.
+  uint64_t remainder;
   uint64_t random; // state of the generator; any value
   uint32_t first;  // place in `disks` of a NAIVE title's disk, or of the first of a RAID1 pair
   uint32_t next;   // place in `disks` of the next RAID0 block

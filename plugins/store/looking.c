@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/looking.h"
+
+gint64 weir_disk_patience_us = 10 * G_USEC_PER_SEC; // a disk that sleeps needs seconds to spin up
+
+typedef struct {
+  gint refs; // of the thread, and of those who wait
+  gchar *key, *path, *store;
+  guint16 number;
+  gint64 until_us;
+  gboolean done, present;
+  WeirDiskSpace space;
+} Look;
+
+static GMutex lock;
+static GCond answered;
+static GHashTable *looks_at_work; // key: Look
+
+static void
+unref (Look *look)
+{
+  if (--look->refs > 0)
+    return;
+  g_free (look->key);
+  g_free (look->path);
+  g_free (look->store);
+  g_free (look);
+}
+
+static void
+look_at (gpointer data, gpointer unused)
+{
+  Look *look = data;
+  WeirDiskSpace space = { 0 };
+  gboolean present = weir_disk_check (look->path, look->store, look->number, NULL)
+                     && weir_disk_get_space (look->path, &space);
+
+  g_mutex_lock (&lock);
+  look->done = TRUE;
+  look->present = present;
+  look->space = space;
+  g_hash_table_remove (looks_at_work, look->key);
+  g_cond_broadcast (&answered);
+  unref (look);
+  g_mutex_unlock (&lock);
+}
+
+// Joins the look at the disk that is at work, or begins one. Lock held.
+static Look *
+begin (const gchar *path, const gchar *store, guint16 number)
+{
+  static GThreadPool *pool;
+  g_autofree gchar *key = g_strdup_printf ("%s %u %s", store, number, path);
+  Look *look;
+
+  if (!pool) {
+    pool = g_thread_pool_new (look_at, NULL, -1, FALSE, NULL);
+    looks_at_work = g_hash_table_new (g_str_hash, g_str_equal);
+  }
+  look = g_hash_table_lookup (looks_at_work, key);
+  if (!look) {
+    look = g_new0 (Look, 1);
+    look->refs = 1;
+    look->key = g_steal_pointer (&key);
+    look->path = g_strdup (path);
+    look->store = g_strdup (store);
+    look->number = number;
+    look->until_us = g_get_monotonic_time () + weir_disk_patience_us;
+    g_hash_table_insert (looks_at_work, look->key, look);
+    g_thread_pool_push (pool, look, NULL);
+  }
+  look->refs++;
+  return look;
+}
+
+void
+weir_disks_look (const gchar *store, WeirDiskLook *looks, guint n)
+{
+  g_autofree Look **begun = g_new (Look *, n);
+
+  g_mutex_lock (&lock);
+  for (guint i = 0; i < n; i++)
+    begun[i] = begin (looks[i].path, store, looks[i].number);
+  for (guint i = 0; i < n; i++) {
+    Look *look = begun[i];
+
+    while (!look->done && g_cond_wait_until (&answered, &lock, look->until_us))
+      ;
+    looks[i].answers = look->done;
+    looks[i].present = look->present;
+    looks[i].space = look->space;
+    unref (look);
+  }
+  g_mutex_unlock (&lock);
+}
+
+gboolean
+weir_disk_is_there (const gchar *path, const gchar *store, guint16 number)
+{
+  WeirDiskLook look = { .path = path, .number = number };
+
+  weir_disks_look (store, &look, 1);
+  return look.present;
+}
+
+gboolean
+weir_disk_is_stuck (const gchar *path)
+{
+  const gint64 now = g_get_monotonic_time ();
+  gboolean stuck = FALSE;
+  GHashTableIter iter;
+  gpointer value;
+
+  g_mutex_lock (&lock);
+  if (looks_at_work) {
+    g_hash_table_iter_init (&iter, looks_at_work);
+    while (!stuck && g_hash_table_iter_next (&iter, NULL, &value)) {
+      const Look *look = value;
+
+      stuck = now >= look->until_us && g_str_equal (look->path, path);
+    }
+  }
+  g_mutex_unlock (&lock);
+  return stuck;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Looks at disks that may hang: each on a thread of its own, and for a bounded time. A thread that
+// a disk holds stays, at most one for each disk, and ends when the disk answers.
+
+#include "store/disks.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+  const gchar *path;
+  guint16 number;
+  gboolean answers, present; // present: it is that disk of the store
+  WeirDiskSpace space;
+} WeirDiskLook;
+
+// For tests: for how long a disk is waited for.
+extern gint64 weir_disk_patience_us;
+
+// Looks at all disks of the store with this id at once.
+void weir_disks_look (const gchar *store, WeirDiskLook *looks, guint n);
+
+// Reports whether the folder is disk `number` of the store, and answers.
+gboolean weir_disk_is_there (const gchar *path, const gchar *store, guint16 number);
+
+// Reports whether somebody has looked at the disk in vain, and it still does not answer. Does not
+// block.
+gboolean weir_disk_is_stuck (const gchar *path);
+
+G_END_DECLS
