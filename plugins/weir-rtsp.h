@@ -100,6 +100,12 @@ guint64 weir_srtp_get_refused (void);
 //   round-trip     gint64   round-trip time in ns; only if the report names a known sender report
 GstStructure *weir_transport_get_report (GstRTSPStreamTransport *transport);
 
+// Returns a number that rises with each report that weir_transport_get_report() returns, until the
+// next SETUP of the transport, so that a program can ask cheaply whether there is a new one. Read
+// it atomically, and release it with g_atomic_rc_box_release(). Returns NULL over TCP. Call from
+// any thread, with a reference to the transport.
+guint64 *weir_transport_ref_report_count (GstRTSPStreamTransport *transport);
+
 // Sets `seq` and `rtptime` to the numbers of a stream's next packet, for the header RTP-Info.
 // Called in the client's thread, for a stream whose sink does not know its next packet. Returns
 // FALSE to leave the stream out of the header.

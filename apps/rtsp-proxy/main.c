@@ -125,7 +125,7 @@ start_http (Web *self, const ProxyConfig *config, Server *server, GError **error
     return FALSE;
   urls = http_outlet_dup_base_urls (self->http);
   for (gchar **url = urls; *url; url++)
-    log_event ("titles %s", *url);
+    log_event ("live mounts and titles %s", *url);
   g_strfreev (urls);
   return TRUE;
 }

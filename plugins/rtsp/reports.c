@@ -55,6 +55,7 @@ struct _Reader {
   Life *life;
   GObject *srtp; // a WeirSrtp, or NULL
   Origin rtp, rtcp;
+  guint64 *n_stored; // changes of `block`; atomic, with references of the program
 
   // Guarded by the lock of `reports`.
   guint64 n_reports;
@@ -172,6 +173,7 @@ clear_reader (gpointer data)
   remove_origin (self->reports, &self->rtcp);
   g_mutex_unlock (&self->reports->lock);
   unref_reports (self->reports);
+  g_atomic_rc_box_release (self->n_stored);
   weir_life_unref (self->life);
   g_clear_object (&self->srtp);
 }
@@ -196,6 +198,7 @@ reader_new (
   Reader *self = g_atomic_rc_box_new0 (Reader);
 
   self->reports = g_atomic_rc_box_acquire (reports);
+  self->n_stored = g_atomic_rc_box_new0 (guint64);
   self->life = weir_life_of (session);
   self->srtp = srtp;
   weir_life_set_heard (self->life, FALSE);
@@ -224,6 +227,7 @@ note_blocks (Reports *self, Reader *reader, const WeirRtcpReport *report, gint64
     reader->block = report->blocks[i];
     reader->received_ns = now;
     reader->round_trip_ns = weir_sr_log_round_trip (&self->sent, &reader->block, now);
+    __atomic_add_fetch (reader->n_stored, 1, __ATOMIC_RELAXED);
     return;
   }
 }
@@ -534,6 +538,16 @@ weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from)
 }
 
 // ---- statistics ----
+
+guint64 *
+weir_transport_ref_report_count (GstRTSPStreamTransport *transport)
+{
+  Reader *reader = g_object_dup_qdata (G_OBJECT (transport), reader_quark (), ref_reader, NULL);
+  guint64 *count = reader ? g_atomic_rc_box_acquire (reader->n_stored) : NULL;
+
+  g_clear_pointer (&reader, unref_reader);
+  return count;
+}
 
 GstStructure *
 weir_transport_get_report (GstRTSPStreamTransport *transport)

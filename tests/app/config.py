@@ -311,6 +311,7 @@ def wrong_values_are_named():
         (mount('standby: hot'), 'FILE:4:14: standby: "hot" is not one of cold, warm'),
         (mount('standby: warm'),
          'FILE:4:14: standby: warm needs a second upstream; set upstreams: [URI, URI]'),
+        (mount('takeover: yes'), 'FILE:4:15: takeover: nobody publishes to this mount; set upstream: publish'),
         (mount('on-demand: maybe'), 'FILE:4:16: on-demand: "maybe" is not yes or no'),
         (mount('on-demand: [no]'), f'FILE:4:16: on-demand: {NO_TEXT}'),
         (mount('password: a\n    password-env: PATH'), 'FILE:5:19: password-env: set only one of '
@@ -439,6 +440,9 @@ def wrong_swarms_are_named():
                  ('networks', 'lan', networks))] + [
         (torrents('picker: best'), 'FILE:4:21: picker: "best" is not one of rarest, in-order, beta, '
          'hybrid, adaptive'),
+        *((torrents(f'{keys}dht: yes'), f'FILE:4:{18 + len(keys)}: dht: the nodes of the hash table '
+           'are anywhere: set networks to 0.0.0.0/0,::/0, or dht to no')
+          for keys in ('', 'networks: 10.0.0.0/8, ', 'networks: 0.0.0.0/0, ')),
         (torrents('titles: 0'), 'FILE:4:21: titles: "0" is not a number from 1 to 1024'),
         (torrents('sead: 1'), 'FILE:4:13: swarm: unknown key "sead"; the nearest known one is '
          '"leave"'),
@@ -454,8 +458,8 @@ def wrong_swarms_are_named():
     for good in ('', 'upload: 6M, storage: 50%, folder: /tmp, picker: adaptive, window: 9m',
                  'peers: "10.0.0.7:6881,[fe80::1]:1", networks: "10.0.0.0/8,fe80::/10"',
                  'leave: stream, titles: 4, choking: rate-blind, listen: "0.0.0.0:6881"',
-                 'origin: "https://h/films/", dht: yes, local-discovery: yes, trackers: no, '
-                 'exchange: no'):
+                 'origin: "https://h/films/", dht: yes, networks: "0.0.0.0/0,::/0", '
+                 'local-discovery: yes, trackers: no, exchange: no'):
         assert load(torrents(good), '--check-config')[1:] == ('', 0), good
 
 
@@ -636,6 +640,7 @@ def wrong_keys_of_hls_are_named():
         (f'hls: {{segment: 2m}}\n{MOUNT}', 'FILE:1:6: hls: a segment is 60s long at most, and a part 5s'),
         (f'hls: {{segmnt: 2s}}\n{MOUNT}',
          'FILE:1:7: hls: unknown key "segmnt"; the nearest known one is "segment"'),
+        (f'hls: {{part: 100ms}}\n{MOUNT}', 'FILE:1:6: hls: HLS is served over HTTP; set http: {listen: ADDR:PORT}'),
         (f'hls: {{segments: 2}}\n{MOUNT}', 'FILE:1:17: segments: "2" is not a number from 3 to 100'),
     ])
 

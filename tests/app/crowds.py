@@ -206,6 +206,18 @@ def each_connection_that_waits_has_the_files_of_a_reader():
 
 
 @test
+def each_title_that_was_opened_has_the_files_to_play():
+    with Origin() as origin, Everything(origin, 256) as proxy, contextlib.ExitStack() as stack:
+        url = proxy.url('/films/clip.mp4')
+        clients = [stack.enter_context(Rtsp(proxy.port, timeout=PATIENCE)) for _ in range(12)]
+        admitted = [client for client in clients if client.request('DESCRIBE', url)[0] == 200]
+        proxy.wait_for_line('/films: too few open files are left')
+        assert len(admitted) > 1
+        for client in admitted:
+            assert play(client, url, stack, datagrams) == 'plays'
+
+
+@test
 def with_64_files():
     stand(64, [watch], over_tcp, over_udp, film, silent)  # too few for a title
 

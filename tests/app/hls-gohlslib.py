@@ -3,30 +3,15 @@
 
 import hashlib
 import json
-import os
 import pathlib
 import subprocess
 import tempfile
 
+from goprogram import go_program
 from hlsweb import Web, clip
-from proc import interop
-from tap import Skip, run, test
+from tap import run, test
 
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'interop' / 'hls'
 UNITS = 120  # of each track
-
-
-def client(folder):
-    """Builds the client. Returns its path."""
-    interop()  # needs the same Go
-    env = {**os.environ, 'GOTOOLCHAIN': 'local'}
-    try:
-        subprocess.run(['go', 'mod', 'download'], cwd=FOLDER, env=env, capture_output=True, check=True, timeout=60)
-    except subprocess.SubprocessError as error:
-        raise Skip('the Go modules cannot be had') from error
-    path = os.path.join(folder, 'hls')
-    subprocess.run(['go', 'build', '-o', path, '.'], cwd=FOLDER, env=env, check=True)
-    return path
 
 
 def slices(sample):
@@ -80,7 +65,7 @@ def check(got, source):
 @test(timeout=120)
 def gohlslib_reads_access_units_at_their_times():
     with tempfile.TemporaryDirectory() as folder:
-        program, path = client(folder), clip()
+        program, path = go_program('hls', folder), clip()
         source = units_of(path)
         with Web(f'file://{path}') as proxy:
             check(read(program, f'{proxy.web}/hls/cam/index.m3u8'), source)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""HLS of streams with layers: each variant has the frames of its layers, and says what they are."""
+"""HLS of streams with layers: each variant has the frames of its layers, and says what they are. So has
+each transport stream."""
 
 import os
 import pathlib
@@ -30,6 +31,13 @@ def svc_clip():
     pathlib.Path(long).write_bytes(SVC.read_bytes() * TIMES)
     assert convert('-r', str(RATE), '-f', 'h264', '-i', long, '-c', 'copy', path)
     return path
+
+
+@lru_cache
+def svc_frames(spatial):
+    """Returns the hashes of the pictures of one spatial layer of SVC."""
+    with tempfile.TemporaryDirectory() as directory:
+        return reference(pathlib.Path(directory), spatial)
 
 
 @lru_cache
@@ -100,8 +108,7 @@ def check_variant(proxy, variant, spatial, temporal, wanted):
 @test(timeout=120)
 def variants_have_the_frames_of_their_layers():
     """H.264: each variant is whole, and its size, rate, codec and frame rate are those of its layers"""
-    with tempfile.TemporaryDirectory() as directory:
-        shown = [reference(pathlib.Path(directory), spatial) for spatial in range(3)]
+    shown = [svc_frames(spatial) for spatial in range(3)]
     with layered('layers=1.0.*', 'layers=0.0.1', 'layers=*.*.0') as proxy:
         listed, layers = variants(proxy, 'plain.m3u8'), [(2, 2), (1, 2), (0, 1), (2, 0)]
         assert len(listed) == len(layers), listed
@@ -126,6 +133,19 @@ def temporal_layers_of_h265_make_variants():
             print(f'# {group} frames a second,', said['FRAME-RATE'])
             assert len(got) == 2 * group, len(got)
             check_frames(got, wanted, group)
+
+
+@test(timeout=120)
+def transport_streams_have_the_frames_of_their_layers():
+    """over HTTP-TS, those of the URL, but not more than the mount allows"""
+    shown = [svc_frames(spatial) for spatial in range(2)]
+    with layered(layers='1.0.*') as proxy, ThreadPoolExecutor() as pool:
+        asked = {'': (1, 1), '?layers=0.0.1': (0, 2), '?layers=2.0.0': (1, 4)}
+        got = {query: pool.submit(frames, f'{proxy.web}/ts/cam{query}', '-frames:v', str(2 * GROUP // step))
+               for query, (_, step) in asked.items()}
+        for query, (spatial, step) in asked.items():
+            assert len(got[query].result()) == 2 * GROUP // step, query
+            check_frames(got[query].result(), shown[spatial][::step], GROUP // step)
 
 
 @test(timeout=60)

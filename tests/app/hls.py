@@ -13,6 +13,7 @@ from datetime import datetime
 
 from chromium import Chromium
 from hlsweb import Web, attributes, clip, variants
+from proc import Proc
 from proxy import wait_until
 from tap import Skip, run, test
 
@@ -325,6 +326,17 @@ def a_reader_that_goes_away_is_forgotten():
         proxy.wait_for_line(r' mount /cam down: no readers', 10)
 
 
+@test(timeout=60)
+def a_player_may_wait_for_a_publisher():
+    """a player that waits longer than an idle session lasts is told that the stream takes too long"""
+    with Web('publish', {'start-timeout': '1s'}) as proxy:
+        start = time.monotonic()
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8')
+        assert status == 503 and b'the stream takes too long to start' in body, (status, body)
+        assert time.monotonic() - start > 15, time.monotonic() - start
+        assert not proxy.get('/v1/readers')['readers']
+
+
 # ---- who may read ----
 
 @test(timeout=60)
@@ -336,6 +348,14 @@ def a_reader_needs_the_permission():
         for path in '/hls/cam/index.m3u8', '/hls/none/index.m3u8', '/watch/cam', '/':
             status, headers, _ = proxy.fetch(path)
             assert status == 401 and 'www-authenticate' in headers, (path, status)
+            assert headers.get('access-control-allow-origin') == ('*' if '/hls/' in path else None), (path, headers)
+            preflight = proxy.fetch(path, {'Origin': 'https://other.example', 'Access-Control-Request-Method': 'GET',
+                                           'Access-Control-Request-Headers': 'authorization'}, 'OPTIONS')
+            if '/hls/' in path:
+                assert preflight[0] == 204 and 'Authorization' in preflight[1]['access-control-allow-headers'], preflight
+                assert preflight[1]['access-control-allow-origin'] == '*' and not preflight[2], preflight
+            else:
+                assert preflight[0] == 405 and 'access-control-allow-origin' not in preflight[1], preflight
         assert b'/watch/cam' in proxy.fetch('/', basic)[2]
         assert proxy.fetch('/watch/cam', basic)[0] == 200
         status, _, body = proxy.fetch('/hls/cam/index.m3u8', basic)
@@ -357,6 +377,23 @@ def limits_bound_the_readers():
         proxy.begin()
         status, _, body = proxy.fetch('/hls/cam/index.m3u8')
         assert status == 503 and b'max-readers' in body, (status, body)
+
+
+@test(timeout=60)
+def a_session_begins_with_a_playlist_only():
+    """a HEAD and a request that fails take no place, and what is not allowed is said"""
+    with Web(f'file://{clip("h264-reordered")}', {**RENDITIONS, 'renditions': [], 'max-readers': 1}) as proxy:
+        for _ in range(2):
+            connection = http.client.HTTPConnection('127.0.0.1', proxy.web_port, timeout=60)
+            connection.request('HEAD', '/hls/cam/index.m3u8')
+            assert connection.getresponse().status == 200
+            assert not proxy.get('/v1/readers')['readers']
+            connection.close()
+        for query in '?size=1x1', '?layers=9.9.9.9':
+            status, _, body = proxy.fetch(f'/hls/cam/index.m3u8{query}')
+            assert status == 404 and query[1:5].encode() in body, (query, status, body)
+            proxy.wait_for_line(r'reader 127\.0\.0\.1:\d+ refused: /cam: .*' + query[1:5])
+        proxy.begin()
 
 
 # ---- what HLS cannot carry ----
@@ -381,6 +418,7 @@ def a_stream_that_hls_cannot_carry_gets_415():
     with Web('launch: audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! mulawenc ! rtppcmupay name=pay0') as proxy:
         status, _, body = proxy.fetch('/hls/cam/index.m3u8')
         assert status == 415 and b'HLS cannot carry PCMU' in body, (status, body)
+        assert not proxy.get('/v1/readers')['readers']
 
 
 @test(timeout=60)
@@ -417,6 +455,9 @@ def the_page_plays_in_a_browser():
     with Web() as proxy:
         with Chromium() as browser:
             check_page(proxy, browser)
+            # What stalls have added to the latency is taken back.
+            browser.run('slack = 0.001')
+            browser.wait('(slack = Math.min(slack, 0.001)) === 0', 20, 'the latency of the stream')
             assert [each['transport'] for each in proxy.get('/v1/readers')['readers']] == ['HLS']
         wait_until(lambda: not proxy.get('/v1/readers')['readers'], 30, 'the reader has left')
         proxy.wait_for_line(r' mount /cam down: no readers', 10)
@@ -443,6 +484,36 @@ def the_page_says_what_fails():
         browser.open(f'{proxy.web}/watch/cam')
         text = browser.wait('problem.textContent', 30, 'a problem')
         assert 'HLS cannot carry PCMU' in text, text
+
+
+@test(timeout=90)
+def the_page_says_that_the_stream_has_stopped():
+    with Chromium() as browser, Web('publish') as proxy:
+        with Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', clip(), '-c', 'copy', '-f', 'rtsp', '-rtsp_transport',
+                  'tcp', proxy.url()) as sender:
+            proxy.wait_for_line(' publisher .* in')
+            browser.open(f'{proxy.web}/watch/cam')
+            browser.wait('video.currentTime > 0', 40, 'it plays')
+            sender.kill()
+        text = browser.wait('problem.textContent', 40, 'a problem')
+        assert 'he stream has stopped' in text, text
+
+
+@test(timeout=60)
+def the_page_names_the_codec_that_a_browser_lacks():
+    """the page names the codec that a browser lacks, with and without media source extensions, and is one reader"""
+    lacking = ('const lacks = (type) => /avc1/.test(type); {} = (has => function (type) {{ return lacks(type) ? {} : '
+               'has.call(this, type); }})({});')
+    source = 'MediaSource.isTypeSupported'
+    native = 'HTMLMediaElement.prototype.canPlayType'
+    for script in (lacking.format(source, 'false', source),
+                   'delete window.MediaSource; delete window.ManagedMediaSource;' + lacking.format(native, "''", native)):
+        with Chromium() as browser, Web() as proxy:
+            browser.call('Page.addScriptToEvaluateOnNewDocument', source=script)
+            browser.open(f'{proxy.web}/watch/cam')
+            text = browser.wait('problem.textContent', 40, 'a problem')
+            assert text == 'This browser has no H.264.', text
+            assert len(proxy.get('/v1/readers')['readers']) <= 2, proxy.get('/v1/readers')
 
 
 if __name__ == '__main__':

@@ -52,10 +52,10 @@ class Web(Controlled):
         self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
         self.web = f'http://127.0.0.1:{self.web_port}'
 
-    def fetch(self, path, headers=None):
+    def fetch(self, path, headers=None, method='GET'):
         """Returns status, headers and body of an answer."""
         connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=60)
-        connection.request('GET', path, headers=headers or {})
+        connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()
         body = answer.read()
         connection.close()

@@ -20,9 +20,9 @@ import time
 from control import Controlled, rss_kib
 from good import PATIENCE, SANITIZED, Good, play_on
 from multicast import enter_network
-from proc import Rtsp
+from proc import Rtsp, free_port
 from proxy import wait_until
-from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report, udp_port
+from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report
 from spoil import HEADERS, other_lines, spoilt
 from tap import run, test
 from tspackets import STREAMS, mutated
@@ -397,7 +397,7 @@ def invalid_data_harms_no_other_client():
     threading.excepthook = lambda _args: None
     good = Server(play_on)
     upstreams = [Server(media_of(chance), mangle=answer_of(chance)) for _ in range(UPSTREAMS)]
-    ports = udp_port(), udp_port()
+    ports = free_port(), free_port()
     with tempfile.TemporaryDirectory() as films:
         with Controlled(mounts(good, upstreams, ports, films)) as proxy:
             proxy.over, proxy.films, (proxy.ts, proxy.rtp) = threading.Event(), films, ports

@@ -13,7 +13,8 @@ import urllib.request
 from datetime import datetime
 
 from livets import Served, clip
-from proc import Proc, free_port
+from nginxrtmp import RtmpServer
+from proc import free_port
 from proxy import wait_until
 from scripted import AUDIO, SSRC, VIDEO, Server, sender_report
 from tap import run, test
@@ -28,7 +29,19 @@ SDP = {
     AUDIO: 'm=audio 0 RTP/AVP 97\r\na=rtpmap:97 mpeg4-generic/48000/1\r\na=fmtp:97 streamtype=5;profile-level-id=2;'
            'mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config=1188\r\na=control:track1\r\n',
 }
+FRAMES_A_PACKET = 3  # of sound, as ffmpeg and cameras send it
 PAYLOADERS = ('h264parse ! rtph264pay pt=96 config-interval=-1', 'aacparse ! rtpmp4gpay pt=97')
+
+
+def bundled(packets):
+    """Returns packets of several frames each, of those of one frame (RFC 3640, 3.2.1)."""
+    made = []
+    for at in range(0, len(packets) - FRAMES_A_PACKET, FRAMES_A_PACKET):
+        group = [packet for _, packet in packets[at:at + FRAMES_A_PACKET]]
+        head = group[0][:2] + struct.pack('>H', (65500 + len(made)) & 0xffff) + group[0][4:12]
+        made.append((packets[at][0], head + struct.pack('>H', 16 * len(group))
+                     + b''.join(each[14:16] for each in group) + b''.join(each[16:] for each in group)))
+    return made
 
 
 def read_packets(path, track):
@@ -48,18 +61,20 @@ def read_packets(path, track):
         ticks -= (ticks >> 31) << 32
         when = max(when, ticks / RATES[track])
         found.append((when, packet))
-    return found
+    return bundled(found) if track == AUDIO else found
 
 
 class Camera(Server):
     """Sends the clip, from `since` s of its pictures on. The reports of each track
     come with its first packet from `reported` s on, and then each second. `jumps` are (time in s,
-    by how many s timestamps are later from then on than at the start)."""
+    by how many s timestamps are later from then on than at the start). There is no sound in the
+    time (from, to) of `silent`."""
 
-    def __init__(self, reported, late=LATER, skew=0, since=0, jumps=()):
+    def __init__(self, reported, late=LATER, skew=0, since=0, jumps=(), silent=(0, 0)):
         self.reported, self.late_s, self.skew, self.since, self.jumps = reported, late, skew, since, jumps
         packets = [(when, track, packet) for track in (VIDEO, AUDIO) for when, packet in read_packets(clip('long.mp4'), track)]
-        packets = [each for each in packets if each[0] + late * each[1] >= since]
+        packets = [each for each in packets if each[0] + late * each[1] >= since
+                   and (each[1] == VIDEO or not silent[0] <= each[0] < silent[1])]
         self.packets = sorted(packets, key=lambda each: each[0] + late * each[1])
         super().__init__(play=self.send_all, tracks=(VIDEO, AUDIO), sdp=SDP)
 
@@ -122,15 +137,34 @@ def transport_streams_are_in_sync():
         check_media(file.name)
 
 
+def sound_tags(path):
+    """Returns (time in ms, data) of each tag of sound."""
+    found = []
+    with open(path, 'rb') as file:
+        data = file.read()[13:]
+    while len(data) >= 15:
+        size = int.from_bytes(data[1:4], 'big')
+        if data[0] == 8 and len(data) >= size + 15:
+            found.append((int.from_bytes(data[7:8] + data[4:7], 'big'), data[11:11 + size]))
+        data = data[size + 15:]
+    return found
+
+
 @test(timeout=60)
 def rtmp_is_in_sync():
-    uri = f'rtmp://127.0.0.1:{free_port()}/live/x'
-    with tempfile.TemporaryDirectory() as folder, Camera((0.5, 0.5)) as camera:
-        path = f'{folder}/pushed.flv'
-        with Proc('ffmpeg', '-nostdin', '-v', 'error', '-listen', '1', '-i', uri, '-c', 'copy', '-copyts', path), \
-             camera_proxy(camera, push=[uri]):
-            wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 300000, 40, 'a recording')
+    """by RTMP, also when the sound pauses: no frame of sound is empty, for which MediaMTX would close"""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder, Camera((0.5, 0.5), silent=(3, 4)) as camera:
+        path = f'{folder}/x.flv'
+        os.chmod(folder, 0o777)
+        with RtmpServer(port, folder, f'record all; record_path {folder};'), \
+             camera_proxy(camera, push=[f'rtmp://127.0.0.1:{port}/live/x']):
+            wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 450000, 40, 'a recording')
         check_media(path)
+        tags = sound_tags(path)
+        times = [when for when, _ in tags]
+        assert max(after - before for before, after in zip(times, times[1:])) > 900, times
+        assert min(len(data) for _, data in tags) > 2, tags
 
 
 def get(uri):

@@ -17,7 +17,7 @@ def title(origin, interval):
 @test
 def readers_within_the_interval_get_the_beginning():
     """all readers get the title from its first access unit, with their own timestamps"""
-    with Origin() as origin, Controlled(title(origin, '3s')) as proxy:
+    with Origin() as origin, Controlled(title(origin, '30s')) as proxy:
         reads = []
         for i in range(5):
             reads.append(Read(proxy.url('/title'), transport=('tcp', 'udp')[i % 2], duration=3,
@@ -55,11 +55,11 @@ def a_later_reader_begins_another_session():
 @test
 def the_end_of_a_title_is_the_end_of_its_session():
     """a reader that is behind gets the rest, no session starts over, and none stays behind"""
-    with Origin() as origin, Controlled(title(origin, '2s')) as proxy:
-        early = Read(proxy.url('/title'), duration=8)
+    with Origin() as origin, Controlled(title(origin, '8s')) as proxy:
+        early = Read(proxy.url('/title'), duration=30)
         wait_for_readers(proxy, 1)
         time.sleep(1.5)
-        late = Read(proxy.url('/title'), duration=8)
+        late = Read(proxy.url('/title'), duration=30)
         wait_for_readers(proxy, 2)
         time.sleep(0.5)
         origin.kill()

@@ -10,14 +10,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 from control import CLIP_URI, Controlled, Watch
 from films import has_bye
 from leftovers import check_kills
+from proc import free_port, thread_names
 from proxy import CLIP, Proxy, matches, program, wait_until
-from scripted import udp_port
 from tap import run, test
 from tspackets import STREAMS
 
@@ -115,7 +114,7 @@ def a_crash_ends_the_worker_s_mounts_only():
 @test(timeout=60)
 def an_assertion_of_a_demuxer_ends_its_worker_only():
     # tsdemux aborts at these packets. A launch line has no guard in front of it.
-    port = udp_port()
+    port = free_port()
     line = (f'launch:udpsrc address=127.0.0.1 port={port} caps="video/mpegts,systemstream=true" ! '
             'tsdemux ! h264parse ! rtph264pay name=pay0')
     mounts = {'/cam': {'upstream': CLIP_URI, **ON}, '/ts': {'upstream': line, **ON}}
@@ -351,9 +350,9 @@ def a_title_that_is_closed_leaves_no_work_in_its_worker():
         with Watch(proxy, '/films/film.mp4') as reader:
             reader.take()
             worker = worker_of_titles(proxy)
-            assert 'title-control' in threads_of(worker)
+            assert 'title-control' in thread_names(worker).values()
         # GLib keeps up to two threads for the next title.
-        wait_until(lambda: 'title-control' not in (left := threads_of(worker)) and len(left) <= 3,
+        wait_until(lambda: 'title-control' not in (left := thread_names(worker).values()) and len(left) <= 3,
                    10, 'the threads of the title have ended')
         assert worker_of_titles(proxy) == worker
         with Watch(proxy, '/films/film.mp4'):
@@ -364,24 +363,16 @@ def a_title_that_is_closed_leaves_no_work_in_its_worker():
             reader.take()
 
 
-def threads_of(pid):
-    """Returns the names of a process's threads."""
-    names = []
-    for thread in os.listdir(f'/proc/{pid}/task'):
-        with suppress(OSError):  # it has ended
-            names.append(Path(f'/proc/{pid}/task/{thread}/comm').read_text().strip())
-    return names
-
-
 @test(timeout=60)
 def workers_of_titles_have_no_privileges_and_no_network():
     with films() as proxy, Watch(proxy, '/films/film.mp4'):
         pids = workers_of(proxy) - {worker_of(proxy, 'a launch')}
         assert len(pids) == 2, pids # one is ready for the next title
         for pid in pids:
+            # The spare one may still be starting.
+            wait_until(lambda pid=pid: status_of(pid)['Seccomp'] == '2', 10, 'the sandbox')
             status = status_of(pid)
             assert status['NoNewPrivs'] == '1' and int(status['CapEff'], 16) == 0, status
-            assert status['Seccomp'] == '2', status
             with open(f'/proc/{pid}/cmdline', encoding='ascii') as file:
                 assert file.read().split('\0')[1] == 'offline'
 

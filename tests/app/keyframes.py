@@ -9,10 +9,9 @@ import tempfile
 import threading
 import time
 
-from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
+from proc import SIGN_OF_LIFE, Rtsp, free_port, free_udp_pair
 from proxy import Proxy, wait_until
-from scripted import (FEEDBACK, KEY_PICTURE, SSRC, VIDEO, Server, feedback, rtp, sender_report,
-                      udp_port)
+from scripted import FEEDBACK, KEY_PICTURE, SSRC, VIDEO, Server, feedback, rtp, sender_report
 from tap import run, test
 
 PLI, FIR = 1, 4
@@ -173,7 +172,7 @@ class Encoder(threading.Thread):
 def an_rtp_sender_is_asked_if_its_sdp_offers_feedback():
     for profile, offer, expected in (('AVPF', 'a=rtcp-fb:* nack pli\r\n', [(PLI, SSRC, b'')]),
                                      ('AVP', '', [])):
-        port = udp_port()
+        port = free_port()
         with tempfile.NamedTemporaryFile('w', suffix='.sdp') as file:
             file.write('v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n'
                        f'm=video {port} RTP/{profile} 96\r\na=rtpmap:96 H264/90000\r\n{offer}')

@@ -3,7 +3,6 @@
 
 The test stops the proxy for a moment and sends more than the buffer holds."""
 
-import os
 import re
 import signal
 import socket
@@ -11,8 +10,9 @@ import threading
 from contextlib import contextmanager
 
 from control import Controlled
+from proc import free_port, read_threads
 from proxy import wait_until
-from scripted import KEY_PICTURE, Server, rtp, udp_port
+from scripted import KEY_PICTURE, Server, rtp
 from tap import run, test
 
 LARGE = KEY_PICTURE + bytes(1000)
@@ -64,10 +64,7 @@ def stopped(proxy):
 
 def state(proxy):
     """Returns the state of the process, T if all its threads are stopped."""
-    states = set()
-    for task in os.listdir(f'/proc/{proxy.pid}/task'):
-        with open(f'/proc/{proxy.pid}/task/{task}/stat', encoding='utf-8') as file:
-            states.add(file.read().rpartition(') ')[2][0])
+    states = {text.rpartition(') ')[2][0] for text in read_threads(proxy.pid, 'stat').values()}
     return 'T' if states == {'T'} else 'running'
 
 
@@ -118,7 +115,7 @@ def of_rtsp():
 @test
 def of_rtp():
     """packets of an upstream that sends RTP to this host"""
-    port = udp_port()
+    port = free_port()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, \
             Controlled({'/cam': {
                 'upstream': f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96',

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 
 from clips import ffmpeg
 from control import Watch
-from proc import Rtsp, free_udp_pair
+from proc import Rtsp, free_port
 from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, wait_until
 from scripted import Server
 from sent import Sender, check_frames, clip_hashes, hashes, media
@@ -35,14 +35,6 @@ def rtp_output(port, track='v'):
     # The parameter sets are in-band.
     words = ('-bsf:v', 'h264_mp4toannexb') if track == 'v' else ()
     return ('-map', f'0:{track}', '-c', 'copy', *words, '-f', 'rtp', f'rtp://127.0.0.1:{port}')
-
-
-def free_port_pair():
-    rtp, rtcp = free_udp_pair()
-    port = rtp.getsockname()[1]
-    rtp.close()
-    rtcp.close()
-    return port
 
 
 @contextmanager
@@ -81,7 +73,7 @@ def check_smooth(result, kinds):
 
 @test
 def mpegts_arrives_unchanged():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy, Sender(*ts_output(port)):
         wait_up(proxy, 2)
         clip_hashes() # for both threads
@@ -101,7 +93,7 @@ def other_codecs_in_mpegts_arrive_unchanged():
     with ExitStack() as stack:
         proxies = []
         for video, audio in codecs:
-            port = free_port_pair()
+            port = free_port()
             proxies.append(stack.enter_context(pulled(f'udp://127.0.0.1:{port}', port)))
             stack.enter_context(Sender(
                 '-c:v', video, '-preset', 'ultrafast', '-g', '25', '-s', '160x120', '-r', '25',
@@ -122,7 +114,7 @@ def other_codecs_in_mpegts_arrive_unchanged():
 
 @test
 def mpegts_arrives_by_multicast():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://{GROUP}:{port}?iface=lo', port) as proxy, \
             Sender(*ts_output(port, address=GROUP, options='&localaddr=127.0.0.1&ttl=0')):
         wait_up(proxy, 2)
@@ -131,7 +123,7 @@ def mpegts_arrives_by_multicast():
 
 @test
 def mpegts_arrives_in_rtp():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'rtp://127.0.0.1:{port}?encoding-name=MP2T', port) as proxy, \
             Sender('-c', 'copy', '-f', 'rtp_mpegts', f'rtp://127.0.0.1:{port}'):
         wait_up(proxy, 2)
@@ -140,7 +132,7 @@ def mpegts_arrives_in_rtp():
 
 @test
 def an_rtp_track_arrives_unchanged():
-    port = free_port_pair()
+    port = free_port()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
     with pulled(uri, port, port + 1) as proxy, Sender(*rtp_output(port)):
         wait_up(proxy, 1)
@@ -149,7 +141,7 @@ def an_rtp_track_arrives_unchanged():
 
 @test
 def rtp_arrives_by_multicast():
-    port = free_port_pair()
+    port = free_port()
     uri = f'rtp://{GROUP}:{port}?encoding-name=H264&payload=96&iface=lo'
     output = rtp_output(port)[:-1] + (f'rtp://{GROUP}:{port}?localaddr=127.0.0.1&ttl=0',)
     with pulled(uri, port) as proxy, Sender(*output):
@@ -181,7 +173,7 @@ def session_file(video, audio):
 
 @test
 def the_tracks_of_an_sdp_file_stay_in_sync():
-    video, audio = free_port_pair(), free_port_pair()
+    video, audio = free_port(), free_port()
     with session_file(video, audio) as path, \
             pulled(f'sdp://{path}', video, video + 1, audio, audio + 1) as proxy, \
             Sender(*rtp_output(video)), Sender(*rtp_output(audio, 'a')):
@@ -240,7 +232,7 @@ def static_payload_types_are_known_without_a_description():
 @test
 def static_payload_types_of_an_sdp_file_are_known():
     """an SDP file's tracks of static payload types need no rtpmap"""
-    ports, over = (free_port_pair(), free_port_pair()), threading.Event()
+    ports, over = (free_port(), free_port()), threading.Event()
 
     def send():
         number = 0
@@ -300,6 +292,37 @@ def a_clip_is_looped_without_a_seam():
 
 
 @test
+def sound_from_before_the_beginning_of_a_clip_leaves_no_gap():
+    """the frame that encoders put before the beginning is not played, and takes no sequence number"""
+    with tempfile.TemporaryDirectory() as folder:
+        clip = os.path.join(folder, 'clip.mp4')
+        subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=64x64:rate=25', '-f',
+                        'lavfi', '-i', 'sine=sample_rate=48000', '-t', '1', '-c:v', 'libx264', '-c:a', 'aac', clip], check=True)
+        numbers = []
+        with Proxy({'/cam': f'file://{clip}'}) as proxy, Watch(proxy) as reader:
+            while len(numbers) < 150: # three rounds
+                channel, packet = reader.frame()
+                if channel == 2:
+                    numbers.append(struct.unpack('>H', packet[2:4])[0])
+        steps = {(b - a) % 2 ** 16 for a, b in zip(numbers, numbers[1:])}
+        assert steps == {1}, numbers
+
+
+@test
+def clips_of_mpegts_are_played_again_and_again():
+    with tempfile.TemporaryDirectory() as directory:
+        mounts = {}
+        for name, source in ('cam', media()[2]), ('short', CLIP):
+            path = os.path.join(directory, f'{name}.ts')
+            subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', source, '-c', 'copy', path], check=True)
+            mounts[f'/{name}'] = {'upstream': f'file://{path}', 'on-demand': 'no'}
+        with Proxy(mounts) as proxy:
+            wait_up(proxy, 2)
+            check_frames(proxy, ('video', 'audio'))
+            wait_until(lambda: len(matches(proxy, r' mount /short up: ')) > 1, 30, 'the second round')
+
+
+@test
 def a_launch_line_is_served():
     # Not live: the pipeline's clock paces the media in real time.
     line = (f'launch: filesrc location={media()[1]} ! qtdemux name=d '
@@ -334,14 +357,14 @@ def outlives_restart(proxy, output, kinds):
 
 @test
 def readers_outlive_a_restart_of_the_sender_of_mpegts():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         outlives_restart(proxy, ts_output(port), ('video', 'audio'))
 
 
 @test
 def readers_outlive_a_restart_of_the_sender_of_rtp():
-    port = free_port_pair()
+    port = free_port()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
     with pulled(uri, port, port + 1) as proxy:
         outlives_restart(proxy, rtp_output(port), ('video',))
@@ -349,7 +372,7 @@ def readers_outlive_a_restart_of_the_sender_of_rtp():
 
 @test
 def readers_outlive_a_silence_longer_than_the_read_timeout():
-    port = free_port_pair()
+    port = free_port()
     for uri, output, kinds in (
         (f'udp://127.0.0.1:{port}', ts_output(port), ('video', 'audio')),
         (f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', rtp_output(port), ('video',)),
@@ -369,7 +392,7 @@ def readers_outlive_a_silence_longer_than_the_read_timeout():
 
 @test
 def streams_on_other_pids_are_the_same_tracks():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         with Sender(*ts_output(port)):
             wait_up(proxy, 2)
@@ -421,7 +444,7 @@ def send_paced(port, ts, seconds, ahead=0):
 
 @test
 def new_table_versions_are_followed():
-    port = free_port_pair()
+    port = free_port()
     same = some_seconds() + with_version(some_seconds('-mpegts_start_pid', '0x200'), 1)
     fewer = some_seconds('-an', '-mpegts_start_pid', '0x300')
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
@@ -438,7 +461,7 @@ def new_table_versions_are_followed():
 
 @test
 def timestamps_never_go_back_after_an_initial_burst():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         sending = threading.Thread(target=send_paced, args=(
             port, some_seconds(seconds=6), 6, 0.5))
@@ -451,7 +474,7 @@ def timestamps_never_go_back_after_an_initial_burst():
 
 @test
 def other_tracks_close_the_readers_and_are_served():
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port) as proxy:
         with Sender(*ts_output(port)):
             wait_up(proxy, 2)
@@ -476,7 +499,7 @@ def dropped(proxy):
 @test
 def invalid_packets_are_counted_and_harmless():
     chance = random.Random(7)
-    port = free_port_pair()
+    port = free_port()
     with pulled(f'udp://127.0.0.1:{port}', port, **{'connect-timeout': '20s'}) as proxy:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noise:
             noise.connect(('127.0.0.1', port))
@@ -510,7 +533,7 @@ def upstream_packet_loss_is_logged_once_a_minute():
 
 @test
 def packets_of_strangers_and_wrong_packets_are_counted():
-    port = free_port_pair()
+    port = free_port()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
     header = struct.pack('>BBHII', 0x80, 96, 1, 2, 3)
     with pulled(uri, port, port + 1) as proxy, \

@@ -2,6 +2,7 @@
 """The key `push`: datagrams, srt-live-transmit and nginx with its RTMP module get the stream."""
 
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -75,6 +76,14 @@ def size(path):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
+def check_down(proxy, uri):
+    """Checks that a push without a server is no reader, and that each failure is one line with its reason."""
+    proxy.wait_for_line(rf'push /cam to {re.escape(uri)} down: .*next try in')
+    assert not proxy.readers()
+    said = [line for line in proxy.lines if ' push /cam' in line]
+    assert all(re.search(r' down: .+; next try in', line) for line in said), said
+
+
 @test
 def an_srt_listener_gets_the_stream_and_gets_it_again():
     """over SRT; a listener that ends and comes back is found again"""
@@ -82,7 +91,7 @@ def an_srt_listener_gets_the_stream_and_gets_it_again():
     with tempfile.TemporaryDirectory() as folder:
         first, second = (os.path.join(folder, name) for name in ('first.ts', 'second.ts'))
         with Served(mount={'push': [f'srt://127.0.0.1:{port}?streamid=secret']}) as proxy:
-            proxy.wait_for_line(rf'push /cam to srt://127\.0\.0\.1:{port} down: .*next try in')
+            check_down(proxy, f'srt://127.0.0.1:{port}')
             with srt_listener(port, first):
                 wait_until(lambda: size(first) > 400000, 30, 'media over SRT')
                 wait_until(lambda: any(one['transport'] == 'SRT' for one in proxy.readers()), 5, 'the reader')
@@ -107,11 +116,12 @@ def an_rtmp_server_gets_the_stream_and_gets_it_again():
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         with Served(mount={'push': [f'rtmp://127.0.0.1:{port}/live/S3cretKey']}) as proxy:
-            proxy.wait_for_line(rf'push /cam to rtmp://127\.0\.0\.1:{port}/live/\*\*\* down: .*next try in')
+            check_down(proxy, f'rtmp://127.0.0.1:{port}/live/***')
             for n in (1, 2):
                 with RtmpServer(port, folder, f'record all; record_path {folder}; record_unique on;'):
                     wait_until(lambda n=n: len(recorded(folder)) == n and size(recorded(folder)[-1]) > 400000,
                                40, f'recording {n}')
+                    proxy.wait_for_line(r'push /cam to rtmp://\S+ begins')
                     shown = proxy.readers()
                     assert [one['transport'] for one in shown] == ['RTMP'], shown
                     assert shown[0]['bytes'] > 100000, shown
@@ -150,10 +160,18 @@ def wrong_uris_are_refused():
                               ('udp://host:5', 'the host must be an IP address'), ('udp://1.2.3.4:0', 'port'),
                               ('udp://239.1.1.1:5?ttl=900', 'ttl must be'), ('udp://239.1.1.1:5?x=1', 'unknown parameter'),
                               ('udp://239.1.1.1:5/a', 'a path'), ('srt://h', 'the port is missing'),
+                              ('srt://h:9?mode=listener', 'unknown parameter "mode'), ('srt://h:9?latency=x', 'latency must be'),
+                              ('srt://h:9?latency=60001', 'latency must be'), ('srt://h:9?foo=bar', 'known: streamid'),
+                              ('srt://h:9?passphrase=short', 'passphrase must have 10'), ('srt://h:9?pbkeylen=8', 'pbkeylen must'),
+                              (f'srt://h:9?streamid={"x" * 513}', 'streamid must have'), ('srt://h:9?abc', 'cannot parse'),
+                              ('srt://h:9/x', 'a path'),
                               ('rtmp://h/app', 'expected rtmp://HOST'), ('rtmp://h', 'expected rtmp://HOST'),
                               ('rtmp:///a/b', 'the host is missing'), ('', 'expected a single value'), ('x', 'not a URI'), ('udp://[::1', 'not a URI')):
             status, _, body = proxy.http('PATCH', '/v1/mounts/cam', {'push': [uri]})
             assert status == 400 and expected in str(body), (uri, status, body)
+            assert 'short' not in str(body), body
+        fine = 'srt://127.0.0.1:9?streamid=a%20b&latency=200&passphrase=0123456789&pbkeylen=16'
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'push': [fine]})[0] == 200
         assert proxy.http('PATCH', '/v1/mounts/cam', {'push': ['udp://127.0.0.1:9'] * 9})[0] == 400
         assert proxy.http('PATCH', '/v1/mounts/cam', {'push': 'udp://127.0.0.1:9'})[0] == 400
 

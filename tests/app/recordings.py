@@ -171,13 +171,24 @@ def check_cuts(proxy, found):
         status, headers, part = cut(proxy, found[0]['start'], '3900ms', {'Range': f'bytes={first}-{last}'})
         assert status == 206 and part == data[first:last + 1], (status, first, last, len(part))
         assert headers['content-range'] == f'bytes {first}-{last}/{len(data)}', headers
-    assert cut(proxy, found[0]['start'], '3900ms', {'Range': f'bytes={len(data)}-'})[0] == 416
+    check_ranges(proxy, found[0]['start'], data)
     # From within the first file to within the second: keyframe to the end of a part.
     middle = seconds(found[0]['start']) + 0.5
     start = datetime.fromtimestamp(middle, timezone.utc).isoformat()
     got = frames(save(cut(proxy, start, '1s')[2]))
     assert 35 <= len(got['0']) <= 45, len(got['0'])
     check_frames(got, 35)
+
+
+def check_ranges(proxy, start, data):
+    """Ranges beyond the end, and those that are none."""
+    size = len(data)
+    for text, status, part in (
+            (f'bytes={size - 7}-{10 ** 11}', 206, data[-7:]), ('bytes=-7', 206, data[-7:]), ('bytes=-99999999999', 206, data),
+            (f'bytes={size}-', 416, None), (f'bytes= {size}-', 416, None), ('bytes=-0', 416, None),
+            (f'bytes={2 ** 63 - 1}-', 416, None), ('bytes=7-5', 200, data), ('bytes=0-1,5-9', 200, data), ('bytes=', 200, data)):
+        got = cut(proxy, start, '3900ms', {'Range': text})
+        assert got[0] == status and part in (None, got[2]), (text, got[:2])
 
 
 def check_bad_queries(proxy, found):
@@ -242,7 +253,9 @@ def a_publisher_may_die_and_come_back():
             Recorder(where, mount={'upstream': 'publish', 'read-timeout': '20s'}) as proxy:
         for film, least in (clip(), 6), (clip(), 6), (clip('320x180'), 6), (clip(), 12):
             publish(proxy, film, least)
-        found = [one for one in proxy.list()['recordings'] if one['complete']]
+        wait_until(lambda: proxy.figures()['state'] == 'waiting', 10, 'the recording waits')
+        wait_until(lambda: all(one['complete'] for one in proxy.list()['recordings']), 10, 'all files are complete')
+        found = proxy.list()['recordings']
         sizes, start = [], found[0]['start']
         while start:
             status, headers, data = cut(proxy, start, '1h')

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """RTP upstreams, rtp:// and sdp://, packet by packet: what is relayed, counted and refused."""
 
-import glob
-import itertools
 import os
 import signal
 import socket
@@ -13,9 +11,9 @@ import time
 from contextlib import ExitStack, contextmanager
 
 from control import Controlled, Watch
-from proc import free_udp_pair
+from proc import free_port, thread_names
 from proxy import QUICK, listens, matches, wait_until
-from scripted import KEY_PICTURE, SSRC, feedback, reports, rtp, sender_report, udp_port
+from scripted import KEY_PICTURE, SSRC, feedback, reports, rtp, sender_report
 from tap import run, test
 
 MANY = 50
@@ -119,30 +117,9 @@ def check_dropped(proxy, malformed, foreign):
 
 def count_threads(proxy):
     """Counts the threads of a proxy, without those of pools that have threads for the processors."""
-    names = []
-    for path in glob.glob(f'/proc/{proxy.pid}/task/*/comm'):
-        try:
-            with open(path, encoding='utf-8') as file:
-                names.append(file.read())
-        except FileNotFoundError:
-            pass # the thread has just ended
+    names = thread_names(proxy.pid).values()
     assert any(name.startswith('weir-ingest') for name in names), names
     return sum(not name.startswith(('weir-ingest', 'weir-worker')) for name in names)
-
-
-@contextmanager
-def reserved_ports(number):
-    """Yields different ports; each of them and the next one are free afterwards."""
-    with ExitStack() as stack:
-        pairs = [free_udp_pair() for _ in range(number)]
-        for each in itertools.chain(*pairs):
-            stack.enter_context(each)
-        yield [first.getsockname()[1] for first, _ in pairs]
-
-
-def free_ports(number):
-    with reserved_ports(number) as ports:
-        return ports
 
 
 def bring_up(proxy, senders):
@@ -155,8 +132,7 @@ def bring_up(proxy, senders):
 @test
 def fifty_mounts_cost_no_thread():
     with ExitStack() as stack:
-        with reserved_ports(MANY) as ports: # the senders bind ports, too
-            senders = {n: stack.enter_context(Sender(port)) for n, port in enumerate(ports)}
+        senders = {n: stack.enter_context(Sender(free_port())) for n in range(MANY)}
         mounts = {f'/cam{n}': {'upstream': uri(sender.port), 'on-demand': False}
                   for n, sender in senders.items()}
         proxy = stack.enter_context(Controlled(mounts))
@@ -167,7 +143,7 @@ def fifty_mounts_cost_no_thread():
 
 @test
 def lost_swapped_and_repeated_packets_add_up():
-    port = udp_port()
+    port = free_port()
     with served(uri(port), port, port + 1) as proxy, Sender(port) as sender, \
             sender.watched(proxy) as reader:
         sender.report(0)
@@ -196,7 +172,7 @@ def lost_swapped_and_repeated_packets_add_up():
 
 @test
 def packets_of_a_stranger_are_refused_and_counted():
-    port = udp_port()
+    port = free_port()
     with served(uri(port), port, port + 1) as proxy, Sender(port) as sender, \
             Sender(port, '127.0.0.2') as stranger:
         with sender.watched(proxy) as reader:
@@ -215,7 +191,7 @@ def packets_of_a_stranger_are_refused_and_counted():
 
 @test
 def noise_is_no_answer():
-    port = udp_port()
+    port = free_port()
     with served(uri(port), port, port + 1, **QUICK) as proxy, Sender(port) as sender:
         while not (down := matches(proxy, r' mount /cam down: .*: (no .*);')):
             sender.send(b'noise', b'\x80\x61' + packet(1)[2:]) # no RTP; another payload type
@@ -225,7 +201,7 @@ def noise_is_no_answer():
 
 @test
 def another_sender_takes_over_when_the_first_is_silent():
-    port = udp_port()
+    port = free_port()
     with served(uri(port), port, port + 1) as proxy, Sender(port) as sender, \
             Sender(port, '127.0.0.2') as other, sender.watched(proxy) as reader:
         number = first = sender.next
@@ -273,7 +249,7 @@ def asked(proxy, sender, where):
 @test
 def rtcp_goes_where_the_session_says():
     """RTCP uses the next port, the port of a=rtcp, or with rtcp-mux the port of the media"""
-    port, other = free_ports(2)
+    port, other = free_port(), free_port()
     for lines, rtcp_port in ((('rtcp-fb:* nack pli',), port + 1),
                              ((f'rtcp:{other}', 'rtcp-fb:* ccm fir'), other),
                              (('rtcp-mux', 'rtcp-fb:* nack pli'), port)):
@@ -292,7 +268,7 @@ def rtcp_goes_where_the_session_says():
 
 @test
 def a_changed_session_file_is_read_at_the_next_attempt():
-    first, second = free_ports(2)
+    first, second = free_port(), free_port()
     with described(session(first, 'AVP'), first, first + 1, **QUICK) as (proxy, path):
         with open(path, 'w', encoding='ascii') as file:
             file.write(session(second, 'AVP'))
@@ -307,7 +283,7 @@ def a_changed_session_file_is_read_at_the_next_attempt():
 
 @test
 def a_session_waits_until_all_its_ports_are_free():
-    port, audio = free_ports(2)
+    port, audio = free_port(), free_port()
     text = session(port, 'AVP') + f'm=audio {audio} RTP/AVP 0\r\n'
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(('127.0.0.1', audio))

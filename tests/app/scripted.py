@@ -7,7 +7,6 @@ import ssl
 import struct
 import threading
 
-from proc import free_udp_pair
 
 VIDEO, AUDIO = 0, 1
 SDP = {
@@ -29,15 +28,6 @@ CHALLENGES = (
     'Digest realm="%s%n", nonce="\\"\\\\"', f'Digest realm="{"x" * 3900}", nonce="y"',
     'Digest realm="x", nonce="y", algorithm=SHA-512, stale=TRUE', 'Digest stale=TRUE',
     'Other a=b, Digest$c="d"', 'Other realm="x Digest"')
-
-
-def udp_port():
-    """Returns the first of two ports that were free a moment ago."""
-    one, two = free_udp_pair()
-    port = one.getsockname()[1]
-    one.close()
-    two.close()
-    return port
 
 
 def rtp(seq, timestamp, payload=PICTURE, track=VIDEO, ssrc=SSRC):

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -14,13 +15,14 @@ from libsrt import BAD_SECRET, UNSECURE, Caller
 from livets import clip
 from proc import Proc
 from proxy import CLIP, Read, program, tracks, wait_for_readers, wait_until
+from sanitized import stock_environment
 from sent import Sender, check_frames, clip_hashes, frames, sync
 from tap import Skip, run, test
 from transportstream import check_packets, frames as ts_frames, offset_error
 
 FILE = {'upstream': f'file://{CLIP}'}
 LISTEN = {'listen': '127.0.0.1:0', 'latency': '1s'} # a busy machine is late
-LIVE = {'upstream': 'publish', 'start-timeout': '20s', 'read-timeout': '20s'}
+LIVE = {'upstream': 'publish', 'start-timeout': '20s', 'read-timeout': '20s', 'connect-timeout': '20s'}
 PASSPHRASE = 'correct-horse-battery'
 BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, BAD_MODE, CONFLICT = 1400, 1401, 1403, 1404, 1405, 1409
 
@@ -71,7 +73,8 @@ def what_gstreamer_publishes_arrives_unchanged():
               'video/x-h264,stream-format=byte-stream,alignment=au', '!', 'mpegtsmux', 'alignment=7', '!', 'srtsink']
     with Srt({'/cam': LIVE}) as proxy:
         uri = f'uri=srt://127.0.0.1:{proxy.srt_port}'
-        with Proc('gst-launch-1.0', '-q', *launch, uri, 'mode=caller', 'streamid=#!::r=/cam,m=publish,u=x'):
+        with Proc('gst-launch-1.0', '-q', *launch, uri, 'mode=caller', 'streamid=#!::r=/cam,m=publish,u=x',
+                  env=stock_environment()):
             proxy.wait_for_mount(1)
             with Read(proxy.url(), duration=2) as read:
                 for number, name, track in tracks(read.result(status=None)): # B-frames: timestamps go back
@@ -155,6 +158,8 @@ def bad_stream_ids_are_refused():
         assert not [line for line in proxy.lines if '\x1b' in str(line)]
         with proxy.call('publish:cam') as caller:
             assert caller.reason is None and caller.is_open()
+        proxy.signal(signal.SIGTERM)
+        assert proxy.wait(30) == 0 # a sanitizer has found nothing
 
 
 @test
@@ -260,11 +265,12 @@ def what_is_no_transport_stream_is_refused():
     with Srt({'/cam': mount, '/file': FILE}) as proxy:
         for data in noise, b'G' * 1316, None:
             seen = len(proxy.lines)
+            reason = '(?!the connection)' if data else 'no track came within'
             with proxy.call('publish:cam') as caller:
                 proxy.wait_for_line(r' publisher \S+ in: /cam', 20, start=seen)
                 for _ in range(500 if data else 0):
                     caller.send(data)
-                proxy.wait_for_line(r' publisher \S+ out: /cam: (?!the connection)', 30, start=seen)
+                proxy.wait_for_line(rf' publisher \S+ out: /cam: {reason}', 30, start=seen)
                 wait_until(lambda caller=caller: not caller.is_open(), 20, 'the end')
         with proxy.call('read:file') as caller:
             caller.send(noise)

@@ -175,7 +175,7 @@ def the_values_of_a_swarm_are_explained():
                  '# 50% of each title is kept in /tmp.',
                  '# A title leaves the swarm a minute after its last reader.'):
         assert line in out, (line, out)
-    out = told('titles: 1, dht: yes')
+    out = told('titles: 1, dht: yes, networks: "0.0.0.0/0,::/0"')
     for line in ('# What comes too late from peers comes from the web seed of the torrent.',
                  '# Peers are found by: trackers exchange dht.',
                  '# 256M of each title is kept in memory.',

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 from clips import ffmpeg
 from proc import Proc, free_port
-from proxy import Proxy, Read, listens, listens_tcp, wait_for_readers, wait_until
-from scripted import udp_port
+from proxy import Proxy, Read, listens, listens_tcp, matches, wait_for_readers, wait_until
 from sent import Sender, check_frames, frames, media, read_frames, sync
 from tap import Skip, run, test
 from webserver import WebServer
@@ -41,7 +40,8 @@ class Nginx(Proc):
                        f'fastcgi_temp_path {folder}/c; uwsgi_temp_path {folder}/d; '
                        f'scgi_temp_path {folder}/e; types {{ '
                        'application/vnd.apple.mpegurl m3u8; video/mp2t ts; } '
-                       f'server {{ listen 127.0.0.1:{self.port}; root {folder}; }} }}')
+                       f'server {{ listen 127.0.0.1:{self.port}; root {folder}; '
+                       f'location /moved.ts {{ return 302 file://{folder}/secret.ts; }} }} }}')
         super().__init__('nginx', '-c', path, '-p', folder)
         wait_until(lambda: listens_tcp(self.port), 10, 'nginx listens')
 
@@ -195,6 +195,21 @@ def hls_arrives_unchanged():
                 assert abs(sync(times)) < 5, sync(times)
 
 
+@test
+def long_fragments_arrive_unchanged():
+    """fragments of 5 s, each with all its video before its audio, arrive over HLS and HTTP unchanged and in sync"""
+    hls = '-f', 'hls', '-hls_segment_type', 'fmp4', '-hls_time', '5', '-hls_playlist_type', 'vod'
+    with site() as (folder, nginx):
+        convert(os.path.join(folder, 'hls.m3u8'), *hls)
+        convert(os.path.join(folder, 'film.mp4'), '-movflags', 'empty_moov', '-frag_duration', '5000000')
+        mounts = {f'/{name}': {'upstream': f'http://127.0.0.1:{nginx.port}/{name}', **PATIENT}
+                  for name in ('hls.m3u8', 'film.mp4')}
+        with Proxy(mounts) as proxy:
+            for path in mounts:
+                times = check_frames(proxy, ('video', 'audio'), path=path)
+                assert abs(sync(times)) < 5, (path, sync(times))
+
+
 class Playlist:
     """A live playlist of the film's segments. It moves on when each segment is over; not those in
     `lost`, which never come."""
@@ -286,9 +301,29 @@ def hls_that_begins_anew_goes_on():
 
 
 @test
+def a_playlist_may_not_name_files():
+    """a playlist whose segments are files of the proxy's machine, or redirect to them, fails with a reason"""
+    with site() as (folder, nginx):
+        convert(os.path.join(folder, 'secret.ts'), '-f', 'mpegts')
+        secret = f'file://{folder}/secret.ts'
+        for name, segment in ('media', secret), ('redirect', 'moved.ts'):
+            with open(os.path.join(folder, f'{name}.m3u8'), 'w', encoding='ascii') as file:
+                file.write(f'#EXTM3U\n#EXT-X-TARGETDURATION:60\n#EXTINF:60,\n{segment}\n#EXT-X-ENDLIST\n')
+        with open(os.path.join(folder, 'master.m3u8'), 'w', encoding='ascii') as file:
+            file.write('#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia.m3u8\n')
+        mounts = {f'/{name}': {'upstream': f'http://127.0.0.1:{nginx.port}/{name}.m3u8', **ALWAYS}
+                  for name in ('media', 'master', 'redirect')}
+        with Proxy(mounts) as proxy:
+            for path in '/media', '/master':
+                proxy.wait_for_line(rf' mount {path} down: .*names a segment that is not at an http .*{secret}', 20)
+            proxy.wait_for_line(r' mount /redirect down: ', 20)
+            assert not matches(proxy, ' up: '), proxy.lines
+
+
+@test
 def srt_arrives_unchanged():
     """MPEG-TS that FFmpeg serves over SRT arrives unchanged, and again after FFmpeg died"""
-    port = udp_port()
+    port = free_port()
     url = f'srt://127.0.0.1:{port}'
     words = ('-c', 'copy', '-f', 'mpegts', f'{url}?mode=listener&passphrase=a-long-secret')
     media()
@@ -308,7 +343,7 @@ def srt_arrives_unchanged():
 @test
 def a_wrong_passphrase_fails_with_a_reason():
     """a wrong passphrase ends the attempt, with a reason"""
-    port = udp_port()
+    port = free_port()
     media()
     with Sender('-c', 'copy', '-f', 'mpegts',
                 f'srt://127.0.0.1:{port}?mode=listener&passphrase=a-long-secret'):
@@ -343,9 +378,14 @@ def a_stream_that_is_not_there_fails_with_a_reason():
         base = f'http://127.0.0.1:{nginx.port}'
         with Proxy({'/none': {'upstream': f'{base}/none.ts', **ALWAYS},
                     '/text': {'upstream': f'{base}/text.ts', **ALWAYS},
+                    '/refused': {'upstream': f'http://127.0.0.1:{free_port()}/a.ts', **ALWAYS},
+                    '/unknown': {'upstream': 'http://nowhere.invalid/a.ts', **ALWAYS},
+                    '/tls': {'upstream': f'https://127.0.0.1:{free_port()}/a.ts', **ALWAYS},
                     '/rtmp': {'upstream': f'rtmp://127.0.0.1:{free_port()}/a/b', **ALWAYS}}) as proxy:
             proxy.wait_for_line(r' mount /none down: .*(Not Found|not found|404)', 20)
             proxy.wait_for_line(r' mount /text down: ', 20)
+            for path in '/refused', '/unknown', '/tls':
+                proxy.wait_for_line(rf' mount {path} down: .*: the server cannot be reached, or closed the connection', 20)
             proxy.wait_for_line(r' mount /rtmp down: ', 20)
 
 

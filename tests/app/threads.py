@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`ps -L` and `top -H` show the purpose of each of the proxy's threads by its name."""
 
-import glob
 import os
 import re
 import time
 from contextlib import ExitStack
 
 from control import CLIP_URI, Controlled, Watch
+from proc import thread_names
 from proxy import wait_until
 from tap import run, test
 
@@ -44,14 +44,7 @@ MEANINGS = {
 
 def threads(proxy):
     """Returns {id: name} of all threads but the first."""
-    found = {}
-    for path in glob.glob(f'/proc/{proxy.pid}/task/*/comm'):
-        tid = int(path.split('/')[4])
-        try:
-            with open(path, encoding='utf-8') as file:
-                found[tid] = file.read().rstrip('\n')
-        except FileNotFoundError:
-            pass # the thread has just ended
+    found = thread_names(proxy.pid)
     assert found.pop(proxy.pid) == 'rtsp-proxy', found
     return found
 

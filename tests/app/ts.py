@@ -8,8 +8,8 @@ import struct
 import tempfile
 import threading
 
+from proc import free_port
 from proxy import QUICK, Proxy
-from scripted import udp_port
 from tap import run, test
 from tspackets import CLOCK_PID, PACKET, STREAMS, mutated, packet, packets_of, whole
 
@@ -26,7 +26,7 @@ def send(port, packets, rtp=False):
 
 def fed(packets, rtp=False):
     """Checks that the proxy survives the packets, which it has read when this returns."""
-    port = udp_port()
+    port = free_port()
     uri = f'rtp://127.0.0.1:{port}?encoding-name=MP2T' if rtp else f'udp://127.0.0.1:{port}'
     with Proxy({'/cam': {'upstream': uri, **QUICK}}) as proxy:
         answers = []

@@ -7,7 +7,8 @@ import re
 import subprocess
 import tempfile
 
-from launch import (PATIENCE, ROOT, STORE, expect_frames, free_ports, listen, made_store, running)
+from launch import PATIENCE, ROOT, STORE, expect_frames, listen, made_store, running
+from proc import free_port
 from rangeserver import SWARM_ORIGIN, SWARM_TORRENT, swarm_title
 from sanitized import environment
 from schedule_server import Server, Title
@@ -33,7 +34,7 @@ def examples(section):
 
 
 # Pages in docs/elements/.
-PAGES = ['blockstore', 'intervalcache', 'kernelrelay', 'ratepacer', 'relaysrc', 'rtpmpegvpay', 'rtprelaypay', 'rtprestamp', 'schedulesrc',
+PAGES = ['blockstore', 'intervalcache', 'kernelrelay', 'ratepacer', 'relaysrc', 'rtpmp1spay', 'rtpmpegvpay', 'rtprelaypay', 'rtprestamp', 'schedulesrc',
          'svcdec', 'svcenc', 'svclayerfilter', 'swarmsrc']
 
 
@@ -66,7 +67,7 @@ def expect_pictures(process, n_sinks):
 @contextlib.contextmanager
 def broadcast_title():
     """Serves a title by unicast only, as groups would leave this host. Returns its URI."""
-    port, = free_ports(1)
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         title = Title(ROOT / 'tests/data/bigbuckbunny.mp4', folder, audio=False)
         with Server(title, 100, port, groups=None):
@@ -88,11 +89,11 @@ def run_all(lines):
             torrent, origin = stack.enter_context(swarm_title())
             text = text.replace(SWARM_TORRENT, torrent).replace(SWARM_ORIGIN, origin)
         for port in re.findall(r'kernelrelay address=127\.0\.0\.1 port=(\d+)', text):
-            text = re.sub(rf'\b{port}\b', str(free_ports(1)[0]), text)
+            text = re.sub(rf'\b{port}\b', str(free_port()), text)
         readers = []
         for port in re.findall(r'127\.0\.0\.1:(\d+)', text):
             if f'udpsrc port={port} ' in text or f'rtp://127.0.0.1:{port}?' in text:
-                own, = free_ports(1)
+                own = free_port()
             else:
                 readers.append(stack.enter_context(listen()))
                 own = readers[-1].getsockname()[1]

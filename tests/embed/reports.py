@@ -10,7 +10,7 @@ import socket
 import struct
 import time
 
-from proc import Rtsp, free_udp_pair
+from proc import Rtsp, free_udp_pair, thread_names
 from served import Served
 from tap import Skip, run, test
 
@@ -110,6 +110,12 @@ class Reader(Rtsp):
                 ssrc, ntp = struct.unpack('>IQ', data[4:16])
                 return ssrc, ntp >> 16 & 0xffffffff
 
+    def stored(self):
+        """Returns how many reports have become the reader's last one."""
+        start = len(self.server.lines)
+        assert self.request('GET_PARAMETER', self.url)[0] == 200
+        return int(self.server.wait_for_line('^stored (.*)', 5, start)[1])
+
     def alive(self):
         return self.request('OPTIONS', self.url)[0] == 200
 
@@ -170,7 +176,7 @@ def reports_of_strangers_and_malformed_ones_keep_no_session_alive():
 @test
 def the_last_report_of_each_reader_is_returned():
     with Served() as server, Reader(server) as one, Reader(server) as other:
-        assert one.told()[0] == {}
+        assert one.told()[0] == {} and one.stored() == 0
         ssrc, _ = one.sender_report()
         one.send_report(report(one.own, block(ssrc, 64, -2, 0x10005, 90)))
         other.send_report(report(other.own, block(ssrc ^ 1, 1, 1), block(ssrc, 128, 77, 9, 1)))
@@ -184,6 +190,10 @@ def the_last_report_of_each_reader_is_returned():
         one.send_report(report(one.own, block(ssrc ^ 1, 255, 5)))
         told = one.wait_for(reports=3)[0]
         assert told['reports'] == 2 and told['fraction-lost'] == 0.25, told
+        assert one.stored() == other.stored() == 1
+        one.send_report(report(one.own, block(ssrc, 64)))
+        one.wait_for(reports=4)
+        assert one.stored() == 2 and other.stored() == 1
 
 
 @test
@@ -336,10 +346,7 @@ def threads_of_a_relay_media_are_only_those_of_its_elements():
     if not RELAY:
         raise Skip('another media has threads for RTCP')
     with Served() as server, Reader(server):
-        names = set()
-        for task in os.listdir(f'/proc/{server.pid}/task'):
-            with open(f'/proc/{server.pid}/task/{task}/comm', encoding='utf-8') as file:
-                names.add(file.read().rstrip('\n'))
+        names = set(thread_names(server.pid).values())
         assert 'weir-media' in names, names
         assert not any(re.match('rtpsession|udpsrc|appsrc', name) for name in names), names
 

@@ -78,6 +78,16 @@ count_sources (GstRTSPStream *stream)
 }
 
 static void
+print_report_count (GstRTSPStreamTransport *transport)
+{
+  guint64 *count = weir_transport_ref_report_count (transport);
+
+  if (count)
+    g_print ("stored %" G_GUINT64_FORMAT "\n", __atomic_load_n (count, __ATOMIC_RELAXED));
+  g_clear_pointer (&count, g_atomic_rc_box_release);
+}
+
+static void
 on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   GstRTSPSessionPool *pool = gst_rtsp_client_get_session_pool (client);
@@ -103,6 +113,7 @@ on_get_parameter (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
     // The report comes second, so that it is at least as new as the counts.
     print ("counts", weir_stream_get_report_counts (stream));
     print ("report", weir_transport_get_report (transport));
+    print_report_count (transport);
     g_print ("sources %u\n", count_sources (stream));
   }
   g_object_unref (media);

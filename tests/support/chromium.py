@@ -18,15 +18,16 @@ ARGUMENTS = ('--headless=new', '--no-sandbox', '--disable-gpu', '--mute-audio', 
 
 
 class Chromium:
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, prefix=()):
+        """`prefix` are the words to put before the command."""
         program = shutil.which('chromium')
         if not program:
             raise Skip('no chromium found')
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         take, self.out = os.pipe()
         self.into, give = os.pipe()
-        # The browser reads descriptor 3 and writes 4.
-        command = ['/bin/sh', '-c', f'exec "$0" "$@" 3<&{take} 4>&{give}', program, *ARGUMENTS, *arguments,
+        # The browser reads descriptor 3 and writes 4. dash knows no descriptors above 9.
+        command = [*prefix, 'bash', '-c', f'exec "$0" "$@" 3<&{take} 4>&{give}', program, *ARGUMENTS, *arguments,
                    f'--user-data-dir={self.folder.name}', 'about:blank']
         self.process = subprocess.Popen(command, pass_fds=(take, give), stderr=subprocess.DEVNULL)
         os.close(take)

@@ -52,20 +52,6 @@ def made_store():
         yield store
 
 
-def free_ports(n):
-    """Returns numbers of ports that were free a moment ago, for UDP and for TCP."""
-    with contextlib.ExitStack() as taken:
-        ports = []
-        while len(ports) < n:
-            one, other = (taken.enter_context(socket.socket(socket.AF_INET, kind))
-                          for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM))
-            one.bind(('', 0))
-            with contextlib.suppress(OSError):
-                other.bind(one.getsockname())
-                ports.append(one.getsockname()[1])
-        return ports
-
-
 def listen(port=0, group=None):
     reader = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     reader.settimeout(PATIENCE)

@@ -7,8 +7,10 @@ No child outlives the test: each is in a context manager, and dies with this pro
 """
 
 import atexit
+import contextlib
 import ctypes
 import os
+import random
 import re
 import signal
 import socket
@@ -22,9 +24,11 @@ from tap import SLOWER, Skip
 
 PR_SET_PDEATHSIG = 1
 TERMINATE_WAIT = 20
+FIRST_PORT = 10000 # of those for tests
 
 _libc = ctypes.CDLL(None)
 _children = []
+_marks = [] # sockets that tell other tests of the ports of this one
 
 
 def _die_with_parent():
@@ -164,6 +168,22 @@ class Proc:
             _children.remove(self)
 
 
+def read_threads(pid, name):
+    """Returns {id: text of the file} for the threads of a process that do not end meanwhile."""
+    texts = {}
+    for thread in os.listdir(f'/proc/{pid}/task'):
+        # The first is for a file that is gone, the second for one that is open.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
+                open(f'/proc/{pid}/task/{thread}/{name}', encoding='utf-8') as file:
+            texts[int(thread)] = file.read()
+    return texts
+
+
+def thread_names(pid):
+    """Returns {id: name} of the threads of a process."""
+    return {thread: text.rstrip('\n') for thread, text in read_threads(pid, 'comm').items()}
+
+
 def interop():
     """Returns the path of the program in tests/interop. Skips the test if it was not built."""
     program = os.environ.get('WEIR_INTEROP')
@@ -172,29 +192,44 @@ def interop():
     return program
 
 
+def _bind(kind, address, port):
+    bound = socket.socket(socket.AF_INET, kind)
+    try:
+        bound.bind((address, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
 def free_port():
-    """Returns a TCP port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+    """Returns a free even port for TCP and UDP, after which the next one is free, too.
+
+    They stay free until this process uses them: no other test gets them while it runs, and they are
+    not among those that the kernel gives to sockets without a port of their own.
+    """
+    with open('/proc/sys/net/ipv4/ip_local_port_range', encoding='ascii') as file:
+        end = max(int(file.read().split()[0]), FIRST_PORT + 1000)
+    for _ in range(1000):
+        port = random.randrange(FIRST_PORT, end - 1, 2)
+        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            mark.bind(f'\0weir-test-port-{port}')
+            for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:
+                _bind(kind, '', port).close()
+                _bind(kind, '', port + 1).close()
+        except OSError:
+            mark.close()
+            continue
+        _marks.append(mark)
+        return port
+    raise AssertionError('no free port')
 
 
 def free_udp_pair(address='127.0.0.1'):
     """Returns two bound UDP sockets of an address, on an even port and the next one."""
-    for _ in range(100):
-        rtp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        rtcp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            rtp.bind((address, 0))
-            port = rtp.getsockname()[1]
-            if port % 2 == 0:
-                rtcp.bind((address, port + 1))
-                return rtp, rtcp
-        except OSError:
-            pass
-        rtp.close()
-        rtcp.close()
-    raise AssertionError('no free pair of UDP ports')
+    port = free_port()
+    return _bind(socket.SOCK_DGRAM, address, port), _bind(socket.SOCK_DGRAM, address, port + 1)
 
 
 # An RTCP receiver report without blocks. The proxy ends the session of a reader over UDP from whose

@@ -3,6 +3,8 @@
 
 #include "base/element_home.h"
 
+#include <string.h>
+
 gchar *
 element_missing (const gchar *element)
 {
@@ -24,4 +26,20 @@ element_make (const gchar *element, GError **error)
     g_free (missing);
   }
   return made;
+}
+
+GError *
+element_parse_error (GstMessage *message)
+{
+  GError *error = NULL;
+  gchar *debug = NULL, *details;
+
+  gst_message_parse_error (message, &error, &debug);
+  details = debug ? strchr (debug, '\n') : NULL;
+  if (details && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED)) {
+    g_free (error->message);
+    error->message = g_strdelimit (g_strdup (g_strstrip (details)), "\n", ' ');
+  }
+  g_free (debug);
+  return error;
 }

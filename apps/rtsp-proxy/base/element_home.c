@@ -22,6 +22,7 @@ static const struct {
 } homes[] = {
   { "svcenc", OWN_SVC },
   { "svcdec", OWN_SVC },
+  { "rtpmp1spay", OWN },
   { "rtpmpegvpay", OWN },
   { "rtprestamp", OWN },
   { "intervalcache*", OWN },

@@ -14,6 +14,7 @@ static const struct {
 } uses[] = {
   [FILES_FOR_CONNECTION] = { 4, 96 }, // over TLS
   [FILES_FOR_TITLE] = { 36, 64 },
+  [FILES_FOR_PLAYING] = { 20, 64 },
   [FILES_FOR_UPSTREAM] = { 12, 64 },
   [FILES_FOR_BYTES] = { 2, 64 },
   [FILES_FOR_MEDIA] = { 12, 48 },
@@ -60,4 +61,10 @@ void
 files_end_promise (FilesUse use)
 {
   g_atomic_int_add (&promised, -(gint) uses[use].needed);
+}
+
+void
+files_change_promise (FilesUse from, FilesUse to)
+{
+  g_atomic_int_add (&promised, (gint) uses[to].needed - (gint) uses[from].needed);
 }

@@ -11,6 +11,7 @@
 typedef enum {
   FILES_FOR_CONNECTION,
   FILES_FOR_TITLE,
+  FILES_FOR_PLAYING, // those of a title that it opens after its tracks are known
   FILES_FOR_UPSTREAM,
   FILES_FOR_BYTES, // of a title over HTTP
   FILES_FOR_MEDIA,
@@ -24,6 +25,9 @@ gboolean files_are_left (FilesUse use);
 // with the same use when it has opened them or given up.
 gboolean files_promise (FilesUse use);
 void files_end_promise (FilesUse use);
+
+// Puts another promise in the place of one.
+void files_change_promise (FilesUse from, FilesUse to);
 
 // The reason that a log line gives otherwise.
 #define FILES_PROBLEM                                                                              \

@@ -2,6 +2,7 @@
 #include "config/hls_config.h"
 
 #include "config/proxy_effect.h"
+#include "text/config_error.h"
 
 #define AT(field) G_STRUCT_OFFSET (HlsConfig, field)
 #define SEGMENT_MAX_MS 60000
@@ -49,6 +50,16 @@ hls_config_read (
     return schema_fail (reader, node, key, error, "a segment is 60s long at most, and a part 5s");
   return self->part_ms <= self->segment_ms
          || schema_fail (reader, node, key, error, "a part cannot be longer than a segment");
+}
+
+gboolean
+hls_config_check (YamlReader *reader, const YamlNode *root, gboolean has_http, GError **error)
+{
+  YamlNode *value = yaml_get (reader, root, "hls");
+
+  return !value || has_http
+         || yaml_fail (reader, value, "hls", CONFIG_ERROR_VALUE, error,
+             "HLS is served over HTTP; set http: {listen: ADDR:PORT}");
 }
 
 gboolean

@@ -18,4 +18,8 @@ void hls_config_init (HlsConfig *self);
 // Read the value of the key `hls` into the HlsConfig at its offset, and compare two.
 gboolean hls_config_read (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
+
+// Refuses the key `hls` of a file whose proxy has no HTTP listener.
+gboolean hls_config_check (
+    YamlReader *reader, const YamlNode *root, gboolean has_http, GError **error);
 gboolean hls_config_equal (const HlsConfig *a, const HlsConfig *b);

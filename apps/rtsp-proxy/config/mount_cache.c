@@ -10,7 +10,6 @@
 #define CACHE_TIME_MAX_MS (23 * 60 * 60 * 1000) // less than a day, which is fanoutsink's limit
 #define CACHE_BYTES (64 << 20)
 #define CACHE_BYTES_MIN (1 << 20)
-#define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
 #define CACHE_BYTES_MAX (G_GUINT64_CONSTANT (1) << 40)
 
 static gboolean
@@ -23,6 +22,7 @@ read_bytes (
   if (text && schema_parse_bytes (text, &bytes) && bytes >= CACHE_BYTES_MIN
       && bytes <= CACHE_BYTES_MAX) {
     ((MountConfig *) object)->cache.bytes = bytes;
+    ((MountConfig *) object)->cache.has_bytes = TRUE;
     return TRUE;
   }
   return schema_fail (reader, node, key, error, "expected a size from 1M to 1T, such as 64M");
@@ -52,13 +52,15 @@ static const SchemaValue spill_value = { .read = read_spill };
 static const SchemaKey cache_keys[] = {
   { "time", SCHEMA_DURATION, G_STRUCT_OFFSET (MountConfig, cache.time_ms), .min = 1000,
       .max = CACHE_TIME_MAX_MS, .effect = MOUNT_EFFECT_SERVING,
-      .help = "how far back readers can go; required, unless the upstream is an HTTP server" },
+      .help = "how far back readers can go; required, unless the upstream is an HTTP server or a "
+              "block store" },
   { "bytes", SCHEMA_OTHER, .preset = "64M", .form = "size from 1M to 2G; with `spill` to 1T",
       .value = &bytes_value, .effect = MOUNT_EFFECT_SERVING,
       .help =
           "limit for the packets of each track; K, M, G and T are powers of 1024. If the packets "
-          "of `time` need more, the cache holds less than `time`. Of an HTTP server: limit for "
-          "the blocks of all titles" },
+          "of `time` need more, the cache holds less than `time`. Of an HTTP server or a block "
+          "store: limit for the blocks of all titles; of a block store `256M`, and up to 1T, in "
+          "memory" },
   { "spill", SCHEMA_OTHER, .form = "FOLDER", .value = &spill_value, .effect = MOUNT_EFFECT_CLOSES,
       .help = "keeps the packets in a file in this folder, or the blocks of titles in files; "
               "without it "
@@ -86,6 +88,7 @@ reset_cache (const SchemaKey *key, gpointer object)
   clear_cache (mount);
   mount->cache.time_ms = 0;
   mount->cache.bytes = CACHE_BYTES;
+  mount->cache.has_bytes = FALSE;
 }
 
 static gboolean
@@ -97,12 +100,7 @@ read_cache (
   reset_cache (key, mount);
   if (!yaml_is_mapping (node))
     return schema_fail (reader, node, key, error, MOUNT_CACHE_EXPECTED);
-  if (!schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error))
-    return FALSE;
-  if (mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
-    return schema_fail (
-        reader, node, key, error, "more than 2G of bytes needs a file on disk; add spill: FOLDER");
-  return TRUE;
+  return schema_read (cache_keys, mount, reader, node, key->name, SCHEMA_WHOLE, error);
 }
 
 static gboolean
@@ -111,7 +109,7 @@ equal_caches (gconstpointer a, gconstpointer b)
   const MountConfig *x = a, *y = b;
 
   return x->cache.time_ms == y->cache.time_ms && x->cache.bytes == y->cache.bytes
-         && !g_strcmp0 (x->cache.spill, y->cache.spill);
+         && x->cache.has_bytes == y->cache.has_bytes && !g_strcmp0 (x->cache.spill, y->cache.spill);
 }
 
 static void
@@ -120,7 +118,7 @@ write_cache (gconstpointer object, JsonBuilder *builder)
   const MountConfig *mount = object;
   gchar *bytes;
 
-  if (mount->cache.time_ms == 0 && mount->cache.bytes == CACHE_BYTES && !mount->cache.spill)
+  if (mount->cache.time_ms == 0 && !mount->cache.has_bytes && !mount->cache.spill)
     return;
   json_builder_set_member_name (builder, "cache");
   json_builder_begin_object (builder);

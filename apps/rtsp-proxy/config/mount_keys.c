@@ -300,7 +300,7 @@ static const SchemaKey mount_keys[] = {
       .value = &mount_cache_value, .effect = MOUNT_EFFECT_SERVING,
       .help =
           "keeps the last `time` of the stream for readers that pause, seek or ask for a delay, or "
-          "`bytes` of the blocks of titles that an HTTP server has; "
+          "`bytes` of the blocks of titles that an HTTP server or a block store has; "
           "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
           "this folder" },
   { "swarm", SCHEMA_OTHER, .form = "{upload: RATE, storage: SIZE, ...}",
@@ -315,7 +315,7 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_NONE,
       .help = "up to 8 receivers to which the stream is sent all the time: `udp://ADDR:PORT` (with "
               "`?ttl=` and `iface=` for a group), `srt://HOST:PORT?streamid=...`, "
-              "`rtmp://HOST/APP/STREAM`" },
+              "`rtmp://HOST/APP/STREAM` or `rtmps://`" },
   { "record", SCHEMA_OTHER, .form = "{folder: FOLDER, segment: TIME, ...}",
       .value = &mount_record_value, .effect = MOUNT_EFFECT_NONE, .file_only = TRUE,
       .help = "writes the stream into files all the time" },

@@ -9,6 +9,10 @@
 
 #define PUSHES_MAX 8
 #define TTL_DEFAULT 16
+#define STREAM_ID_MAX 512 // bytes, as libsrt allows, as are those of a passphrase
+#define PASSPHRASE_MIN 10
+#define PASSPHRASE_MAX 79
+#define LATENCY_MAX_MS 60000
 
 static const struct {
   const gchar *scheme;
@@ -69,6 +73,58 @@ check_udp (GUri *uri, PushUri *out)
   return query ? read_udp_query (query, out) : NULL;
 }
 
+static gchar *
+check_srt_parameter (const gchar *name, const gchar *value)
+{
+  gsize length = strlen (value);
+  guint64 number;
+
+  if (g_str_equal (name, "streamid"))
+    return length <= STREAM_ID_MAX
+               ? NULL
+               : g_strdup_printf ("streamid must have at most %u bytes", STREAM_ID_MAX);
+  if (g_str_equal (name, "passphrase"))
+    return length >= PASSPHRASE_MIN && length <= PASSPHRASE_MAX
+               ? NULL
+               : g_strdup_printf (
+                     "passphrase must have %u to %u bytes", PASSPHRASE_MIN, PASSPHRASE_MAX);
+  if (g_str_equal (name, "pbkeylen"))
+    return g_str_equal (value, "16") || g_str_equal (value, "24") || g_str_equal (value, "32")
+               ? NULL
+               : g_strdup ("pbkeylen must be 16, 24 or 32");
+  if (g_str_equal (name, "latency"))
+    return g_ascii_string_to_unsigned (value, 10, 0, LATENCY_MAX_MS, &number, NULL)
+               ? NULL
+               : g_strdup_printf (
+                     "latency must be a number of milliseconds, at most %u", LATENCY_MAX_MS);
+  return g_strdup_printf (
+      "unknown parameter \"%.40s\"; known: streamid, latency, passphrase, pbkeylen", name);
+}
+
+static gchar *
+check_srt (GUri *uri)
+{
+  const gchar *query = g_uri_get_query (uri), *path = g_uri_get_path (uri);
+  GUriParamsIter iter;
+  gchar *name, *value, *wrong = NULL;
+  GError *error = NULL;
+
+  if (*path && !g_str_equal (path, "/"))
+    return g_strdup ("a path has no meaning");
+  if (!query)
+    return NULL;
+  g_uri_params_iter_init (&iter, query, -1, "&", G_URI_PARAMS_NONE);
+  while (!wrong && g_uri_params_iter_next (&iter, &name, &value, &error)) {
+    wrong = check_srt_parameter (name, value);
+    g_free (name);
+    g_free (value);
+  }
+  if (error)
+    wrong = g_strdup ("cannot parse the parameters after the '?'");
+  g_clear_error (&error);
+  return wrong;
+}
+
 // The last part of the path often is a secret.
 static gchar *
 check_rtmp (GUri *uri, PushUri *out)
@@ -108,7 +164,7 @@ read_uri (GUri *uri, PushUri *out)
       strchr (host, ':') ? "%s://[%s]:%u" : "%s://%s:%u", g_uri_get_scheme (uri), host, out->port);
   return out->kind == PUSH_UDP    ? check_udp (uri, out)
          : out->kind == PUSH_RTMP ? check_rtmp (uri, out)
-                                  : NULL;
+                                  : check_srt (uri);
 }
 
 gchar *

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
+
 gchar *
 mount_check_path (const gchar *path)
 {
@@ -66,15 +68,23 @@ check_standby (const MountConfig *mount, YamlReader *reader, YamlNode *place, Ya
       "warm needs a second upstream; set upstreams: [URI, URI]");
 }
 
-// A cache without a time is one of titles on HTTP servers.
+// What a cache is for depends on the upstream.
 static gboolean
 check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
 {
+  const gboolean stored = mount_config_is_block_store (mount);
   YamlNode *value = yaml_get (reader, mapping, "cache");
+  const gchar *wrong = NULL;
 
-  if (!value || yaml_is_null (value) || mount->cache.time_ms > 0 || mount_config_is_origin (mount))
+  if (!value || yaml_is_null (value))
     return TRUE;
-  return yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, MOUNT_CACHE_EXPECTED);
+  if (stored && (mount->cache.time_ms > 0 || mount->cache.spill))
+    wrong = "for a block store, expected {bytes: SIZE}: the memory for its blocks, such as 1G";
+  else if (!stored && mount->cache.time_ms == 0 && !mount_config_is_origin (mount))
+    wrong = MOUNT_CACHE_EXPECTED;
+  else if (!stored && mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
+    wrong = "more than 2G of bytes needs a file on disk; add spill: FOLDER";
+  return !wrong || yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, wrong);
 }
 
 static gboolean
@@ -98,6 +108,18 @@ check_record (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, G
     return TRUE;
   return yaml_fail (reader, value, "record", CONFIG_ERROR_VALUE, error,
       "this mount has no single stream: it serves stored titles");
+}
+
+static gboolean
+check_takeover (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+{
+  YamlNode *value = yaml_get (reader, mapping, "takeover");
+
+  if (!value || !mount->takeover
+      || g_strv_contains ((const gchar *const *) mount->upstreams, "publish"))
+    return TRUE;
+  return yaml_fail (reader, value, "takeover", CONFIG_ERROR_VALUE, error,
+      "nobody publishes to this mount; set upstream: publish");
 }
 
 // Checks the mount after all its keys were read.
@@ -144,6 +166,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
          && check_cache (mount, reader, mapping, error)
          && check_swarm (mount, reader, mapping, error)
          && check_record (mount, reader, mapping, error)
+         && check_takeover (mount, reader, mapping, error)
          && mount_broadcast_check (mount, reader, place, mapping, error);
 }
 

@@ -63,9 +63,10 @@ typedef struct {
   guint linger_ms;
   guint start_timeout_ms;
   struct {
-    guint time_ms; // 0: no window; the other values are for titles on HTTP servers
-    guint64 bytes; // for each track
-    gchar *spill;  // the folder of its file; NULL: in memory
+    guint time_ms; // 0: no window; the other values are for titles on HTTP servers and block stores
+    guint64 bytes; // for each track, or for the blocks of all titles
+    gboolean has_bytes; // they were given
+    gchar *spill;       // the folder of its file; NULL: in memory
   } cache;
   struct {
     gchar *origin, *upload, *storage, *folder, *peers, *networks, *listen; // as written, or NULL

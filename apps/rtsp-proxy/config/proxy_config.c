@@ -490,7 +490,8 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   if (self->listen_off && !self->tls.pair)
     return yaml_fail (reader, yaml_get (reader, root, "listen"), "listen", CONFIG_ERROR_VALUE,
         error, "with `off` there is nowhere to connect; set tls");
-  return TRUE;
+  return hls_config_check (
+      reader, root, self->http.listen.address || self->http.tls_listen.address, error);
 }
 
 gboolean

@@ -155,7 +155,8 @@ static const SchemaKey permission_table[] = {
   { "action", SCHEMA_INDEX, G_STRUCT_OFFSET (Permission, action), .words = access_action_words,
       .effect = 1,
       .help = "`read`: live streams; `playback`: stored titles, and the past of live streams; "
-              "`publish`: streams that clients send, by ANNOUNCE; `api`, `metrics`: the HTTP "
+              "`publish`: streams that clients send, over RTSP, SRT or RTMP; `api`, `metrics`: the "
+              "HTTP "
               "interface" },
   { "path", SCHEMA_OTHER, .form = "PATH", .value = &path_value, .effect = 1,
       .help = "a mount, with everything below it, or a pattern in which `*` stands for any text; "

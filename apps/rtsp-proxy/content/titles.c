@@ -352,12 +352,26 @@ open_media (Title *self, GError **error)
 }
 
 static void
+end_promise (gpointer use)
+{
+  files_end_promise (GPOINTER_TO_INT (use));
+}
+
+void
+titles_note_playing (GObject *media)
+{
+  g_object_set_data (media, "files", NULL);
+}
+
+static void
 publish (Title *self, GObject *media)
 {
   Titles *titles = self->titles;
 
   // A reader may use the media for longer than the title exists.
   g_object_set_data_full (media, "slot", titles, release_slot);
+  files_change_promise (FILES_FOR_TITLE, FILES_FOR_PLAYING);
+  g_object_set_data_full (media, "files", GINT_TO_POINTER (FILES_FOR_PLAYING), end_promise);
   titles->outlet->publish (media, self->path, titles->data);
 }
 
@@ -367,11 +381,12 @@ open_title (Title *self)
   GError *error = NULL;
   GObject *media = open_media (self, &error), *failed = NULL;
 
-  files_end_promise (FILES_FOR_TITLE);
-  if (media)
+  if (media) {
     publish (self, media);
-  else
+  } else {
+    files_end_promise (FILES_FOR_TITLE);
     release_slot (self->titles);
+  }
   g_mutex_lock (&self->lock);
   self->held = media != NULL;
   if (!media)

@@ -58,6 +58,10 @@ void title_unref (Title *self);
 // Gives up the work in progress on the title, and drops a reference.
 void title_leave (Title *self);
 
+// Tells that media plays. If it is a title's, it has opened all its files, which were promised
+// until now.
+void titles_note_playing (GObject *media);
+
 // Reports whether the title belongs to `titles` and has the name `name`, which is still escaped.
 // The last part of the title's path counts as its name, too.
 gboolean title_is (Title *self, Titles *titles, const gchar *name);

@@ -4,6 +4,7 @@
 
 #include "control/api_handlers.h"
 
+#include "outlets/http/http_request.h"
 #include "outlets/recording/recording_cut.h"
 #include "outlets/recording/recordings.h"
 
@@ -173,25 +174,21 @@ sending_free (Sending *self)
   g_free (self);
 }
 
-// Sets what is sent: all, or the range that the request asks for.
+// Adds the headers of a stretch, of which `body` is sent.
 static void
-begin_answer (Sending *self)
+begin_answer (Sending *self, const gchar *tag, const HttpBody *body)
 {
-  SoupMessageHeaders *asked = soup_server_message_get_request_headers (self->message);
   SoupMessageHeaders *headers = soup_server_message_get_response_headers (self->message);
-  const guint64 size = recording_cut_get_size (self->cut);
   const gint64 next_us = recording_cut_get_next_us (self->cut);
-  gchar *tag =
-      g_strdup_printf ("\"%016" G_GINT64_MODIFIER "x\"", recording_cut_get_tag (self->cut));
   gchar *next = next_us > 0 ? recording_file_dup_time (next_us) : NULL;
   gchar *start = recording_file_dup_time (recording_cut_get_start_us (self->cut));
-  const gchar *same = soup_message_headers_get_one (asked, "If-Range");
-  SoupRange *ranges = NULL;
-  int n = 0;
 
-  self->left = size;
+  self->begun = TRUE;
+  self->first = body->start;
+  self->left = body->length;
   // It has the answer for a malformed request so far.
   soup_message_body_truncate (soup_server_message_get_response_body (self->message));
+  soup_server_message_set_status (self->message, body->status, NULL);
   soup_message_headers_replace (headers, "Content-Type", "video/mp4");
   soup_message_headers_replace (headers, "Accept-Ranges", "bytes");
   soup_message_headers_replace (headers, "Cache-Control", "no-store");
@@ -199,36 +196,13 @@ begin_answer (Sending *self)
   soup_message_headers_replace (headers, "Recording-Start", start);
   if (next)
     soup_message_headers_replace (headers, "Recording-Next", next);
-  // Several ranges get the whole, which RFC 9110 allows.
-  if ((!same || g_str_equal (same, tag))
-      && soup_message_headers_get_ranges (asked, (goffset) size, &ranges, &n) && n == 1) {
-    self->first = (guint64) ranges[0].start;
-    self->left = (guint64) (ranges[0].end - ranges[0].start) + 1;
-    soup_server_message_set_status (self->message, SOUP_STATUS_PARTIAL_CONTENT, NULL);
-    soup_message_headers_set_content_range (
-        headers, ranges[0].start, ranges[0].end, (goffset) size);
-  } else {
-    soup_server_message_set_status (self->message, SOUP_STATUS_OK, NULL);
-  }
-  if (ranges)
-    soup_message_headers_free_ranges (asked, ranges);
-  soup_message_headers_set_content_length (headers, (goffset) self->left);
+  if (body->status == SOUP_STATUS_PARTIAL_CONTENT)
+    soup_message_headers_set_content_range (headers, (goffset) body->start,
+        (goffset) (body->start + body->length - 1), (goffset) recording_cut_get_size (self->cut));
+  soup_message_headers_set_content_length (headers, (goffset) body->length);
   soup_message_body_set_accumulate (soup_server_message_get_response_body (self->message), FALSE);
   g_free (start);
   g_free (next);
-  g_free (tag);
-}
-
-static gboolean
-is_beyond (Sending *self)
-{
-  SoupMessageHeaders *asked = soup_server_message_get_request_headers (self->message);
-  const guint64 size = recording_cut_get_size (self->cut);
-  const gchar *text = soup_message_headers_get_one (asked, "Range");
-  guint64 first;
-
-  return text && g_str_has_prefix (text, "bytes=") && g_ascii_isdigit (text[6])
-         && (first = g_ascii_strtoull (text + 6, NULL, 10)) >= size;
 }
 
 static void read_next (Sending *self);
@@ -273,19 +247,25 @@ fail_sending (Sending *self, const GError *error)
 static gboolean
 begin_sending (Sending *self)
 {
-  if (is_beyond (self)) {
-    api_fail (self->message, SOUP_STATUS_REQUESTED_RANGE_NOT_SATISFIABLE, "Range",
-        "the recording has %" G_GUINT64_FORMAT " bytes", recording_cut_get_size (self->cut));
-    soup_server_message_unpause (self->message);
-    return FALSE;
-  }
-  begin_answer (self);
-  self->begun = TRUE;
-  if (g_str_equal (soup_server_message_get_method (self->message), "HEAD")) {
-    soup_server_message_unpause (self->message);
-    return FALSE;
-  }
-  return TRUE;
+  const HttpRequest request = { .headers =
+                                    soup_server_message_get_request_headers (self->message) };
+  const guint64 size = recording_cut_get_size (self->cut);
+  gchar *tag =
+      g_strdup_printf ("\"%016" G_GINT64_MODIFIER "x\"", recording_cut_get_tag (self->cut));
+  gboolean is_head = g_str_equal (soup_server_message_get_method (self->message), "HEAD");
+  HttpBody body;
+
+  http_request_choose_range (&request, size, tag, 0, &body);
+  if (body.status == SOUP_STATUS_REQUESTED_RANGE_NOT_SATISFIABLE)
+    api_fail (
+        self->message, body.status, "Range", "the recording has %" G_GUINT64_FORMAT " bytes", size);
+  else
+    begin_answer (self, tag, &body);
+  g_free (tag);
+  if (self->begun && !is_head)
+    return TRUE;
+  soup_server_message_unpause (self->message);
+  return FALSE;
 }
 
 static void

@@ -99,25 +99,34 @@ api_is_dry_run (const ApiRequest *request)
 
 #define DEPTH_MAX 16
 
-// Reports whether the JSON has at most DEPTH_MAX levels. json-glib parses recursively, so a deep
-// text would overflow the stack.
-static gboolean
-is_shallow (const gchar *text, gsize len)
+// Returns what json-glib must not see, or NULL. It parses recursively, so a deep text would
+// overflow the stack. It takes comments and single quotes, in which a double quote would hide
+// depth, and ignores what is behind the first value.
+static const gchar *
+find_fault (const gchar *text, gsize len)
 {
+  gboolean quoted = FALSE, over = FALSE;
   guint depth = 0;
-  gboolean quoted = FALSE;
 
   for (gsize i = 0; i < len; i++) {
-    if (quoted && text[i] == '\\')
-      i++;
-    else if (text[i] == '"')
-      quoted = !quoted;
-    else if (!quoted && (text[i] == '[' || text[i] == '{') && ++depth > DEPTH_MAX)
-      return FALSE;
-    else if (!quoted && (text[i] == ']' || text[i] == '}') && depth > 0)
-      depth--;
+    const gchar c = text[i];
+
+    if (quoted) {
+      quoted = c != '"';
+      i += c == '\\';
+    } else if (over && !g_ascii_isspace (c)) {
+      return "the body must be a JSON object, with nothing behind it";
+    } else if (c == '/' || c == '\'') {
+      return "the body must be a JSON object, without comments and single quotes";
+    } else if (c == '"') {
+      quoted = TRUE;
+    } else if ((c == '[' || c == '{') && ++depth > DEPTH_MAX) {
+      return "the JSON has more than " G_STRINGIFY (DEPTH_MAX) " levels of nesting";
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      over = --depth == 0;
+    }
   }
-  return TRUE;
+  return NULL;
 }
 
 // Answers with json-glib's error, such as "<data>:1:5: Parse error: unexpected character".
@@ -139,6 +148,7 @@ fail_json (SoupServerMessage *message, const GError *error)
 static gboolean
 check_json (SoupServerMessage *message, const gchar *text, gsize len)
 {
+  const gchar *fault = find_fault (text, len);
   JsonParser *parser;
   GError *error = NULL;
   gboolean ok;
@@ -151,9 +161,8 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
     api_fail (message, SOUP_STATUS_BAD_REQUEST, "body", "the body is not UTF-8");
     return FALSE;
   }
-  if (!is_shallow (text, len)) {
-    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body",
-        "the JSON has more than %d levels of nesting", DEPTH_MAX);
+  if (fault) {
+    api_fail (message, SOUP_STATUS_BAD_REQUEST, "body", "%s", fault);
     return FALSE;
   }
   parser = json_parser_new ();

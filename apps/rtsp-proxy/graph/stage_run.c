@@ -2,6 +2,7 @@
 #include "graph/stage_run.h"
 
 #include "base/clock.h"
+#include "base/faad_times.h"
 #include "base/key_event.h"
 
 #include <gst/app/gstappsink.h>
@@ -92,6 +93,7 @@ stage_run_new (
     stage_tracks_free (self);
     return NULL;
   }
+  faad_times_mend (pipeline);
   g_object_set_data_full (G_OBJECT (pipeline), "tracks", self, stage_tracks_free);
   for (guint i = 0; i < self->n_tracks; i++) {
     if (stage_tracks_has (self, i))

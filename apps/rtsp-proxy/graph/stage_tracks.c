@@ -55,6 +55,7 @@ begin (StageTracks *self)
   for (guint i = 0; i < self->n_tracks; i++)
     g_ptr_array_add (caps, gst_caps_ref (self->each[i].caps));
   tracks = relay_source_begin_from (context->source, caps, self->from, self->start);
+  relay_pass_all_ntp (self->from); // an upstream that is no RTP sender gives each only once
   context->callbacks->begun (context->owner, tracks);
   g_ptr_array_unref (caps);
 }

@@ -9,6 +9,8 @@
 #include "stores/origin_store.h"
 #include "stores/swarm_store.h"
 
+#define STORE_BYTES (G_GUINT64_CONSTANT (256) << 20) // of memory for the blocks of a block store
+
 #ifdef HAVE_BLOCK_STORE
 static Store *
 make_origin_store (const MountConfig *config)
@@ -47,7 +49,8 @@ mount_store_new (const MountConfig *config)
   if (mount_config_is_origin (config))
     return make_origin_store (config);
   if (mount_config_is_block_store (config))
-    return block_store_new (mount_config_get_folder (config));
+    return block_store_new (mount_config_get_folder (config),
+        config->cache.has_bytes ? config->cache.bytes : STORE_BYTES);
 #endif
   if (mount_config_is_swarm (config))
     return make_swarm_store (config);

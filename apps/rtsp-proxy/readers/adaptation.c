@@ -14,6 +14,7 @@ typedef struct {
   gatomicrefcount refs;
   Reader *reader;
   Presentation *presentation;
+  guint64 *n_reports; // atomic; NULL without reports
 
   // Use on the main thread only, once the entry is in `entries`.
   WeirLayerSet chosen;
@@ -23,6 +24,7 @@ typedef struct {
   WeirAdapt adapt;
   gboolean counted; // `last` is valid
   ReaderVideo last; // at the last report
+  guint64 last_n;   // of `n_reports` then
   GstClockTime last_time;
   gdouble arrived; // bit/s received between the last two reports
 } Entry;
@@ -45,6 +47,7 @@ entry_unref (gpointer data)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   presentation_unref (self->presentation);
+  g_clear_pointer (&self->n_reports, g_atomic_rc_box_release);
   reader_unref (self->reader);
   g_free (self);
 }
@@ -175,6 +178,8 @@ report (Entry *self, GstClockTime now, const ReaderVideo *video, const WeirRates
     reader_set_layers (self->reader, to);
   self->counted = TRUE;
   self->last = *video;
+  if (self->n_reports)
+    self->last_n = __atomic_load_n (self->n_reports, __ATOMIC_RELAXED);
   self->last_time = now;
 }
 
@@ -183,7 +188,9 @@ static gboolean
 is_due (const Entry *self, GstClockTime now)
 {
   if (!reader_is_tcp (self->reader))
-    return reader_count_reports (self->reader) > (self->counted ? self->last.reports : 0);
+    return self->n_reports
+           && __atomic_load_n (self->n_reports, __ATOMIC_RELAXED)
+                  > (self->counted ? self->last_n : 0);
   return !self->counted || now >= self->last_time + LAG_INTERVAL;
 }
 
@@ -230,6 +237,7 @@ adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chose
   g_atomic_ref_count_init (&self->refs);
   self->reader = reader_ref (reader);
   self->presentation = presentation_ref (presentation);
+  self->n_reports = reader_ref_report_count (reader);
   self->chosen = chosen;
   g_mutex_lock (&lock);
   if (!entries)

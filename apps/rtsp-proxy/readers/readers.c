@@ -181,10 +181,10 @@ reader_set_layers (Reader *self, WeirLayerSet layers)
   return self->ops->set_layers && self->ops->set_layers (self->served, layers);
 }
 
-guint64
-reader_count_reports (Reader *self)
+guint64 *
+reader_ref_report_count (Reader *self)
 {
-  return self->ops->count_reports ? self->ops->count_reports (self->served) : 0;
+  return self->ops->ref_report_count ? self->ops->ref_report_count (self->served) : NULL;
 }
 
 gboolean

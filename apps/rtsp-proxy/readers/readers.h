@@ -74,14 +74,14 @@ gboolean reader_set_layers (Reader *self, WeirLayerSet layers);
 
 gboolean reader_is_tcp (const Reader *self);
 
-// Returns the number of receiver reports; cheaper than a sample.
-guint64 reader_count_reports (Reader *self);
+// Returns a number that rises with each receiver report about the video and is read atomically, or
+// NULL if there are no such reports. Release it with g_atomic_rc_box_release().
+guint64 *reader_ref_report_count (Reader *self);
 
 typedef struct {
   gboolean catching_up;
   gboolean thinned; // packets for it are dropped because it lags
   guint64 lag_ns, packets, bytes;
-  guint64 reports;
   gint lost;
   guint highest; // highest sequence number received
 } ReaderVideo;
@@ -107,7 +107,7 @@ typedef struct {
   gboolean (*set_priority) (gpointer served, guint priority);
   gboolean (*set_layers) (gpointer served, WeirLayerSet layers);
   gboolean (*sample_video) (gpointer served, ReaderVideo *sample);
-  guint64 (*count_reports) (gpointer served);
+  guint64 *(*ref_report_count) (gpointer served);
   GstElement *(*dup_video_sink) (gpointer served);
   void (*read_rates) (gpointer served, WeirRates *rates);
   gchar *(*dup_left_out) (gpointer served); // NULL: it gets all tracks

@@ -104,6 +104,9 @@ void relay_count_overflow (RelaySource *self, guint64 n);
 // Sets the source's mapping between NTP and RTP time, from its sender report.
 void relay_set_ntp_map (RelaySource *self, guint track, const WeirNtpMap *map);
 
+// Passes the current mappings of all tracks to the sinks again, for one that has begun a new run.
+void relay_pass_all_ntp (Relay *self);
+
 // Sets the function that asks the source's upstream for a keyframe of a track at `now` (ns,
 // monotonic). It is called from any thread, with no lock held. NULL: the upstream cannot be asked.
 // `free` is called on `data` when the function is replaced or the source is freed.

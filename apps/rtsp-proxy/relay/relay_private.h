@@ -139,7 +139,6 @@ guint64 relay_get_origin (Relay *self, gint64 *offset);
 
 // Passes the track's mapping to NTP time to the sinks.
 void relay_pass_ntp (Relay *self, guint track);
-void relay_pass_all_ntp (Relay *self);
 
 // ---- relay_sinks.c; call with the lock held ----
 

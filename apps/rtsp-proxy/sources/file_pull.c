@@ -2,6 +2,8 @@
 // Plays a clip in a loop, payloaded, in real time. Timestamps continue across the end of the clip:
 // each round begins where the longest track of the round before ended. A demuxer alone would begin
 // the round at the time of the last frame, so the longest track would have that timestamp twice.
+//
+// tsdemux cannot loop: a transport stream ends, and the upstream starts again.
 
 #include "config.h"
 
@@ -11,11 +13,16 @@
 
 #include <string.h>
 
+#ifdef HAVE_BLOCK_STORE
+#include "store/blockstore.h"
+#endif
+
 typedef struct {
   const PullContext *context;
   GstElement *pipeline; // not owned
   Tracks *tracks;
   gboolean begun;
+  gint cannot_loop; // atomic
 
   GMutex lock;
   guint round;       // from 0; this and all below are under the lock
@@ -100,23 +107,38 @@ record_end (Stream *stream, GstBuffer *frame)
   g_mutex_unlock (&stream->pull->lock);
 }
 
+// Encoders put a frame before the beginning of sound, which is not played. The sink would drop its
+// packet, which has a number already.
+static gboolean
+is_before (const Stream *stream, const GstBuffer *frame)
+{
+  return stream->segment.format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID (frame)
+         && GST_BUFFER_PTS (frame) < stream->segment.start;
+}
+
 static GstPadProbeReturn
 on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
 {
-  if (info->type & GST_PAD_PROBE_TYPE_BUFFER)
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
+    if (is_before (stream, GST_PAD_PROBE_INFO_BUFFER (info)))
+      return GST_PAD_PROBE_DROP;
     record_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
-  else if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_SEGMENT)
+  } else if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_SEGMENT) {
     info->data = shift_segment (stream, GST_PAD_PROBE_INFO_EVENT (info));
+  }
   return GST_PAD_PROBE_OK;
 }
 
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
 {
+  FilePull *self = data;
   GstElementFactory *factory = gst_element_get_factory (element);
 
-  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux")) {
     ts_guard_add (element);
+    g_atomic_int_set (&self->cannot_loop, TRUE);
+  }
 }
 
 static void
@@ -146,8 +168,9 @@ begin (FilePull *self)
   }
   // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next
   // round follows without a gap.
-  gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME,
-      GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_SEGMENT, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);
+  if (!g_atomic_int_get (&self->cannot_loop))
+    gst_element_seek (self->pipeline, 1.0, GST_FORMAT_TIME,
+        GST_SEEK_FLAG_FLUSH | GST_SEEK_FLAG_SEGMENT, GST_SEEK_TYPE_SET, 0, GST_SEEK_TYPE_NONE, 0);
   gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
 }
 
@@ -203,7 +226,7 @@ file_pull_new (const PullContext *context, GError **error)
   self->pipeline = pipeline = gst_pipeline_new (NULL);
   self->tracks = tracks_new (context, pipeline, TRACKS_PACED);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
-  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), self);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
   tracks_watch_parsebin (parse);
@@ -241,22 +264,34 @@ gchar *
 store_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
 #ifdef HAVE_BLOCK_STORE
-  gchar *file = g_strconcat ("file", uri + strlen ("store"), NULL), *mark;
+  gchar *file = g_strconcat ("file", uri + strlen ("store"), NULL), *host = NULL;
+  WeirBlockStore *store;
+  GError *error = NULL;
+  gchar *wrong;
 
-  config->path = g_filename_from_uri (file, NULL, NULL);
+  config->path = g_filename_from_uri (file, &host, NULL);
   g_free (file);
-  if (!config->path)
-    return g_strdup ("not the URI of a block store like store:///srv/store/");
+  if (host)
+    wrong = g_strdup_printf ("a block store is on this machine, but the URI has the host %s; write "
+                             "store:///DIR/, with three slashes",
+        host);
+  else
+    wrong =
+        config->path ? NULL : g_strdup ("not the URI of a block store like store:///srv/store/");
+  g_free (host);
+  if (wrong)
+    return wrong;
   config->is_folder = config->is_store = TRUE;
-  mark = g_build_filename (config->path, "store.yaml", NULL);
-  if (!g_file_test (mark, G_FILE_TEST_IS_REGULAR)) {
-    file = g_strdup_printf ("no block store in %s: there is no %s", config->path, mark);
-    g_free (mark);
-    return file;
-  }
-  g_free (mark);
   config->uri = g_strdup (uri);
-  return NULL;
+  // It is opened again with its first title; until then, nothing is kept of it.
+  store = weir_block_store_open (config->path, &error);
+  if (store) {
+    weir_block_store_unref (store);
+    return NULL;
+  }
+  wrong = g_strdup (error->message);
+  g_error_free (error);
+  return wrong;
 #else
   return g_strdup ("this program was built without the block store (libxxhash)");
 #endif

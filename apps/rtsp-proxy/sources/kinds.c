@@ -65,7 +65,7 @@ static const Kind kinds[] = {
   { "rtmp://", rtmp_pull_check, stream_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "rtmp://HOST[:PORT]/APP/STREAM", "an RTMP server; H.264, AAC and MP3 only" } } },
   { "publish", publish_pull_check, NULL, &publish_pull_light, PULL_PASSES,
-      { { "publish", "what a client publishes to the mount, by ANNOUNCE and RECORD" } } },
+      { { "publish", "what a client publishes to the mount, over RTSP, SRT or RTMP" } } },
   { "launch:", launch_pull_check, launch_pull_new, NULL, PULL_PARSES_ONLINE,
       { { "launch:LINE", "a GStreamer launch line with payloaders named `pay0`, `pay1`, ..." } } },
 };
@@ -96,6 +96,8 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
       return kinds[i].check (uri, flags, config);
     }
   }
+  if (g_str_has_prefix (uri, "rtmps:"))
+    return g_strdup ("rtmps:// is for push only; an upstream is read from rtmp://");
   prefixes = dup_prefixes ();
   wrong = g_strdup_printf ("unsupported URI scheme; use %s", prefixes);
   g_free (prefixes);

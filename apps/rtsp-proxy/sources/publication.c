@@ -29,7 +29,7 @@ struct _Publication {
 };
 
 typedef struct {
-  Publication *current; // not a reference: publication_end() removes it
+  Publication *current; // not a reference: publication_give_back() removes it
   PublishRun *run;      // the newest, or NULL
 } Slot;
 
@@ -231,9 +231,8 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
 }
 
 void
-publication_end (Publication *self, const gchar *reason)
+publication_give_back (Publication *self)
 {
-  PublishRun *run;
   Slot *slot;
 
   g_mutex_lock (&table);
@@ -242,6 +241,14 @@ publication_end (Publication *self, const gchar *reason)
     slot->current = NULL;
   forget_slot_if_empty (self->path);
   g_mutex_unlock (&table);
+}
+
+void
+publication_end (Publication *self, const gchar *reason)
+{
+  PublishRun *run;
+
+  publication_give_back (self);
   g_mutex_lock (&self->lock);
   self->ended = TRUE;
   run = g_steal_pointer (&self->run);

@@ -28,8 +28,12 @@ Publication *publication_claim (const gchar *path, const gchar *peer, gboolean t
 // then. Call it again when the tracks have changed: the upstream then begins a new run.
 void publication_begin (Publication *self, const gchar *transport, GPtrArray *caps);
 
-// Gives the mount back and frees the claim. The upstream has then failed with `reason`. No
-// publication_enter() may run or come later.
+// Gives the mount back, so that another publisher may claim it. Packets may still come: the
+// upstream takes those of the next publisher after publication_end().
+void publication_give_back (Publication *self);
+
+// Gives the mount back, if that is not done yet, and frees the claim. The upstream has then failed
+// with `reason`. No publication_enter() may run or come later.
 void publication_end (Publication *self, const gchar *reason);
 
 typedef struct {

@@ -350,6 +350,8 @@ published_stream_count_overflow (PublishedStream *self)
 void
 published_stream_end (PublishedStream *self, const gchar *reason)
 {
+  // The last packets leave later, in the main thread, but the publisher may come back at once.
+  publication_give_back (self->publication);
   self->reason = g_strdup (reason);
   close (self->fd);
   run_later (self, end);

@@ -49,11 +49,33 @@ has_scheme (const PullConfig *config, const gchar *scheme)
 
 // ---- parsing ----
 
+// A playlist comes from a stranger: without this check it could name files and devices of this
+// machine as segments.
+static void
+check_segment_source (StreamPull *self, GstElement *source)
+{
+  const PullContext *context = self->context;
+  gchar *uri = gst_uri_handler_get_uri (GST_URI_HANDLER (source));
+  gchar *reason;
+
+  if (!uri || (!gst_uri_has_protocol (uri, "http") && !gst_uri_has_protocol (uri, "https"))) {
+    gst_element_set_locked_state (source, TRUE); // so that it opens nothing
+    reason = g_strdup_printf (
+        "the playlist names a segment that is not at an http or https URL: %s", uri ? uri : "");
+    context->callbacks->ended (context->owner, reason);
+    g_free (reason);
+  }
+  g_free (uri);
+}
+
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
 {
   GstElementFactory *factory = gst_element_get_factory (element);
 
+  if (bin != pipeline && GST_IS_URI_HANDLER (element)
+      && gst_uri_handler_get_uri_type (GST_URI_HANDLER (element)) == GST_URI_SRC)
+    check_segment_source (data, element);
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
     ts_guard_add (element);
   else if (factory && g_str_equal (GST_OBJECT_NAME (factory), "mpegpsdemux"))
@@ -237,7 +259,7 @@ stream_pull_new (const PullContext *context, GError **error)
   self->pipeline = pipeline = gst_pipeline_new (NULL);
   self->tracks = tracks_new (context, pipeline, self->is_live ? TRACKS_ARRIVAL : TRACKS_PACED);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
-  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), self);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
   g_signal_connect (parse, "autoplug-select", G_CALLBACK (on_autoplug_select), NULL);
@@ -312,14 +334,18 @@ gchar *
 srt_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
   GUri *parsed;
-  gchar *wrong = check_url (uri, "srt://host:port", &parsed);
+  gchar *wrong;
 
+  config->uri = g_strdup (uri);
+  if (g_str_has_prefix (uri, "srt://:") || strstr (uri, "mode=listener"))
+    return g_strdup ("an srt:// upstream calls a server; for senders that call this proxy, set the "
+                     "key srt, and upstream: publish");
+  wrong = check_url (uri, "srt://host:port", &parsed);
   if (!wrong && g_uri_get_port (parsed) < 1)
     wrong = g_strdup ("the port is missing; write it like srt://host:port");
   if (!wrong)
     wrong = check_srt_parameters (uri);
   g_clear_pointer (&parsed, g_uri_unref);
-  config->uri = g_strdup (uri);
   return wrong;
 }
 

@@ -66,6 +66,10 @@ find_payload_type (Tracks *self, const TracksKind *kind)
   return taken ? pt : kind->pt;
 }
 
+// A demuxer may push a whole fragment of one track before the first packet of another, so a queue
+// grows while another one is empty, up to its limit in bytes.
+#define QUEUE "queue name=queue max-size-buffers=0 max-size-bytes=33554432"
+
 static gchar *
 branch_text (Tracks *self, const TracksKind *kind, gint pt)
 {
@@ -77,9 +81,8 @@ branch_text (Tracks *self, const TracksKind *kind, gint pt)
     return g_strdup_printf ("%s ! %s pt=%d ! appsink name=sink buffer-list=true async=false "
                             "sync=false",
         kind->parser, payloader, pt);
-  return g_strdup_printf ("queue max-size-buffers=0 max-size-bytes=4194304 ! %s pt=%d "
-                          "! appsink name=sink buffer-list=true max-buffers=64",
-      payloader, pt);
+  return g_strdup_printf (
+      QUEUE " ! %s pt=%d ! appsink name=sink buffer-list=true max-buffers=64", payloader, pt);
 }
 
 static void
@@ -108,6 +111,36 @@ make_branch (Tracks *self, const gchar *text)
   return branch;
 }
 
+// Whether another track waits for packets.
+static gboolean
+another_is_empty (Tracks *self, GstElement *queue)
+{
+  gboolean found = FALSE;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->tracks->len; i++) {
+    GstElement *other = ((Track *) g_ptr_array_index (self->tracks, i))->queue;
+    guint n = 1;
+
+    if (other && other != queue)
+      g_object_get (other, "current-level-buffers", &n, NULL);
+    found |= n == 0;
+  }
+  g_mutex_unlock (&self->lock);
+  return found;
+}
+
+static void
+on_overrun (GstElement *queue, gpointer data)
+{
+  guint64 held;
+
+  if (!another_is_empty (data, queue))
+    return;
+  g_object_get (queue, "current-level-time", &held, NULL);
+  g_object_set (queue, "max-size-time", held + GST_SECOND, NULL);
+}
+
 // Call with the lock held.
 static void
 add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
@@ -118,6 +151,7 @@ add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
   track->owner = self;
   track->branch = branch;
   track->sink = gst_bin_get_by_name (GST_BIN (branch), "sink");
+  track->queue = gst_bin_get_by_name (GST_BIN (branch), "queue");
   track->kind = kind;
   track->pt = track->made_pt = pt;
   track->index = -1;
@@ -125,6 +159,10 @@ add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
   g_ptr_array_add (self->tracks, track);
   gst_app_sink_set_callbacks (GST_APP_SINK (track->sink), &callbacks, track, NULL);
   gst_object_unref (track->sink); // the branch holds a reference
+  if (track->queue) {
+    g_signal_connect (track->queue, "overrun", G_CALLBACK (on_overrun), self);
+    gst_object_unref (track->queue); // likewise
+  }
 }
 
 static void
@@ -174,8 +212,8 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   gchar *text;
 
   if (!kind && !gst_caps_is_any (caps) && !gst_caps_is_empty (caps))
-    log_event_limited (&left_out, "a track is left out: RTP here has no form for %s",
-        gst_structure_get_name (gst_caps_get_structure (caps, 0)));
+    log_event_limited (&left_out, "%s: a track is left out: RTP here has no form for %s",
+        self->context->config->uri, gst_structure_get_name (gst_caps_get_structure (caps, 0)));
   gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
   if (self->tracks->len == RELAY_MAX_TRACKS)
@@ -248,8 +286,7 @@ tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloader)
   pad = gst_ghost_pad_new (NULL, inner);
   gst_object_unref (inner);
   gst_element_add_pad (bin, pad);
-  branch = make_branch (self, "queue max-size-buffers=0 max-size-bytes=4194304 "
-                              "! appsink name=sink buffer-list=true max-buffers=64");
+  branch = make_branch (self, QUEUE " ! appsink name=sink buffer-list=true max-buffers=64");
   if (branch) {
     g_mutex_lock (&self->lock);
     add_track (self, branch, NULL, (gint) self->tracks->len);

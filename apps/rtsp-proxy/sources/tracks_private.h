@@ -12,6 +12,7 @@ typedef struct {
   Tracks *owner;
   GstElement *branch;     // in the pipeline; not owned
   GstElement *sink;       // in the branch; not owned
+  GstElement *queue;      // likewise; NULL: the mode is TRACKS_ARRIVAL
   const TracksKind *kind; // NULL: the payloader was given
   gint made_pt;           // the payload type that the payloader writes
   // Under the owner's lock:

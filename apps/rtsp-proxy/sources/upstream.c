@@ -323,6 +323,19 @@ on_ended (gpointer owner, const gchar *reason)
 
 static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended };
 
+// souphttpsrc gives no reason if it cannot connect, or if the server breaks off.
+static gboolean
+lost_http_server (GstMessage *message, const GError *error)
+{
+  GstElementFactory *factory =
+      GST_IS_ELEMENT (GST_MESSAGE_SRC (message))
+          ? gst_element_get_factory (GST_ELEMENT (GST_MESSAGE_SRC (message)))
+          : NULL;
+
+  return factory && g_str_equal (GST_OBJECT_NAME (factory), "souphttpsrc")
+         && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED);
+}
+
 // Returns GStreamer's error message, with the last line of its debug text, which gives the cause.
 static gchar *
 error_reason (GstMessage *message)
@@ -333,7 +346,10 @@ error_reason (GstMessage *message)
 
   gst_message_parse_error (message, &error, &debug);
   why = debug ? strrchr (debug, '\n') : NULL;
-  reason = why ? g_strdup_printf ("%s (%s)", error->message, why + 1) : g_strdup (error->message);
+  if (lost_http_server (message, error))
+    reason = g_strdup ("the server cannot be reached, or closed the connection");
+  else
+    reason = why ? g_strdup_printf ("%s (%s)", error->message, why + 1) : g_strdup (error->message);
   g_error_free (error);
   g_free (debug);
   return reason;
@@ -378,7 +394,7 @@ watch (gpointer data)
     last = run->started;
     if (!g_atomic_int_get (&run->begun)) {
       limit_ms = self->config->connect_timeout_ms;
-      problem = "no answer within";
+      problem = self->config->make == stream_pull_new ? "no track came within" : "no answer within";
     } else {
       limit_ms += self->config->connect_timeout_ms;
     }

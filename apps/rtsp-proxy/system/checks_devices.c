@@ -76,7 +76,7 @@ check_gro (const System *system, const SystemDevice *device, Report *report)
 
 // Without it the kernel cuts, just before the device, which costs little more.
 static void
-check_segmentation (const SystemDevice *device, Report *report)
+check_segmentation (const SystemDevice *device, const SystemNeeds *needs, Report *report)
 {
   gchar *name = g_strdup_printf ("UDP segmentation of %s", device->name);
 
@@ -87,8 +87,26 @@ check_segmentation (const SystemDevice *device, Report *report)
   else if (device->udp_segmentation == OFFLOAD_ON)
     report_good (report, name, "on");
   else
-    report_good (report, name, "not by the device; the kernel cuts just before it, which is fast");
+    report_good (report, name, "not by the device; the kernel cuts just before it, which is fast%s",
+        needs->clones ? ", but kernel: auto makes no clones over it" : "");
   g_free (name);
+}
+
+static void
+check_clones (const System *system, Report *report)
+{
+  if (system->may_clone)
+    report_good (report, "kernel path", "this process has CAP_BPF and CAP_NET_ADMIN");
+  else
+    report_add (report,
+        &(Finding) { FINDING_HINT, g_strdup ("kernel path"),
+            g_strdup ("needs CAP_BPF and CAP_NET_ADMIN, which this process lacks"),
+            g_strdup (
+                "Without them, the proxy does not start with kernel: on, and serves readers by "
+                "sends with kernel: auto."),
+            NULL,
+            g_strdup ("CapabilityBoundingSet=, AmbientCapabilities= and SystemCallFilter= as in "
+                      "docs/kernel.md" CHECKS_IN_UNIT) });
 }
 
 // The proxy sets no rate of sending for the kernel.
@@ -119,12 +137,14 @@ checks_devices (const System *system, const SystemNeeds *needs, Report *report)
             NULL, g_strdup ("Linux 5.0 or later") });
   else
     report_good (report, "UDP_SEGMENT and UDP_GRO of the kernel", "present");
+  if (needs->clones)
+    check_clones (system, report);
   for (guint i = 0; i < system->devices->len; i++) {
     const SystemDevice *device = g_ptr_array_index (system->devices, i);
 
     check_ring (device, needs, report);
     check_gro (system, device, report);
-    check_segmentation (device, report);
+    check_segmentation (device, needs, report);
     check_queue (device, report);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "ingest/udp.h"
 #include "net/send.h"
+#include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/server.h"
 #include "sources/engine_tracks.h"
 #include "sources/isolated_pull.h"
@@ -231,6 +232,7 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
   self->spills = g_array_new (FALSE, FALSE, sizeof (SpillNeed));
   self->send_buffer = WEIR_SEND_BUFFER;
   self->backlog = SERVER_BACKLOG;
+  self->clones = config->kernel != KERNEL_PATH_OFF;
   add (self, &process, 1);
   add (self, &processor, g_get_num_processors ());
   for (guint i = 0; i < config->mounts->len; i++)

@@ -38,6 +38,7 @@ typedef struct {
   guint64 default_buffer; // of sockets whose buffer is not set, as the kernel accounts it
   guint64 udp_bytes;      // of the kernel, for a second of all streams over UDP
   guint64 backlog;        // connections that wait to be accepted
+  gboolean clones;        // the kernel path shall be used
   GArray *spills;         // of SpillNeed
 } SystemNeeds;
 

@@ -2,6 +2,7 @@
 #include "system/probe.h"
 
 #include <ifaddrs.h>
+#include <linux/capability.h>
 #include <linux/ethtool.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
@@ -13,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FEATURES_MAX 1024
@@ -252,6 +254,17 @@ hard_limit (int resource)
   return limit.rlim_max;
 }
 
+static gboolean
+has_capabilities (guint a, guint b)
+{
+  struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+  return syscall (SYS_capget, &header, data) == 0
+         && data[CAP_TO_INDEX (a)].effective & CAP_TO_MASK (a)
+         && data[CAP_TO_INDEX (b)].effective & CAP_TO_MASK (b);
+}
+
 System *
 probe_system (void)
 {
@@ -260,6 +273,7 @@ probe_system (void)
   self->files = hard_limit (RLIMIT_NOFILE);
   if (geteuid () != 0) // the kernel does not limit root
     self->user_threads = hard_limit (RLIMIT_NPROC);
+  self->may_clone = has_capabilities (CAP_BPF, CAP_NET_ADMIN);
   probe_sockets (self);
   probe_devices (self);
   return self;

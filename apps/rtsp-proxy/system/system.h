@@ -29,6 +29,7 @@ typedef struct {
   guint64 send_buffer;    // the same of net.core.wmem_max
   gboolean udp_segment;   // the kernel has the socket option UDP_SEGMENT
   gboolean udp_gro;       // and UDP_GRO
+  gboolean may_clone;     // this process has CAP_BPF and CAP_NET_ADMIN
   GPtrArray *devices;     // of SystemDevice: those with an address, without loopback
 } System;
 

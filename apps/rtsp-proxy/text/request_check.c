@@ -105,8 +105,10 @@ check_header (RequestCheck *self, const RequestLimits *limits, Line line)
   const gchar *colon = memchr (line.text, ':', line.len);
   Line name = { line.text, colon ? (gsize) (colon - line.text) : 0 }, value;
 
-  // A line that begins with a space would continue the one before.
-  if (name.len == 0 || g_ascii_isspace (*name.text))
+  // A line that begins with a space would continue the one before. Of a name before a space,
+  // servers make different headers (RFC 9112, 5.1).
+  if (name.len == 0 || g_ascii_isspace (*name.text)
+      || (self->http && g_ascii_isspace (name.text[name.len - 1])))
     return fail (self, REQUEST_MALFORMED);
   value = (Line) { colon + 1, line.len - name.len - 1 };
   while (name.len > 0 && g_ascii_isspace (name.text[name.len - 1]))

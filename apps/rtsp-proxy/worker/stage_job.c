@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/faad_times.h"
 #include "base/key_event.h"
 #include "relay/relay.h"
 #include "worker/job.h"
@@ -243,6 +244,8 @@ make_pipeline (const PullContext *context, GError **error)
   GstElement *pipeline =
       gst_parse_launch_full (self->text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
 
+  if (pipeline)
+    faad_times_mend (pipeline);
   for (guint i = 0; pipeline && i < self->n_tracks; i++) {
     StageTrack *track = &self->tracks[i];
 

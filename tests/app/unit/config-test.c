@@ -14,7 +14,7 @@
 #include <glib/gstdio.h>
 
 // Two, because a warm standby needs a second one.
-#define FIRST "\"upstreams\": [\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.9/c\"]"
+#define FIRST "\"upstreams\": [\"rtsp://192.0.2.7/a\", \"publish\"]"
 
 #define TEN "00112233445566778899"
 #define FINGERPRINT TEN TEN TEN "0011"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/http/http_opening.h"
 #include "outlets/http/http_request.h"
 #include "outlets/http/http_sender.h"
 #include "stores/duration.h"
@@ -436,6 +437,82 @@ test_readers_share_an_open_file (void)
   g_free (path);
 }
 
+// ---- opening ----
+
+// A store that opens nothing before it may.
+typedef struct {
+  Store parent;
+  GMutex lock;
+  GCond changed;
+  guint n_opening;
+  gboolean may;
+} Hanging;
+
+static StoreBytes *
+hang (Store *store, const gchar *name, GError **error)
+{
+  Hanging *self = (Hanging *) store;
+
+  g_mutex_lock (&self->lock);
+  self->n_opening++;
+  g_cond_broadcast (&self->changed);
+  while (!self->may)
+    g_cond_wait (&self->changed, &self->lock);
+  g_mutex_unlock (&self->lock);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "nothing");
+  return NULL;
+}
+
+static void
+note_free (Store *store)
+{
+  Hanging *self = (Hanging *) store;
+
+  g_mutex_lock (&self->lock);
+  self->n_opening = 0;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+// Waits until `n` titles are being opened; 0: until the store is freed.
+static void
+wait_for (Hanging *self, guint n)
+{
+  const gint64 limit = g_get_monotonic_time () + 30 * G_USEC_PER_SEC;
+
+  g_mutex_lock (&self->lock);
+  while (self->n_opening != n && g_cond_wait_until (&self->changed, &self->lock, limit))
+    ;
+  g_assert_cmpuint (self->n_opening, ==, n);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+test_clients_that_left_a_store_that_hangs_leave_nothing (void)
+{
+  static const StoreKind hanging_kind = { .open_bytes = hang, .free = note_free };
+  static Hanging store;
+  HttpOpening *first[2];
+
+  g_mutex_init (&store.lock);
+  g_cond_init (&store.changed);
+  store_init (&store.parent, &hanging_kind);
+  for (guint i = 0; i < 2; i++)
+    first[i] = http_opening_new (store_ref (&store.parent), g_strdup ("a"), wake, NULL);
+  wait_for (&store, 2);
+  for (guint i = 0; i < 1000; i++)
+    http_opening_free (http_opening_new (store_ref (&store.parent), g_strdup ("b"), wake, NULL));
+  g_assert_true (g_atomic_ref_count_compare (&store.parent.refs, 3));
+  for (guint i = 0; i < 2; i++)
+    http_opening_free (first[i]);
+  g_mutex_lock (&store.lock);
+  store.may = TRUE;
+  g_cond_broadcast (&store.changed);
+  g_mutex_unlock (&store.lock);
+  store_unref (&store.parent);
+  wait_for (&store, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -456,5 +533,6 @@ main (int argc, char **argv)
   g_test_add_func (
       "/http/a-file-that-shrinks-ends-the-answer", test_a_file_that_shrinks_ends_the_answer);
   g_test_add_func ("/http/readers-share-an-open-file", test_readers_share_an_open_file);
+  g_test_add_func ("/http/opening", test_clients_that_left_a_store_that_hangs_leave_nothing);
   return g_test_run ();
 }

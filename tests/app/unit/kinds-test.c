@@ -96,6 +96,9 @@ an_incomplete_uri_is_refused_with_a_reason (void)
 {
 #define BAD_RTSP                                                                                   \
   "not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ as %40 and / as %2F"
+#define SRT_CALLER                                                                                 \
+  "an srt:// upstream calls a server; for senders that call this proxy, set the key srt, and "     \
+  "upstream: publish"
   static const gchar *const cases[][2] = {
     { "rtsp:", BAD_RTSP },
     { "rtsps:host/x", BAD_RTSP },
@@ -104,8 +107,11 @@ an_incomplete_uri_is_refused_with_a_reason (void)
     { "srt://host", "the port is missing; write it like srt://host:port" },
     { "srt://host:1?passphrase=x", "the URI must not contain the passphrase; set password" },
     { "srt://host:1?latency=x", "latency=x must be a number of milliseconds, at most 60000" },
-    { "srt://host:1?mode=listener",
-        "unknown parameter \"mode\"; known parameter: streamid, latency" },
+    { "srt://host:1?mode=x", "unknown parameter \"mode\"; known parameter: streamid, latency" },
+    { "srt://:9000?mode=listener", SRT_CALLER },
+    { "srt://host:1?mode=listener", SRT_CALLER },
+    { "srt://:9000", SRT_CALLER },
+    { "rtmps://host/app/x", "rtmps:// is for push only; an upstream is read from rtmp://" },
     { "rtmp://host/app", "the path must have an application and a stream: rtmp://host/app/stream" },
     { "rtmp://host", "the path must have an application and a stream: rtmp://host/app/stream" },
     { "rtmp:///a/b", "not a URL like rtmp://host/app/stream" },
@@ -119,6 +125,7 @@ an_incomplete_uri_is_refused_with_a_reason (void)
         "launch:" },
   };
 #undef BAD_RTSP
+#undef SRT_CALLER
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     PullConfig config = { 0 };

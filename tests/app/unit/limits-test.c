@@ -94,6 +94,16 @@ lines_end_with_cr_lf_behind_the_check (void)
 }
 
 static void
+a_space_behind_a_name_is_malformed_in_http (void)
+{
+  static const gchar text[] = "G / HTTP/1.1\r\nA : 1\r\n\r\n";
+  RequestCheck check = { .http = TRUE };
+
+  g_assert_cmpuint (request_check (&check, &few, (const guint8 *) text, strlen (text)), ==, 0);
+  g_assert_cmpint (check.fault, ==, REQUEST_MALFORMED);
+}
+
+static void
 random_bytes_stay_within_the_limits (void)
 {
   static const gchar pieces[][20] = { "O * RTSP/1.0\r\n", "\r\n", "\n", ":", "A: b\r\n",
@@ -226,6 +236,8 @@ main (int argc, char **argv)
       "/limits/requests are checked as they arrive", requests_are_checked_as_they_arrive);
   g_test_add_func (
       "/limits/lines end with CR LF behind the check", lines_end_with_cr_lf_behind_the_check);
+  g_test_add_func ("/limits/a space behind a name is malformed in HTTP",
+      a_space_behind_a_name_is_malformed_in_http);
   g_test_add_func (
       "/limits/random bytes stay within the limits", random_bytes_stay_within_the_limits);
   g_test_add_func (

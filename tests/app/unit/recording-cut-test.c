@@ -7,6 +7,7 @@
 
 #include "mp4/fragment.h"
 #include "mp4/init.h"
+#include "outlets/recording/recording_file.h"
 #include "outlets/recording/recording_folder.h"
 
 #define SECOND G_GINT64_CONSTANT (1000000) // us
@@ -313,6 +314,32 @@ a_stretch_can_be_read_from_each_place (Fixture *f, gconstpointer unused)
   recording_cut_free (one);
 }
 
+// The file changes while it is read.
+static void
+boxes_that_are_overwritten_end_the_reading (Fixture *f, gconstpointer unused)
+{
+  static const gchar zeros[64];
+  gchar *name = recording_file_dup_name (T), *path = g_build_filename (f->top, "cam", name, NULL);
+  GBytes *init = make_init (f);
+  GError *error = NULL;
+  RecordingCut *one;
+  FILE *file;
+
+  write_run (f, T, 100, 2);
+  one = cut (f, T, HOUR);
+  file = g_fopen (path, "r+");
+  g_assert_cmpint (fseek (file, (glong) g_bytes_get_size (init), SEEK_SET), ==, 0);
+  g_assert_cmpuint (fwrite (zeros, 1, sizeof zeros, file), ==, sizeof zeros);
+  g_assert_cmpint (fclose (file), ==, 0);
+  g_assert_false (recording_cut_seek (one, recording_cut_get_size (one) - 1, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_FAILED);
+  g_error_free (error);
+  recording_cut_free (one);
+  g_bytes_unref (init);
+  g_free (path);
+  g_free (name);
+}
+
 #define ADD(path, name) g_test_add (path, Fixture, NULL, set_up, name, tear_down)
 
 int
@@ -326,5 +353,6 @@ main (int argc, char **argv)
   ADD ("/recording-cut/back", a_clock_that_steps_back_is_no_gap);
   ADD ("/recording-cut/format", a_stretch_ends_before_another_format);
   ADD ("/recording-cut/places", a_stretch_can_be_read_from_each_place);
+  ADD ("/recording-cut/overwritten", boxes_that_are_overwritten_end_the_reading);
   return g_test_run ();
 }

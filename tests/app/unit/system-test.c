@@ -298,6 +298,19 @@ devices_that_can_do_more_bind (void)
 }
 
 static void
+the_kernel_path_needs_capabilities (void)
+{
+  System *system = good_system ();
+
+  needs->clones = TRUE;
+  take_only (system, FINDING_HINT, "kernel path", NULL);
+  system->may_clone = TRUE;
+  assert_good (system);
+  needs->clones = FALSE;
+  end (system);
+}
+
+static void
 a_slow_clock_and_slow_processors_bind (void)
 {
   System *system = good_system ();
@@ -551,6 +564,7 @@ main (int argc, char **argv)
       a_control_group_and_its_parents_limit_threads);
   ADD ("memory-binds-as-a-control-group-limits-it", memory_binds_as_a_control_group_limits_it);
   ADD ("devices-that-can-do-more-bind", devices_that_can_do_more_bind);
+  ADD ("the-kernel-path-needs-capabilities", the_kernel_path_needs_capabilities);
   ADD ("a-slow-clock-and-slow-processors-bind", a_slow_clock_and_slow_processors_bind);
   ADD ("packets-dropped-so-far-are-hints", packets_dropped_so_far_are_hints);
   ADD ("what-cannot-be-read-is-named-and-does-not-bind",

@@ -383,6 +383,14 @@ hls_cutter_add (
   g_mutex_unlock (&self->lock);
 }
 
+void
+hls_cutter_interrupt (HlsCutter *self)
+{
+  g_mutex_lock (&self->lock);
+  restart (self);
+  g_mutex_unlock (&self->lock);
+}
+
 guint64
 hls_cutter_count_dropped (HlsCutter *self)
 {

@@ -32,5 +32,8 @@ void hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *fo
 void hls_cutter_add (
     HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us);
 
+// Writes all frames that have come, and ends the segment. What follows begins a discontinuity.
+void hls_cutter_interrupt (HlsCutter *self);
+
 // Returns the number of frames that were dropped: before the first keyframe, or without room.
 guint64 hls_cutter_count_dropped (HlsCutter *self);

@@ -22,6 +22,7 @@ typedef struct {
   const HttpAsked *asked;
   HlsTarget target;
   HlsSession *session;             // NULL: there is none
+  HlsSessions *begun;              // to which this request has added the session, or NULL
   HlsWindow *window;               // whose waiter this is, or NULL
   gint64 patience_ns, deadline_ns; // 0: not set yet
   guint status;
@@ -156,10 +157,18 @@ add_headers (Reply *self, HttpHead *head)
 {
   gboolean is_text = self->target.thing <= HLS_PLAYLIST || self->status != SOUP_STATUS_OK;
 
-  http_answer_add (head->headers, "Access-Control-Allow-Origin", "*");
   http_answer_add (head->headers, "Cache-Control", is_text ? "no-store" : "max-age=60");
   if (self->status == SOUP_STATUS_SERVICE_UNAVAILABLE)
     http_answer_add (head->headers, "Retry-After", "5");
+}
+
+// Ends the session that this request has begun, unless its client gets a playlist.
+static void
+drop_useless (Reply *self)
+{
+  if (self->begun && (self->status != SOUP_STATUS_OK || self->asked->request->head))
+    hls_sessions_drop (self->begun, self->session);
+  self->begun = NULL;
 }
 
 static gboolean
@@ -175,8 +184,11 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
       *wake_ns = self->deadline_ns;
       return FALSE;
     }
-    fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, "the stream has stopped");
+    fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE,
+        is_master ? "the stream takes too long to start (start-timeout)"
+                  : "the stream has stopped");
   }
+  drop_useless (self);
   *head = (HttpHead) { self->status, NULL, self->reason, head->headers, 0 };
   add_headers (self, head);
   if (self->status != SOUP_STATUS_OK)
@@ -210,6 +222,9 @@ free_reply (HttpReply *reply)
   if (self->window)
     hls_window_leave (self->window, self->asked->wake_data);
   g_clear_pointer (&self->blocks, g_ptr_array_unref);
+  drop_useless (self);
+  if (self->session)
+    hls_session_leave (self->session);
   g_clear_pointer (&self->session, hls_session_unref);
   g_free (self->reason);
   g_free (self);
@@ -231,6 +246,7 @@ begin_session (HlsOutlet *outlet, Reply *self)
       asked->address, asked->peer, &self->status, &self->reason);
   if (!self->session)
     return;
+  self->begun = outlet->sessions;
   self->status = 0;
   config = mount_dup_config (asked->resolved->mount);
   self->patience_ns = config->start_timeout_ms * NS_PER_MS + START_SLACK_NS;
@@ -249,8 +265,6 @@ find_session (HlsOutlet *outlet, Reply *self)
   if (!self->session)
     fail (self, SOUP_STATUS_NOT_FOUND,
         self->target.thing != HLS_NOTHING ? "the session is over" : NULL);
-  else
-    hls_session_use (self->session);
 }
 
 static HttpReply *
@@ -267,6 +281,7 @@ answer (gpointer outlet, const HttpAsked *asked)
     find_session (outlet, self);
   if (!self->session)
     return &self->reply;
+  hls_session_enter (self->session);
   self->window = hls_stream_get_window (get_stream (self));
   if (self->patience_ns == 0)
     self->patience_ns = hls_window_get_patience (self->window);
@@ -283,7 +298,7 @@ dup_target (gpointer outlet, const gchar *target)
 HttpRoute
 hls_outlet_get_route (HlsOutlet *self)
 {
-  return (HttpRoute) { HLS_PREFIX, ACCESS_READ, dup_target, answer, self };
+  return (HttpRoute) { HLS_PREFIX, ACCESS_READ, dup_target, answer, self, TRUE };
 }
 
 HlsOutlet *

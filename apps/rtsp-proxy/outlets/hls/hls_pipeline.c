@@ -337,7 +337,6 @@ take_packets (HlsPipeline *self, const gchar *label)
 {
   Feeds *feeds = g_new0 (Feeds, 1);
   guint32 tracks = 0;
-  gchar *name = g_strdup_printf ("hls %s", label);
 
   for (guint i = 0; i < self->n_tracks; i++) {
     const Track *track = &self->tracks[i];
@@ -346,8 +345,7 @@ take_packets (HlsPipeline *self, const gchar *label)
     feeds->feeds[track->relay_track] = gst_object_ref (track->feed);
     feed_set_relay (track->feed, self->relay, track->relay_track);
   }
-  self->synced = synced_sink_add (self->relay, name, &functions, feeds, tracks);
-  g_free (name);
+  self->synced = synced_sink_add (self->relay, label, &functions, feeds, tracks);
 }
 
 static void
@@ -391,16 +389,22 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
   }
   log_label = g_strdup_printf ("%s %s", output->ops->name, label);
   left_out_log (log_label, left_out->str);
-  g_free (log_label);
   for (guint i = 0; i < self->n_tracks; i++)
     codecs[i] = self->tracks[i].codec;
   if (self->n_tracks > 0) {
     self->cutter = hls_cutter_new (output, settings, label, codecs, self->n_tracks);
-    start (self, label);
+    start (self, log_label);
   } else {
     g_clear_pointer (&self, hls_pipeline_free);
   }
+  g_free (log_label);
   return self;
+}
+
+void
+hls_pipeline_interrupt (HlsPipeline *self)
+{
+  hls_cutter_interrupt (self->cutter);
 }
 
 void

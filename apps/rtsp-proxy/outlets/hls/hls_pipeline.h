@@ -17,4 +17,8 @@ typedef struct _HlsPipeline HlsPipeline;
 HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output,
     const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label, GString *left_out,
     void (*failed) (const gchar *reason, gpointer data), gpointer data);
+
+// Writes all frames that have come, and ends the segment. What follows begins a discontinuity.
+void hls_pipeline_interrupt (HlsPipeline *self);
+
 void hls_pipeline_free (HlsPipeline *self);

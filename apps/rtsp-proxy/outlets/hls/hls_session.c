@@ -7,7 +7,7 @@
 #include "readers/readers.h"
 #include "readers/totals.h"
 
-#define UNUSED_US (10 * G_USEC_PER_SEC) // and as long as a request may wait
+#define UNUSED_US (10 * G_USEC_PER_SEC) // and as long as a request may wait in a running stream
 
 struct _HlsSession {
   gatomicrefcount refs;
@@ -17,6 +17,7 @@ struct _HlsSession {
   Reader *reader; // has a reference to `self`, until the end
   guint64 bytes;  // atomic
   gint64 used_us; // atomic
+  gint n_asked;   // atomic: requests whose answers have not ended
   gint closed;    // atomic
 };
 
@@ -51,6 +52,12 @@ free_served (gpointer served)
 
 // ---- construction ----
 
+static void
+note_use (HlsSession *self)
+{
+  __atomic_store_n (&self->used_us, g_get_monotonic_time (), __ATOMIC_RELAXED);
+}
+
 HlsSession *
 hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer, HlsGroup *group)
 {
@@ -64,7 +71,7 @@ hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer, H
   self->mount = g_strdup (mount);
   self->address = g_object_ref (address);
   self->group = group;
-  hls_session_use (self);
+  note_use (self);
   self->reader = reader_new (&ops, hls_session_ref (self), mount, peer, "HLS");
   readers_add (self->reader);
   return self;
@@ -124,9 +131,16 @@ hls_session_get_group (HlsSession *self)
 }
 
 void
-hls_session_use (HlsSession *self)
+hls_session_enter (HlsSession *self)
 {
-  __atomic_store_n (&self->used_us, g_get_monotonic_time (), __ATOMIC_RELAXED);
+  g_atomic_int_inc (&self->n_asked);
+}
+
+void
+hls_session_leave (HlsSession *self)
+{
+  note_use (self);
+  g_atomic_int_add (&self->n_asked, -1);
 }
 
 void
@@ -134,18 +148,19 @@ hls_session_add_bytes (HlsSession *self, gsize n)
 {
   __atomic_add_fetch (&self->bytes, n, __ATOMIC_RELAXED);
   totals_add_bytes (self->mount, n);
-  hls_session_use (self);
 }
 
 gboolean
 hls_session_is_over (HlsSession *self)
 {
+  // In this order: a request that ends meanwhile notes its use first.
+  gboolean is_asked = g_atomic_int_get (&self->n_asked) > 0;
   gint64 unused = g_get_monotonic_time () - __atomic_load_n (&self->used_us, __ATOMIC_RELAXED);
   // All streams have the same target duration.
   gint64 patience =
       hls_window_get_patience (hls_stream_get_window (hls_group_get_stream (self->group, 0)));
 
-  return g_atomic_int_get (&self->closed) || unused > UNUSED_US + patience / 1000;
+  return g_atomic_int_get (&self->closed) || (!is_asked && unused > UNUSED_US + patience / 1000);
 }
 
 GBytes *

@@ -26,8 +26,12 @@ GInetAddress *hls_session_get_address (HlsSession *self); // (transfer none)
 const gchar *hls_session_get_mount (HlsSession *self);
 HlsGroup *hls_session_get_group (HlsSession *self); // (transfer none)
 
-// Notes a request, and bytes that were sent.
-void hls_session_use (HlsSession *self);
+// Notes that a request has come, and that its answer has ended. In between, however long it waits,
+// the session is in use.
+void hls_session_enter (HlsSession *self);
+void hls_session_leave (HlsSession *self);
+
+// Notes bytes that were sent.
 void hls_session_add_bytes (HlsSession *self, gsize n);
 
 // Reports whether it is over: closed by the API, or unused for so long that its player has left.

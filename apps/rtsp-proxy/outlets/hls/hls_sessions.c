@@ -14,6 +14,9 @@
 
 #define SWEEP_MS 1000
 
+// Shared by all clients, because any peer can cause refusals as fast as it sends requests.
+static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
+
 typedef struct {
   gchar *key;
   HlsGroup *group;
@@ -260,14 +263,32 @@ hls_sessions_free (HlsSessions *self)
 
 // ---- the beginning of a session ----
 
+// Logs and sets why the demand, which was not resolved, is for nothing that the mounts have.
+static void
+explain (HlsSessions *self, const Demand *demand, const gchar *peer, gchar **text)
+{
+  Resolved resolved = { 0 };
+  GError *error = NULL;
+
+  if (mounts_resolve (self->mounts, demand, &resolved, &error)) { // a mount was added meanwhile
+    resolved_clear (&resolved);
+    return;
+  }
+  log_event_limited (&refusals, "reader %s refused: %s", peer, error->message);
+  *text = g_strdup (error->message);
+  g_error_free (error);
+}
+
 static Content *
-use_content (HlsSessions *self, const Resolved *resolved, guint *status, gchar **text)
+use_content (HlsSessions *self, const Resolved *resolved, const Demand *demand, const gchar *peer,
+    guint *status, gchar **text)
 {
   GError *error = NULL;
   Content *content;
 
   if (!resolved->mount) {
     *status = SOUP_STATUS_NOT_FOUND;
+    explain (self, demand, peer, text);
     return NULL;
   }
   if (resolved->title || !resolved->path) {
@@ -290,7 +311,7 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *d
     GInetAddress *address, const gchar *peer, guint *status, gchar **text)
 {
   const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
-  Content *content = use_content (self, resolved, status, text);
+  Content *content = use_content (self, resolved, demand, peer, status, text);
   const HttpRefusal *full;
   HlsSession *session;
 
@@ -316,6 +337,21 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *d
       self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));
   g_mutex_unlock (&self->lock);
   return session;
+}
+
+void
+hls_sessions_drop (HlsSessions *self, HlsSession *session)
+{
+  const gchar *id = hls_session_get_id (session);
+  gboolean is_here;
+
+  g_mutex_lock (&self->lock);
+  is_here = g_hash_table_lookup (self->by_id, id) == session;
+  if (is_here)
+    g_hash_table_remove (self->by_id, id);
+  g_mutex_unlock (&self->lock);
+  if (is_here)
+    end (self, session);
 }
 
 HlsSession *

@@ -19,5 +19,8 @@ void hls_sessions_free (HlsSessions *self);
 HlsSession *hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *demand,
     GInetAddress *address, const gchar *peer, guint *status, gchar **text);
 
+// Ends a session whose player has got no playlist.
+void hls_sessions_drop (HlsSessions *self, HlsSession *session);
+
 // Returns the session, or NULL if there is none or it is over. (transfer full)
 HlsSession *hls_sessions_find (HlsSessions *self, const gchar *id);

@@ -79,6 +79,8 @@ http_connection_begin_answer (HttpConnection *self, guint status)
 {
   http_counts_add_answer (status);
   self->out = http_answer_new (status, self->keeps);
+  if (self->route && self->route->is_shared)
+    http_answer_add (self->out, "Access-Control-Allow-Origin", "*");
   self->out_at = 0;
   self->deadline_ns = weir_now_ns () + (gint64) self->limits.write_ms * NS_PER_MS;
   self->state = STATE_WRITING;
@@ -108,6 +110,20 @@ http_connection_answer_refused (
 {
   refusals_note (reason, self->peer, "%s", text);
   return http_connection_answer_text (self, status, text);
+}
+
+// Tells a browser that pages of other sites may send credentials here (CORS preflight). It asks
+// without credentials, so the door is not asked.
+static gboolean
+answer_preflight (HttpConnection *self)
+{
+  self->body.length = 0;
+  http_connection_begin_answer (self, SOUP_STATUS_NO_CONTENT);
+  http_answer_add (self->out, "Access-Control-Allow-Methods", "GET, HEAD");
+  http_answer_add (self->out, "Access-Control-Allow-Headers", "Authorization, Range");
+  http_answer_add (self->out, "Access-Control-Max-Age", "7200");
+  g_string_append (self->out, "\r\n");
+  return TRUE;
 }
 
 gboolean
@@ -164,13 +180,14 @@ may_pass (HttpConnection *self, gint64 now)
   return TRUE;
 }
 
-static gboolean ask (HttpConnection *self);
+static gboolean ask (HttpConnection *self, gboolean asks);
 
 static gboolean
 take_request (HttpConnection *self, gsize size)
 {
   GByteArray *head = request_dup_head (&self->check, self->in->data);
   guint status = http_request_read (&self->request, head->data, head->len);
+  gboolean asks;
 
   g_byte_array_unref (head);
   g_byte_array_remove_range (self->in, 0, (guint) size);
@@ -178,10 +195,13 @@ take_request (HttpConnection *self, gsize size)
   if (status == SOUP_STATUS_BAD_REQUEST)
     return http_connection_answer_refused (
         self, status, REFUSED_MALFORMED, "a request is malformed, or has a body in chunks");
+  asks = http_connection_find_route (self);
+  if (self->route && self->route->is_shared && g_str_equal (self->request.method, "OPTIONS"))
+    return answer_preflight (self);
   if (!status && !http_request_is_for (&self->request, self->listen))
     return http_connection_answer_text (
         self, SOUP_STATUS_FORBIDDEN, "the Host header must name this machine");
-  return status ? http_connection_answer_text (self, status, NULL) : ask (self);
+  return status ? http_connection_answer_text (self, status, NULL) : ask (self, asks);
 }
 
 static gboolean
@@ -224,13 +244,13 @@ on_decided (AccessCase *decided, gpointer connection)
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
 static gboolean
-ask (HttpConnection *self)
+ask (HttpConnection *self, gboolean asks)
 {
   AccessRequest request = { .user_agent = http_request_get (&self->request, "User-Agent"),
     .method = self->request.method,
     .authorization = http_request_get (&self->request, "Authorization") };
 
-  if (!http_connection_find_route (self))
+  if (!asks)
     return http_connection_ask_route (self);
   if (!mounts_resolve (self->context->mounts, self->demand, &self->resolved, NULL))
     self->resolved = (Resolved) { 0 };

@@ -62,7 +62,9 @@ answer_title (HttpConnection *self, StoreBytes *bytes)
     return http_connection_answer_refused (self, problem->status, problem->reason, problem->text);
   if (has_body)
     self->place = g_strdup (mount_get_path (self->resolved.mount));
-  full = has_body ? http_refusal_enter_store (bytes, self->body.start, self->peer) : NULL;
+  full = has_body
+             ? http_refusal_enter_store (bytes, self->body.start, self->peer, self->demand->path)
+             : NULL;
   if (full)
     return answer_full (self, full);
   if (has_body)

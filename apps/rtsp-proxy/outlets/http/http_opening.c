@@ -150,6 +150,20 @@ begin (HttpOpening *self)
     g_thread_pool_push (get_openers (), self, NULL);
 }
 
+// Returns whether the opening waited for a thread; then it does no more.
+static gboolean
+take_out (HttpOpening *self)
+{
+  gboolean waited;
+  Line *line;
+
+  g_mutex_lock (&lines_lock);
+  line = g_hash_table_lookup (lines, self->store);
+  waited = line && g_queue_remove (&line->waiting, self);
+  g_mutex_unlock (&lines_lock);
+  return waited;
+}
+
 HttpOpening *
 http_opening_new (Store *store, gchar *name, void (*done) (gpointer data), gpointer data)
 {
@@ -189,5 +203,8 @@ http_opening_free (HttpOpening *self)
   g_mutex_lock (&self->lock);
   self->done = NULL;
   g_mutex_unlock (&self->lock);
+  // While a store hangs, clients come and go.
+  if (take_out (self))
+    unref (self);
   unref (self);
 }

@@ -76,7 +76,7 @@ http_refusal_of_error (const GError *error, const gchar **text)
 }
 
 gchar *
-http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer)
+http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer, const gchar *path)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   GError *error = NULL;
@@ -84,7 +84,7 @@ http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer)
 
   if (store_bytes_enter (bytes, at, &error))
     return NULL;
-  log_event_limited (&limit, "reader %s refused: %s", peer, error->message);
+  log_event_limited (&limit, "reader %s refused: %s: %s", peer, path, error->message);
   reason = g_strdup (error->message);
   g_error_free (error);
   return reason;

@@ -26,4 +26,5 @@ guint http_refusal_of_error (const GError *error, const gchar **text);
 
 // Counts a stream of a title that begins at byte `at` (store_bytes_enter()). If it is one too many,
 // logs that and returns the reason. (transfer full)
-gchar *http_refusal_enter_store (StoreBytes *bytes, guint64 at, const gchar *peer);
+gchar *http_refusal_enter_store (
+    StoreBytes *bytes, guint64 at, const gchar *peer, const gchar *path);

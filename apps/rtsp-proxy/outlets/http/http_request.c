@@ -167,14 +167,22 @@ choose_range (const SoupRange *range, gboolean suffix, guint64 size, HttpBody *b
 }
 
 void
-http_request_choose (
+http_request_choose_range (
     const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body)
 {
   SoupRange range;
 
   *body = (HttpBody) { SOUP_STATUS_OK, 0, size };
+  if (get_range (self, &range) && is_same_version (self, etag, modified))
+    choose_range (&range, is_suffix (self), size, body);
+}
+
+void
+http_request_choose (
+    const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body)
+{
   if (has_file (self, etag, modified))
     *body = (HttpBody) { SOUP_STATUS_NOT_MODIFIED, 0, 0 };
-  else if (get_range (self, &range) && is_same_version (self, etag, modified))
-    choose_range (&range, is_suffix (self), size, body);
+  else
+    http_request_choose_range (self, size, etag, modified, body);
 }

@@ -35,3 +35,8 @@ typedef struct {
 // `modified` is in seconds since the epoch; 0: unknown.
 void http_request_choose (
     const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body);
+
+// The same without the conditions of If-None-Match and If-Modified-Since: the status is 200, 206 or
+// 416. Only the headers of the request are used.
+void http_request_choose_range (
+    const HttpRequest *self, guint64 size, const gchar *etag, gint64 modified, HttpBody *body);

@@ -64,4 +64,6 @@ typedef struct {
   // Makes the reply. `asked` is valid until the reply is freed.
   HttpReply *(*answer) (gpointer outlet, const HttpAsked *asked);
   gpointer outlet;
+  gboolean
+      is_shared; // pages of other sites may send their users' credentials, and read all answers
 } HttpRoute;

@@ -10,7 +10,8 @@
 #include "relay/relay_caps.h"
 #include "relay/track_watch.h"
 
-#define WELL (10 * (gint64) GST_SECOND) // a run that lasted so long begins a new row of failures
+#define WELL (10 * (gint64) GST_SECOND)   // a run that lasted so long begins a new row of failures
+#define STOPPED (2 * (gint64) GST_SECOND) // as long as a gap between frames that ends a file
 #define NS_PER_MS G_GINT64_CONSTANT (1000000)
 
 struct _Recording {
@@ -24,6 +25,8 @@ struct _Recording {
   TrackWatch *tracks; // NULL: not yet
   HlsPipeline *pipeline;
   gint64 begun, again;
+  gint64 down_since; // the source; 0: it is up
+  gboolean stopped;  // the source, so the file has ended
   guint n_failures;
   gchar *problem; // why there is no pipeline
   GString *left_out;
@@ -111,6 +114,28 @@ use_content (Recording *self)
   return self->content != NULL;
 }
 
+// Ends the file of a source that has stopped: nobody knows when the next frame comes.
+static void
+watch_source (Recording *self)
+{
+  const gchar *state = presentation_get_state_name (live_content_get (self->content));
+  gint64 now = clock_now ();
+
+  if (g_str_equal (state, "up")) {
+    self->down_since = 0;
+    self->stopped = FALSE;
+    return;
+  }
+  if (self->down_since == 0)
+    self->down_since = now;
+  if (self->stopped || now - self->down_since < STOPPED)
+    return;
+  self->stopped = TRUE;
+  if (self->pipeline)
+    hls_pipeline_interrupt (self->pipeline);
+  recording_writer_end_file (self->writer);
+}
+
 void
 recording_tick (Recording *self)
 {
@@ -123,6 +148,7 @@ recording_tick (Recording *self)
     g_clear_pointer (&self->pipeline, hls_pipeline_free);
     start_pipeline (self);
   }
+  watch_source (self);
 }
 
 static void
@@ -178,9 +204,9 @@ recording_get_state_name (Recording *self)
   RecordingCounts counts;
 
   recording_writer_get_counts (self->writer, &counts);
-  return counts.failing || self->problem          ? "failing"
-         : self->pipeline && counts.written.parts ? "recording"
-                                                  : "waiting";
+  return counts.failing || self->problem                            ? "failing"
+         : self->pipeline && counts.written.parts && !self->stopped ? "recording"
+                                                                    : "waiting";
 }
 
 gchar *

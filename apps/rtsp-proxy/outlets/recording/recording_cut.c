@@ -156,7 +156,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
   guint64 at = first->from;
   guint8 *bytes = NULL;
   WeirMp4Moof moof;
-  WeirMp4Box box;
+  WeirMp4Box box = { 0 };
   gint64 lead_ns;
 
   while (recording_file_read_box (fd, at, first->to, &box) && g_str_equal (box.type, "styp"))
@@ -467,12 +467,15 @@ follow (RecordingCut *self, guint64 to, GError **error)
   const Piece *piece = enter (self, error);
   guint64 target = piece ? piece->from + (to - piece->at) : 0, at;
   WeirMp4Box box;
+  gboolean ok;
 
   if (!piece)
     return FALSE;
   at = MAX (find_box_before (self->fd, piece, target), piece->from);
-  while (recording_file_read_box (self->fd, at, piece->to, &box) && at + box.size <= target)
+  while ((ok = recording_file_read_box (self->fd, at, piece->to, &box)) && at + box.size <= target)
     at += box.size;
+  if (!ok)
+    return fail (self, "cannot be read", error);
   if (at < target && !g_str_equal (box.type, "moof")) {
     self->copy_left = at + box.size - target;
     at = target;

@@ -250,7 +250,7 @@ read_first (int fd, RecordingFacts *facts)
 {
   guint64 at = facts->init.size;
   WeirMp4Moof moof;
-  WeirMp4Box box;
+  WeirMp4Box box = { 0 };
   gboolean begun = FALSE;
   guint8 *bytes;
 

@@ -144,6 +144,8 @@ recording_folder_end (RecordingFolder *self, GError **error)
   ok = write_index (self, self->fd, &self->facts, self->entries, error);
   if (ok)
     tell_complete (self, &self->facts);
+  else
+    close_dir (self);
   drop_file (self);
   return ok;
 }
@@ -355,7 +357,9 @@ look_at (RecordingFolder *self, const gchar *name, GError **error)
       tell_complete (self, &facts);
   } else if (facts.end == facts.init.size) {
     recording_list_remove (self->list, facts.start_us);
-    log_event ("record %s: %s has no whole part and is deleted", self->mount, name);
+    // A disk without room leaves such files, one at each try.
+    log_event_limited (
+        &self->told, "record %s: %s has no whole part and is deleted", self->mount, name);
     unlinkat (self->dir, name, 0);
   } else {
     log_event ("record %s: %s has no frame of its leading track; it stays", self->mount, name);

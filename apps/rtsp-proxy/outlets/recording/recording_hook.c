@@ -64,6 +64,13 @@ recording_hook_ref (RecordingHook *self)
   return self;
 }
 
+static gboolean
+free_client (gpointer client)
+{
+  http_client_free (client);
+  return G_SOURCE_REMOVE;
+}
+
 void
 recording_hook_unref (gpointer data)
 {
@@ -71,6 +78,9 @@ recording_hook_unref (gpointer data)
 
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
+  // Later, as it may be at work on the answer that ends the last run.
+  if (self->client)
+    g_idle_add_full (G_PRIORITY_DEFAULT, free_client, self->client, NULL);
   g_free (self->mount);
   g_free (self->text);
   g_free (self);

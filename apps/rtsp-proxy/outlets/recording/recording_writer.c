@@ -31,7 +31,7 @@ struct _RecordingWriter {
   GMutex lock; // protects the fields below
   GCond changed;
   GQueue queue; // of RecordingPart
-  gboolean ended;
+  gboolean ended, ends_file;
   RecordingCounts counts;
   gchar *problem;
 };
@@ -213,17 +213,31 @@ write_part (RecordingWriter *self, const RecordingPart *part)
   note (self, part, written == RECORDING_WRITTEN);
 }
 
-// Waits for a part until `due_us`. Returns NULL if none has come, or at the end. (transfer full)
+static void
+end_file (RecordingWriter *self)
+{
+  GError *error = NULL;
+
+  if (!recording_folder_end (self->folder, &error))
+    fail (self, error);
+  g_clear_error (&error);
+}
+
+// Waits for a part until `due_us`. Returns NULL if none has come, if the file ends, or at the end.
+// (transfer full)
 static RecordingPart *
-take (RecordingWriter *self, gint64 due_us, gboolean *ended)
+take (RecordingWriter *self, gint64 due_us, gboolean *ends_file, gboolean *ended)
 {
   RecordingPart *part;
 
   g_mutex_lock (&self->lock);
-  while (!(part = g_queue_pop_head (&self->queue)) && !self->ended
+  while (!(part = g_queue_pop_head (&self->queue)) && !self->ended && !self->ends_file
          && g_cond_wait_until (&self->changed, &self->lock, due_us))
     ;
   *ended = !part && self->ended;
+  *ends_file = !part && self->ends_file;
+  if (*ends_file)
+    self->ends_file = FALSE;
   g_mutex_unlock (&self->lock);
   return part;
 }
@@ -254,14 +268,16 @@ run (gpointer data)
   RecordingWriter *self = data;
   gint64 due_us = g_get_monotonic_time ();
   guint64 segments = 0, now_segments;
-  gboolean ended = FALSE;
+  gboolean ends_file, ended = FALSE;
 
   thread_set_name ("record");
   while (!ended) {
-    RecordingPart *part = take (self, due_us, &ended);
+    RecordingPart *part = take (self, due_us, &ends_file, &ended);
 
     if (part)
       write_part (self, part);
+    else if (ends_file)
+      end_file (self);
     else if (!ended)
       is_open (self); // before the first part, so that what was there can be read
     g_clear_pointer (&part, free_part);
@@ -325,6 +341,15 @@ recording_writer_unref (RecordingWriter *self)
   g_free (self->settings.folder);
   g_free (self->mount);
   g_free (self);
+}
+
+void
+recording_writer_end_file (RecordingWriter *self)
+{
+  g_mutex_lock (&self->lock);
+  self->ends_file = TRUE;
+  g_cond_signal (&self->changed);
+  g_mutex_unlock (&self->lock);
 }
 
 void

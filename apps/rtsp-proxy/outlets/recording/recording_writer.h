@@ -24,6 +24,9 @@ RecordingWriter *recording_writer_new (const gchar *mount, const RecordingSettin
 RecordingWriter *recording_writer_ref (RecordingWriter *self);
 void recording_writer_unref (RecordingWriter *self);
 
+// Ends the file behind what is queued.
+void recording_writer_end_file (RecordingWriter *self);
+
 // Takes nothing more. What is queued is still written.
 void recording_writer_end (RecordingWriter *self);
 

@@ -2,6 +2,7 @@
 #include "outlets/rtsp/asker.h"
 
 #include "base/log.h"
+#include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
 
@@ -32,6 +33,7 @@ asker_clear (Asker *self)
   g_clear_pointer (&self->asked, access_case_unref);
   g_clear_pointer (&self->visitor, access_peer_unref);
   g_free (self->used);
+  g_free (self->full);
   g_free (self->peer);
 }
 
@@ -122,6 +124,8 @@ refuse (Asker *self, GError *error)
       status = known[i].status;
   }
   log_event_limited (&refusals, "reader %s refused: %s", self->peer, error->message);
+  g_free (self->full);
+  self->full = status == GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH ? g_strdup (error->message) : NULL;
   g_error_free (error);
   return status;
 }
@@ -193,6 +197,17 @@ check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
     g_set_error (&error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
         content_get_label (content));
   return refuse (self, error);
+}
+
+void
+asker_explain (Asker *self, GstRTSPContext *ctx)
+{
+  gchar *why = self->full ? g_strconcat (self->full, "\r\n", NULL) : NULL;
+
+  if (why)
+    answer_add_body (ctx, "text/plain", why, strlen (why));
+  g_free (why);
+  g_clear_pointer (&self->full, g_free);
 }
 
 GstRTSPStatusCode

@@ -23,6 +23,7 @@ typedef struct {
   gchar *used;                // the URL of the content in use, without the track
   WeirLayerSet layers;        // chosen by the URL
   gint64 delay_ns;            // requested by the URL, or -1
+  gchar *full;                // why the answer to come is 453, or NULL
 
   GMutex lock;
   Content *content; // in use, or NULL; use with `lock` held
@@ -39,6 +40,9 @@ const Demand *asker_get_demand (Asker *self, const GstRTSPUrl *url);
 // in use and ready, else the status to answer. May put the request aside until the content is
 // ready.
 GstRTSPStatusCode asker_check (Asker *self, GstRTSPContext *ctx);
+
+// Puts the reason into an answer of status 453.
+void asker_explain (Asker *self, GstRTSPContext *ctx);
 
 // Returns the path by which gst-rtsp-server knows the content of a URL, with the track. (transfer
 // full)

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "config/limits.h"
 #include "content/live_content.h"
+#include "content/titles.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/cast.h"
@@ -214,6 +215,8 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     on_play_refused (client, ctx->sessmedia);
   else if (ctx->method == GST_RTSP_SETUP && ctx->trans && code == GST_RTSP_STS_OK)
     srtp_answer (ctx, message);
+  else if (code == GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH)
+    asker_explain (&((Client *) client)->asker, ctx);
 }
 
 static GstRTSPStatusCode
@@ -268,6 +271,7 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   gboolean first;
 
   silence_watch (client, ctx, close_client);
+  titles_note_playing (G_OBJECT (gst_rtsp_session_media_get_media (ctx->sessmedia)));
   g_mutex_lock (&self->lock);
   first = !self->session;
   if (first)
@@ -384,24 +388,15 @@ clean_up_here (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-static GstRTSPFilterResult
-find_expired (GstRTSPSessionPool *pool, GstRTSPSession *session, gpointer expired)
-{
-  *(gboolean *) expired |= gst_rtsp_session_is_expired_usec (session, g_get_monotonic_time ());
-  return GST_RTSP_FILTER_KEEP;
-}
-
-void
-client_cleanup_sessions (GstRTSPClient *client)
+gint
+client_cleanup_sessions (GstRTSPClient *client, gint64 now)
 {
   Client *self = (Client *) client;
+  gint left_ms = session_pool_get_left (self->pool, now);
   GMainContext *context;
-  gboolean expired = FALSE;
 
-  g_list_free_full (
-      gst_rtsp_session_pool_filter (self->pool, find_expired, &expired), g_object_unref);
-  if (!expired)
-    return;
+  if (left_ms > 0)
+    return left_ms;
   g_mutex_lock (&self->lock);
   context = self->context ? g_main_context_ref (self->context) : NULL;
   g_mutex_unlock (&self->lock);
@@ -411,6 +406,7 @@ client_cleanup_sessions (GstRTSPClient *client)
     g_main_context_invoke_full (
         context, G_PRIORITY_DEFAULT, clean_up_here, g_object_ref (self), g_object_unref);
   g_clear_pointer (&context, g_main_context_unref);
+  return left_ms;
 }
 
 static void

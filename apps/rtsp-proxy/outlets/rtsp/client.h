@@ -27,5 +27,6 @@ void client_set_leave_reason (GstRTSPClient *client, const gchar *reason);
 // path. With NULL, closes it in any case. `reason` is logged. Call from any thread.
 void client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason);
 
-// Removes the sessions that have timed out. Call every few seconds.
-void client_cleanup_sessions (GstRTSPClient *client);
+// Removes the sessions that have timed out at `now`, in µs, monotonic. Returns the time until the
+// next one can, in ms; G_MAXINT if there is none. Call every few seconds.
+gint client_cleanup_sessions (GstRTSPClient *client, gint64 now);

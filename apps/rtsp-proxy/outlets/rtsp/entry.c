@@ -8,10 +8,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define THREADS_MIN 8
-#define THREADS_MAX 128
-#define CONNECTIONS_OF_A_THREAD 32
-
 struct _Entry {
   GstRTSPServer *server;
   Port *port; // NULL before entry_listen() and after entry_stop()
@@ -32,19 +28,6 @@ answer_busy (GSocket *socket)
 }
 
 // ---- accepting ----
-
-// No request blocks its thread, so a few threads can serve all connections. But a main context goes
-// through all its connections each time that one of them has something to read.
-static void
-allow_threads (Entry *self)
-{
-  GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (self->server);
-  guint n = connections_count (self->connections) / CONNECTIONS_OF_A_THREAD;
-  guint least = MAX (g_get_num_processors (), THREADS_MIN);
-
-  gst_rtsp_thread_pool_set_max_threads (threads, (gint) CLAMP (n, least, MAX (least, THREADS_MAX)));
-  g_object_unref (threads);
-}
 
 static GInetAddress *
 dup_address (GSocket *socket)
@@ -96,7 +79,6 @@ entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
     return;
   }
   ip = g_inet_address_to_string (g_inet_socket_address_get_address (peer));
-  allow_threads (self);
   guard_connection_begin ();
   gst_rtsp_server_transfer_connection (
       self->server, client, ip, g_inet_socket_address_get_port (peer), NULL);
@@ -161,7 +143,6 @@ on_connection (GSocket *listening, gpointer data)
 {
   Entry *self = data;
 
-  allow_threads (self);
   guard_connection_begin ();
   gst_rtsp_server_io_func (listening, G_IO_IN, self->server);
   guard_connection_end ();

@@ -45,19 +45,16 @@ drop_capabilities (void)
 
 // Takes the reason why a sink does not use the kernel path from its bus. The caller owns it; NULL
 // if it uses it.
-static gchar *
+static GError *
 take_reason (GstBus *bus)
 {
   GstMessage *message =
       gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING | GST_MESSAGE_INFO);
   const GstStructure *structure = message ? gst_message_get_structure (message) : NULL;
-  GError *error = NULL;
-  gchar *reason = NULL;
+  GError *reason = NULL;
 
-  if (structure && gst_structure_get (structure, "gerror", G_TYPE_ERROR, &error, NULL)) {
-    reason = g_strdup (error->message);
-    g_error_free (error);
-  }
+  if (structure)
+    gst_structure_get (structure, "gerror", G_TYPE_ERROR, &reason, NULL);
   g_clear_pointer (&message, gst_message_unref);
   return reason;
 }
@@ -92,7 +89,7 @@ kernel_path_load (KernelPath wanted, GError **error)
   gboolean ok = TRUE;
   GstElement *sink;
   GThread *starter;
-  gchar *reason;
+  GError *reason;
   GstBus *bus;
 
   if (wanted == KERNEL_PATH_OFF)
@@ -113,15 +110,16 @@ kernel_path_load (KernelPath wanted, GError **error)
   g_thread_join (starter);
   g_async_queue_unref (queue);
   reason = take_reason (bus);
-  if (!reason) {
+  // The sinks notice when rules that are in the way have gone.
+  if (!reason || g_error_matches (reason, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_BUSY))
     used = wanted;
-  } else if (wanted == KERNEL_PATH_ON) {
-    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, reason);
+  if (reason && wanted == KERNEL_PATH_ON) {
+    g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS, reason->message);
     ok = FALSE;
-  } else {
-    log_event ("%s", reason);
+  } else if (reason) {
+    log_event ("%s", reason->message);
   }
-  g_free (reason);
+  g_clear_error (&reason);
   gst_element_set_state (sink, GST_STATE_NULL);
   gst_element_set_bus (sink, NULL);
   gst_object_unref (bus);

@@ -315,10 +315,7 @@ find_problem (Relay *relay)
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
-  gchar *problem =
-      files_are_left (FILES_FOR_MEDIA)
-          ? find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation))
-          : g_strdup (FILES_PROBLEM);
+  gchar *problem = find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation));
   GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
 
   if (!media)
@@ -334,10 +331,15 @@ open_media (GstRTSPMediaFactory *factory)
 static void
 open_in_thread (gpointer factory, gpointer unused)
 {
-  gchar *problem;
+  gchar *problem = NULL;
 
   thread_set_name ("media-opener");
-  problem = open_media (factory);
+  if (files_promise (FILES_FOR_MEDIA)) {
+    problem = open_media (factory);
+    files_end_promise (FILES_FOR_MEDIA);
+  } else {
+    problem = g_strdup (FILES_PROBLEM);
+  }
   presentation_media_opened (((MediaFactory *) factory)->presentation, problem);
   g_free (problem);
   g_object_unref (factory);

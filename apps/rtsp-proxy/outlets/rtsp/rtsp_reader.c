@@ -208,15 +208,15 @@ set_layers (gpointer served, WeirLayerSet layers)
   return track && emit_layers (track->sink, track->host, track->port, layers);
 }
 
-static guint64
-count_reports (gpointer served)
+static guint64 *
+ref_report_count (gpointer served)
 {
   Track *track = find_video (served);
-  GstStructure *report = track ? ask_report (track) : NULL;
-  guint64 n = report ? sink_sample_get (report, "reports") : 0;
+  GstRTSPStreamTransport *transport = track ? g_weak_ref_get (&track->transport) : NULL;
+  guint64 *count = transport ? weir_transport_ref_report_count (transport) : NULL;
 
-  g_clear_pointer (&report, gst_structure_free);
-  return n;
+  g_clear_object (&transport);
+  return count;
 }
 
 static void
@@ -226,7 +226,6 @@ sample_report (Track *track, ReaderVideo *sample)
 
   if (!report)
     return;
-  sample->reports = sink_sample_get (report, "reports");
   gst_structure_get_int (report, "packets-lost", &sample->lost);
   gst_structure_get_uint (report, "highest-seq", &sample->highest);
   gst_structure_free (report);
@@ -302,7 +301,7 @@ free_served (gpointer served)
 }
 
 static const ReaderOps ops = { sample, sample_all_reports, set_priority, set_layers, sample_video,
-  count_reports, dup_video_sink, read_rates, NULL, close_reader, free_served };
+  ref_report_count, dup_video_sink, read_rates, NULL, close_reader, free_served };
 
 static const gchar *
 transport_name (GstRTSPSessionMedia *media)

@@ -5,12 +5,12 @@
 #include "config/mounts_check.h"
 #include "graph/graph.h"
 #include "outlets/rtsp/client.h"
+#include "outlets/rtsp/client_check.h"
 #include "outlets/rtsp/entry.h"
 #include "outlets/rtsp/media.h"
 #include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/title_outlet.h"
 #include "outlets/rtsp/tls_outlet.h"
-#include "outlets/rtsp/unread.h"
 #include "outlets/ts/ts_stream.h"
 #include "readers/adaptation.h"
 #include "readers/relief.h"
@@ -248,10 +248,9 @@ server_set_stages (Server *self, StageSet *stages)
 // ---- construction ----
 
 static GstRTSPFilterResult
-cleanup_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
+check_client (GstRTSPServer *server, GstRTSPClient *client, gpointer unused)
 {
-  client_cleanup_sessions (client);
-  unread_check (client);
+  client_check (client);
   return GST_RTSP_FILTER_KEEP;
 }
 
@@ -271,7 +270,7 @@ cleanup_sessions (gpointer data)
   Server *self = data;
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
-  g_list_free_full (gst_rtsp_server_client_filter (listener, cleanup_client, NULL), g_object_unref);
+  g_list_free_full (gst_rtsp_server_client_filter (listener, check_client, NULL), g_object_unref);
   totals_collect (is_served, self->mounts);
   return G_SOURCE_CONTINUE;
 }

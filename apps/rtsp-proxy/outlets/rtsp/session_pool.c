@@ -32,6 +32,29 @@ session_pool_create_session_id (GstRTSPSessionPool *self)
   return g_string_free (id, FALSE);
 }
 
+typedef struct {
+  gint64 now;
+  gint left_ms;
+} Expiry;
+
+static GstRTSPFilterResult
+find_first (GstRTSPSessionPool *pool, GstRTSPSession *session, gpointer data)
+{
+  Expiry *first = data;
+
+  first->left_ms = MIN (first->left_ms, gst_rtsp_session_next_timeout_usec (session, first->now));
+  return GST_RTSP_FILTER_KEEP;
+}
+
+gint
+session_pool_get_left (GstRTSPSessionPool *self, gint64 now)
+{
+  Expiry first = { now, G_MAXINT };
+
+  g_list_free_full (gst_rtsp_session_pool_filter (self, find_first, &first), g_object_unref);
+  return first.left_ms;
+}
+
 static void
 session_pool_init (SessionPool *self)
 {

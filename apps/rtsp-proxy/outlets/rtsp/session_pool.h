@@ -7,3 +7,7 @@
 // Those of gst-rtsp-server come from a generator whose next numbers can be computed from earlier
 // ones.
 GstRTSPSessionPool *session_pool_new (void);
+
+// Returns the time from `now`, in µs, monotonic, until the first session of a pool times out, in
+// ms: 0 if one has, G_MAXINT without sessions.
+gint session_pool_get_left (GstRTSPSessionPool *self, gint64 now);

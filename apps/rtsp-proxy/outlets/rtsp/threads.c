@@ -2,6 +2,7 @@
 #include "outlets/rtsp/threads.h"
 
 #include "base/threads.h"
+#include "outlets/rtsp/client_loops.h"
 
 typedef struct {
   GstRTSPThreadPool parent;
@@ -17,7 +18,7 @@ G_DEFINE_TYPE (RtspThreads, rtsp_threads, GST_TYPE_RTSP_THREAD_POOL)
 static void
 rtsp_threads_enter (GstRTSPThreadPool *pool, GstRTSPThread *thread)
 {
-  thread_set_name (thread->type == GST_RTSP_THREAD_TYPE_CLIENT ? "rtsp-clients" : "rtsp-media");
+  thread_set_name ("rtsp-media");
 }
 
 static void
@@ -47,7 +48,9 @@ ref_unused (GstRTSPThreadPool *pool)
 static GstRTSPThread *
 rtsp_threads_get_thread (GstRTSPThreadPool *pool, GstRTSPThreadType type, GstRTSPContext *context)
 {
-  if (type == GST_RTSP_THREAD_TYPE_MEDIA && context)
+  if (type == GST_RTSP_THREAD_TYPE_CLIENT)
+    return client_loops_get_thread ();
+  if (context)
     return ref_unused (pool);
   return GST_RTSP_THREAD_POOL_CLASS (rtsp_threads_parent_class)->get_thread (pool, type, context);
 }

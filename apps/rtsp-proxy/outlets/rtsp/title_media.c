@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/title_media.h"
 
+#include "base/element.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "title/title_file.h"
@@ -25,6 +26,7 @@ typedef struct {
   GError *error;     // why preparing failed; media's thread only, until preparing has ended
   gboolean begun;    // the library has begun to prepare the media; media's thread only
   GstMessage *early; // an error before that; media's thread only
+  LogLimit reads;    // of errors of reading: what cannot be read is read again after a seek
   // Used by requests only, which run one at a time.
   gdouble beginning;    // first position of the title in s; negative: not known yet
   GstClockTime left_at; // where it was paused
@@ -401,10 +403,17 @@ can_be_described (GstRTSPMedia *media)
   return known;
 }
 
+static gboolean
+is_read_error (const GError *error)
+{
+  return g_error_matches (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ);
+}
+
 gboolean
 title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
 {
   TitleMedia *self = (TitleMedia *) media;
+  gint code = G_IO_ERROR_NOT_SUPPORTED;
 
   if (gst_rtsp_media_prepare (media, thread)) {
     if (can_be_described (media)) {
@@ -416,27 +425,12 @@ title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
         "cannot be played: a track has no data near the start");
     return FALSE;
   }
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "cannot be played: %s",
+  if (is_read_error (self->error)
+      || g_error_matches (self->error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ))
+    code = G_IO_ERROR_INVALID_DATA; // the store is to blame, not the file
+  g_set_error (error, G_IO_ERROR, code, "cannot be played: %s",
       self->error ? self->error->message : "no media in time");
   return FALSE;
-}
-
-// Returns the error of a message (transfer full). If the element gave GStreamer's general text,
-// uses the debug details as its message.
-static GError *
-parse_error (GstMessage *message)
-{
-  GError *error = NULL;
-  gchar *debug = NULL, *details;
-
-  gst_message_parse_error (message, &error, &debug);
-  details = debug ? strchr (debug, '\n') : NULL;
-  if (details && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED)) {
-    g_free (error->message);
-    error->message = g_strdelimit (g_strdup (g_strstrip (details)), "\n", ' ');
-  }
-  g_free (debug);
-  return error;
 }
 
 static gboolean
@@ -458,7 +452,9 @@ handle_late_error (TitleMedia *self, GstMessage *message, const GError *error)
   g_mutex_unlock (&self->lock);
   if (fails)
     pass_on (GST_RTSP_MEDIA (self), message);
-  if (!given_up)
+  if (!given_up && is_read_error (error))
+    log_event_limited (&self->reads, "%s: %s", self->label, error->message);
+  else if (!given_up)
     log_event ("%s: %s", self->label, error->message);
 }
 
@@ -483,10 +479,14 @@ fail (TitleMedia *self, GstMessage *message)
   return TRUE;
 }
 
+// Handles an error of the title's elements. Bytes that the store cannot give need not be an error
+// of the media: a demuxer can do without some of them, such as a table of positions. If it cannot,
+// it fails, too, and the first error is the reason.
 static gboolean
 handle_error (TitleMedia *self, GstMessage *message)
 {
-  GError *error = parse_error (message);
+  GError *error = element_parse_error (message);
+  gboolean fatal = !is_read_error (error);
 
   if (g_atomic_int_get (&self->ready)) {
     handle_late_error (self, message, error);
@@ -497,7 +497,7 @@ handle_error (TitleMedia *self, GstMessage *message)
     g_error_free (error);
   else
     self->error = error;
-  return fail (self, message);
+  return !fatal || fail (self, message);
 }
 
 // Called with the media's lock held. A thread that adds a track waits for that lock; a thread that
@@ -559,6 +559,7 @@ title_media_init (TitleMedia *self)
 {
   g_mutex_init (&self->lock);
   self->beginning = -1;
+  self->reads = (LogLimit) { .burst = 1, .interval_ms = 10000 };
   self->left_at = GST_CLOCK_TIME_NONE;
 }
 

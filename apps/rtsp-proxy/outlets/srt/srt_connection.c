@@ -47,6 +47,22 @@ struct _SrtConnection {
 // ---- references ----
 
 static void
+clear_context (gpointer data)
+{
+  SrtContext *context = data;
+
+  connections_unref (context->connections);
+  if (context->wake >= 0)
+    close (context->wake);
+}
+
+void
+srt_context_unref (SrtContext *self)
+{
+  g_atomic_rc_box_release_full (self, clear_context);
+}
+
+static void
 unref (gpointer data)
 {
   SrtConnection *self = data;
@@ -60,7 +76,7 @@ unref (gpointer data)
   connections_leave (self->context->connections, self->address);
   g_object_unref (self->address);
   g_mutex_clear (&self->lock);
-  g_atomic_rc_box_release (self->context);
+  srt_context_unref (self->context);
   g_free (self->closing);
   g_free (self->peer);
   g_free (self);

@@ -22,6 +22,9 @@ typedef struct {
   gint wake;  // an eventfd: wakes the outlet's thread
 } SrtContext;
 
+// Call from any thread.
+void srt_context_unref (SrtContext *self);
+
 typedef struct _SrtConnection SrtConnection;
 
 // Makes a connection of a handshake and asks the door. Returns NULL if the caller is refused, and

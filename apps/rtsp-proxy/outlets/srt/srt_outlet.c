@@ -340,7 +340,6 @@ drop_all (SrtOutlet *self)
   g_list_free (all);
 }
 
-// The eventfd and the counts of connections stay: who calls late uses them, and the process ends.
 void
 srt_outlet_free (SrtOutlet *self)
 {
@@ -360,7 +359,7 @@ srt_outlet_free (SrtOutlet *self)
   g_hash_table_unref (self->by_pipe);
   g_mutex_clear (&self->lock);
   g_free (self->listen.address);
-  g_atomic_rc_box_release (self->context);
+  srt_context_unref (self->context);
   g_free (self);
   srt_cleanup ();
 }

@@ -55,7 +55,7 @@ use (SrtReader *self, Mounts *mounts, const Demand *demand, GError **error)
   }
   resolved_clear (&resolved);
   if (self->content)
-    self->stream = ts_stream_get (live_content_get (self->content), error);
+    self->stream = ts_stream_get (live_content_get (self->content), demand->layers, error);
   return self->stream != NULL;
 }
 

@@ -14,8 +14,8 @@
   "h265parse config-interval=-1 ! "
 
 static const CarriageRow ts_rows[] = {
-  { "H264", H264 "video/x-h264,stream-format=byte-stream,alignment=au" },
-  { "H265", H265 "video/x-h265,stream-format=byte-stream,alignment=au" },
+  { "H264", H264 "video/x-h264,stream-format=byte-stream,alignment=au", TRUE },
+  { "H265", H265 "video/x-h265,stream-format=byte-stream,alignment=au", TRUE },
   { "MPV", "rtpmpvdepay ! mpegvideoparse" },
   { "MPEG4-GENERIC", "rtpmp4gdepay ! aacparse" },
   { "MP4A-LATM", "rtpmp4adepay ! aacparse" },
@@ -26,7 +26,7 @@ static const CarriageRow ts_rows[] = {
 };
 
 static const CarriageRow flv_rows[] = {
-  { "H264", H264 "video/x-h264,stream-format=avc,alignment=au" },
+  { "H264", H264 "video/x-h264,stream-format=avc,alignment=au", TRUE },
   { "MPEG4-GENERIC", "rtpmp4gdepay ! aacparse ! audio/mpeg,stream-format=raw" },
   { "MP4A-LATM", "rtpmp4adepay ! aacparse ! audio/mpeg,stream-format=raw" },
   { "MPA", "rtpmpadepay ! mpegaudioparse ! audio/mpeg,layer=3" },
@@ -78,19 +78,27 @@ carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out)
 }
 
 gchar *
-carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks, const gchar *tail)
+carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks,
+    WeirLayerSet layers, const gchar *tail)
 {
+  gchar *filter = g_strdup_printf (
+      "svclayerfilter max-spatial=%d max-quality=%d max-temporal=%d output-mode=avc ! ",
+      layers.spatial, layers.quality, layers.temporal);
+  gboolean all = weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL);
   GString *text = g_string_new (NULL);
 
   g_string_append_printf (text, "%s ! %s ", self->mux,
       tail ? tail : "appsink name=out sync=false async=false buffer-list=true");
   for (guint i = 0; i < caps->len; i++) {
+    const CarriageRow *row = find (self, g_ptr_array_index (caps, i));
+
     if (tracks & 1u << i)
       g_string_append_printf (text,
-          "appsrc name=in%u format=time max-bytes=8388608 leaky-type=downstream ! %s ! queue "
+          "appsrc name=in%u format=time max-bytes=8388608 leaky-type=downstream ! %s%s ! queue "
           "name=frames%u max-size-buffers=0 max-size-bytes=16777216 max-size-time=0 "
           "leaky=downstream ! mux. ",
-          i, find (self, g_ptr_array_index (caps, i))->launch, i);
+          i, row->has_layers && !all ? filter : "", row->launch, i);
   }
+  g_free (filter);
   return g_string_free (text, FALSE);
 }

@@ -5,9 +5,12 @@
 
 #include <gst/gst.h>
 
+#include "svc/layerset.h"
+
 typedef struct {
   const gchar *encoding; // the encoding name in SDP, in capitals; NULL ends a table
   const gchar *launch;   // the elements from RTP packets to frames
+  gboolean has_layers;   // svclayerfilter knows its layers
 } CarriageRow;
 
 // A multiplexer.
@@ -30,6 +33,6 @@ guint32 carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **le
 
 // Returns launch text with an appsrc "inN" and a queue of frames "framesN" for each track of
 // `tracks`, and an appsink "out" behind the multiplexer; `tail` follows the multiplexer in place of
-// the appsink unless it is NULL. (transfer full)
-gchar *carriage_dup_launch (
-    const Carriage *self, const GPtrArray *caps, guint32 tracks, const gchar *tail);
+// the appsink unless it is NULL. Of video, only `layers` pass. (transfer full)
+gchar *carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks,
+    WeirLayerSet layers, const gchar *tail);

@@ -36,6 +36,7 @@ typedef struct {
 struct _MuxInput {
   gatomicrefcount refs; // the owner's, the relay's, and those of functions that run later
   const Carriage *carriage;
+  WeirLayerSet layers;
   const MuxInputCallbacks *callbacks;
   gchar *label, *tail;
   Relay *relay;
@@ -164,25 +165,28 @@ note_picture (MuxInput *self, GstClockTime time)
   g_mutex_unlock (&self->lock);
 }
 
-// RTP timestamps are times of presentation.
+// RTP timestamps are times of presentation. A frame without one would stop its track in the
+// multiplexer for good.
 static GstPadProbeReturn
 on_picture (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   Track *track = data;
-  GstBuffer *buffer = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
+  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
   GstClockTime duration =
       GST_BUFFER_DURATION_IS_VALID (buffer) ? GST_BUFFER_DURATION (buffer) : PICTURE;
 
-  if (GST_BUFFER_PTS_IS_VALID (buffer)) {
-    GST_BUFFER_DTS (buffer) = (GstClockTime) decode_times_next (
-        &track->times, (gint64) GST_BUFFER_PTS (buffer), (gint64) duration);
-    note_picture (track->input, GST_BUFFER_DTS (buffer));
-  }
+  if (!GST_BUFFER_PTS_IS_VALID (buffer))
+    return GST_PAD_PROBE_DROP;
+  buffer = gst_buffer_make_writable (buffer);
+  GST_BUFFER_DTS (buffer) = (GstClockTime) decode_times_next (
+      &track->times, (gint64) GST_BUFFER_PTS (buffer), (gint64) duration);
+  note_picture (track->input, GST_BUFFER_DTS (buffer));
   GST_PAD_PROBE_INFO_DATA (info) = buffer;
   return GST_PAD_PROBE_OK;
 }
 
-// Drops sound from before the first picture (see Carriage.has_zero).
+// Drops sound from before the first picture (see Carriage.has_zero), and sound without a time:
+// rtpmp4gdepay knows the times of several frames in one packet from the second packet on.
 static GstPadProbeReturn
 on_sound (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
@@ -191,9 +195,10 @@ on_sound (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   gboolean passes;
 
   g_mutex_lock (&self->lock);
-  passes = GST_CLOCK_TIME_IS_VALID (self->first_picture) && at >= self->first_picture;
+  passes = !self->waits_for_picture
+           || (GST_CLOCK_TIME_IS_VALID (self->first_picture) && at >= self->first_picture);
   g_mutex_unlock (&self->lock);
-  return passes ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
+  return passes && GST_CLOCK_TIME_IS_VALID (at) ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
 }
 
 static void
@@ -222,10 +227,7 @@ connect_track (MuxInput *self, guint number, GstCaps *caps)
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_upstream_event, track, NULL);
   gst_object_unref (pad);
   g_free (name);
-  if (is_video (caps))
-    watch_frames (self, track, on_picture);
-  else if (self->waits_for_picture)
-    watch_frames (self, track, on_sound);
+  watch_frames (self, track, is_video (caps) ? on_picture : on_sound);
 }
 
 static void
@@ -260,7 +262,7 @@ make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
     end (self, FILES_PROBLEM);
     return FALSE;
   }
-  text = carriage_dup_launch (self->carriage, caps, tracks, self->tail);
+  text = carriage_dup_launch (self->carriage, caps, tracks, self->layers, self->tail);
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &error);
   g_free (text);
   if (!self->pipeline) {
@@ -490,8 +492,8 @@ mux_input_dup_problem (const Carriage *carriage, Relay *relay)
 }
 
 MuxInput *
-mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const gchar *tail,
-    const MuxInputCallbacks *callbacks, gpointer owner)
+mux_input_new (const Carriage *carriage, Relay *relay, WeirLayerSet layers, const gchar *label,
+    const gchar *tail, const MuxInputCallbacks *callbacks, gpointer owner)
 {
   MuxInput *self = g_new0 (MuxInput, 1);
 
@@ -499,6 +501,7 @@ mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label, const
   self->first_picture = GST_CLOCK_TIME_NONE;
   g_mutex_init (&self->lock);
   self->carriage = carriage;
+  self->layers = layers;
   self->callbacks = callbacks;
   self->owner = owner;
   self->label = g_strdup (label);

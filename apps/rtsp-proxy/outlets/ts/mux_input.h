@@ -31,8 +31,8 @@ typedef struct {
 
 // Begins as soon as the relay's tracks are known and have packets. `tail` is launch text for what
 // follows the multiplexer; NULL: an appsink "out". Call from any thread.
-MuxInput *mux_input_new (const Carriage *carriage, Relay *relay, const gchar *label,
-    const gchar *tail, const MuxInputCallbacks *callbacks, gpointer owner);
+MuxInput *mux_input_new (const Carriage *carriage, Relay *relay, WeirLayerSet layers,
+    const gchar *label, const gchar *tail, const MuxInputCallbacks *callbacks, gpointer owner);
 
 // Returns the tracks that are left out, or NULL. Call on the main thread. (transfer none)
 const gchar *mux_input_get_left_out (MuxInput *self);

@@ -10,6 +10,13 @@
 #include "outlets/ts/mux_input.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
+#include "readers/adaptation.h"
+
+// FLV, version 10.1, E.4.1 and E.4.2: a tag's head, and what precedes a frame of AAC. Other sound
+// has one byte less there, and no frame of one byte.
+#define TAG_HEAD 11
+#define TAG_AUDIO 8
+#define TAG_AUDIO_HEAD 2
 
 #define WELL (10 * GST_SECOND) // a run that lasted so long begins a new row of failures
 
@@ -22,6 +29,7 @@ struct _Push {
   gint64 again, begun;
   guint n_failures;
   gboolean running, told;
+  LogLimit begins, failures;
 
   // What runs.
   TsStream *stream;
@@ -30,8 +38,9 @@ struct _Push {
   GstElement *pipeline; // SRT
   GSocket *end;         // SRT: the pipeline's end of the pair
   guint watch;
-  MuxInput *flv; // RTMP
-  TsReader *reader;
+  MuxInput *flv;    // RTMP
+  gchar *ended;     // RTMP: why `flv` has
+  TsReader *reader; // NULL: not connected
 };
 
 // ---- the end of a run ----
@@ -61,6 +70,7 @@ stop (Push *self)
   g_clear_object (&self->end);
   gst_clear_object (&self->sink);
   g_clear_pointer (&self->name, g_free);
+  g_clear_pointer (&self->ended, g_free);
   g_clear_pointer (&self->stream, ts_stream_unref);
 }
 
@@ -70,13 +80,13 @@ fail (Push *self, const gchar *reason)
   gint64 now = clock_now ();
   guint wait_ms;
 
-  stop (self);
   if (now - self->begun > (gint64) WELL)
     self->n_failures = 0;
   wait_ms = backoff_ms (++self->n_failures, g_random_double ());
   self->again = now + (gint64) wait_ms * GST_MSECOND;
-  log_event ("push %s to %s down: %s; next try in %.1f s", self->mount, self->uri.shown, reason,
-      wait_ms / 1000.0);
+  log_event_limited (&self->failures, "push %s to %s down: %s; next try in %.1f s", self->mount,
+      self->uri.shown, reason, wait_ms / 1000.0);
+  stop (self); // the reason may be of what it frees
 }
 
 static void
@@ -90,7 +100,7 @@ show (Push *self, const gchar *transport, const gchar *host, guint port, const g
 {
   self->reader = ts_reader_new (self->sink, host, (gint) port, self->mount, self->uri.shown,
       transport, left_out, close_push, self->mount);
-  log_event ("push %s to %s begins", self->mount, self->uri.shown);
+  log_event_limited (&self->begins, "push %s to %s begins", self->mount, self->uri.shown);
 }
 
 // ---- UDP ----
@@ -144,14 +154,15 @@ start_srt (Push *self, GError **error)
   if (!self->name)
     return FALSE;
   text = g_strdup_printf ("fdsrc fd=%d ! tsparse alignment=7 ! srtsink name=server sync=false "
-                          "async=false mode=caller auto-reconnect=false",
+                          "async=false auto-reconnect=false",
       g_socket_get_fd (self->end));
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
   g_free (text);
   if (self->pipeline) {
     gst_object_ref_sink (self->pipeline);
     sink = gst_bin_get_by_name (GST_BIN (self->pipeline), "server");
-    g_object_set (sink, "uri", self->uri.uri, NULL);
+    g_object_set (sink, "uri", self->uri.uri, NULL); // sets the mode, too
+    gst_util_set_object_arg (G_OBJECT (sink), "mode", "caller");
     gst_object_unref (sink);
     bus = gst_element_get_bus (self->pipeline);
     self->watch = gst_bus_add_watch (bus, on_message, self);
@@ -164,14 +175,31 @@ start_srt (Push *self, GError **error)
 
 // ---- RTMP ----
 
+// A gap of a track, which lets flvmux go on with the others, becomes a tag without a frame. Some
+// servers close the connection for it.
+static GstPadProbeReturn
+drop_empty (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  guint8 head[TAG_HEAD];
+  GstBuffer *tag = GST_PAD_PROBE_INFO_BUFFER (info);
+
+  return gst_buffer_extract (tag, 0, head, TAG_HEAD) == TAG_HEAD && head[0] == TAG_AUDIO
+                 && GST_READ_UINT24_BE (head + 1) <= TAG_AUDIO_HEAD
+             ? GST_PAD_PROBE_DROP
+             : GST_PAD_PROBE_OK;
+}
+
 static gboolean
 on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
 {
   Push *self = owner;
+  GstPad *pad;
 
   self->sink = gst_bin_get_by_name (GST_BIN (pipeline), "server");
   g_object_set (self->sink, "location", self->uri.uri, NULL);
-  show (self, "RTMP", NULL, 0, mux_input_get_left_out (self->flv));
+  pad = gst_element_get_static_pad (self->sink, "sink");
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, drop_empty, NULL, NULL);
+  gst_object_unref (pad);
   return TRUE;
 }
 
@@ -181,7 +209,7 @@ fail_later (gpointer data)
   Push *self = data;
 
   self->watch = 0;
-  fail (self, "the connection to the server has failed");
+  fail (self, self->ended);
   return G_SOURCE_REMOVE;
 }
 
@@ -190,19 +218,25 @@ on_ended (gpointer owner, const gchar *reason)
 {
   Push *self = owner;
 
-  log_event ("push %s to %s: %s", self->mount, self->uri.shown, reason);
-  if (!self->watch) // the input is the caller
-    self->watch = g_idle_add (fail_later, self);
+  if (self->watch)
+    return;
+  self->ended = g_strdup (reason);
+  self->watch = g_idle_add (fail_later, self); // the input is the caller
 }
 
 static void
 start_rtmp (Push *self)
 {
   static const MuxInputCallbacks callbacks = { on_made, on_ended };
+  Presentation *presentation = live_content_get (self->content);
+  MountConfig *config = presentation_dup_config (presentation);
+  gchar *label = g_strdup_printf ("push %s", self->mount);
 
-  self->flv =
-      mux_input_new (&carriage_flv, presentation_get_relay (live_content_get (self->content)),
-          self->mount, "rtmp2sink name=server sync=false async=false", &callbacks, self);
+  self->flv = mux_input_new (&carriage_flv, presentation_get_relay (presentation),
+      adaptation_limit (config, self->demand->layers), label,
+      "rtmp2sink name=server sync=false async=false", &callbacks, self);
+  mount_config_unref (config);
+  g_free (label);
 }
 
 // ---- the start of a run ----
@@ -232,8 +266,8 @@ static void
 start (Push *self)
 {
   gboolean is_rtmp = self->uri.kind == PUSH_RTMP;
-  gchar *left_out, *problem = mux_input_dup_problem (is_rtmp ? &carriage_flv : &carriage_ts,
-                       presentation_get_relay (live_content_get (self->content)));
+  gchar *problem = mux_input_dup_problem (is_rtmp ? &carriage_flv : &carriage_ts,
+      presentation_get_relay (live_content_get (self->content)));
   GError *error = NULL;
   gboolean ok;
 
@@ -248,29 +282,72 @@ start (Push *self)
     start_rtmp (self);
     return;
   }
-  self->stream = ts_stream_get (live_content_get (self->content), &error);
+  self->stream = ts_stream_get (live_content_get (self->content), self->demand->layers, &error);
   ok = self->stream
        && (self->uri.kind == PUSH_UDP ? start_udp (self, &error) : start_srt (self, &error));
-  if (ok) {
-    left_out = ts_stream_dup_left_out (self->stream);
-    if (self->uri.kind == PUSH_UDP)
-      show (self, "UDP-TS", self->uri.host, self->uri.port, left_out);
-    else
-      show (self, "SRT", self->name, 0, left_out);
-    g_free (left_out);
-  } else {
+  if (!ok) {
     fail (self, error->message);
     g_error_free (error);
   }
 }
 
+// ---- the connection ----
+
+// Returns how many bytes an rtmp2sink or an srtsink has sent since its server took the connection.
+static guint64
+count_sent (GstElement *server, const gchar *field)
+{
+  GstStructure *stats = NULL;
+  guint64 sent = 0;
+
+  g_object_get (server, "stats", &stats, NULL);
+  if (stats)
+    gst_structure_get_uint64 (stats, field, &sent);
+  g_clear_pointer (&stats, gst_structure_free);
+  return sent;
+}
+
+static gboolean
+is_connected (Push *self)
+{
+  GstElement *server;
+  gboolean connected;
+
+  if (self->uri.kind == PUSH_UDP)
+    return TRUE;
+  if (self->uri.kind == PUSH_RTMP)
+    return self->sink && count_sent (self->sink, "out-bytes-total") > 0;
+  server = gst_bin_get_by_name (GST_BIN (self->pipeline), "server");
+  connected = count_sent (server, "bytes-sent-total") > 0;
+  gst_object_unref (server);
+  return connected;
+}
+
+static void
+show_connected (Push *self)
+{
+  gchar *left_out;
+
+  if (self->uri.kind == PUSH_RTMP) {
+    show (self, "RTMP", NULL, 0, mux_input_get_left_out (self->flv));
+    return;
+  }
+  left_out = ts_stream_dup_left_out (self->stream);
+  if (self->uri.kind == PUSH_UDP)
+    show (self, "UDP-TS", self->uri.host, self->uri.port, left_out);
+  else
+    show (self, "SRT", self->name, 0, left_out);
+  g_free (left_out);
+}
+
 void
 push_tick (Push *self)
 {
-  if (self->running || clock_now () < self->again || !use_content (self))
-    return;
-  if (content_ask (self->content, NULL) == CONTENT_READY)
+  if (!self->running && clock_now () >= self->again && use_content (self)
+      && content_ask (self->content, NULL) == CONTENT_READY)
     start (self);
+  if (self->running && !self->reader && is_connected (self))
+    show_connected (self);
 }
 
 Push *
@@ -281,6 +358,7 @@ push_new (Mounts *mounts, const gchar *mount, const PushUri *uri)
   self->mounts = mounts;
   self->mount = g_strdup (mount);
   self->uri = *uri;
+  self->begins = self->failures = LOG_LIMIT_FAILURES;
   self->demand = demand_new (mount);
   return self;
 }

@@ -172,7 +172,7 @@ answer (gpointer outlet, const HttpAsked *asked)
   }
   self->content = mounts_use (outlet, resolved, &error);
   if (self->content)
-    self->stream = ts_stream_get (live_content_get (self->content), &error);
+    self->stream = ts_stream_get (live_content_get (self->content), asked->demand->layers, &error);
   if (self->stream)
     self->wait = start_wait_new (self->content, asked->wake, asked->wake_data);
   else

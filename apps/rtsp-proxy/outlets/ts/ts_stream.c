@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "outlets/ts/mux_input.h"
 #include "outlets/ts/ts_cutter.h"
+#include "readers/adaptation.h"
 #include "readers/totals.h"
 
 #define AUDIO_JOINS (500 * GST_MSECOND) // between two join points without video
@@ -23,9 +24,15 @@ typedef struct {
   gboolean told; // the first events were pushed
 } Way;
 
+// What a stream is made of.
+typedef struct {
+  Presentation *presentation;
+  WeirLayerSet layers;
+} Key;
+
 struct _TsStream {
   gatomicrefcount refs;
-  Presentation *presentation;
+  Key key;
   gchar *label;
   guint retry; // timer; main thread only
   MuxInput *input;
@@ -44,7 +51,7 @@ struct _TsStream {
 };
 
 static GMutex all_lock;
-static GHashTable *all; // Presentation: TsStream; use with `all_lock` held
+static GHashTable *all; // Key: TsStream; use with `all_lock` held
 
 // ---- ways ----
 
@@ -104,7 +111,7 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
 static gboolean
 way_init (Way *self, TsStream *stream, const gchar *launch, GError **error)
 {
-  Relay *relay = presentation_get_relay (stream->presentation);
+  Relay *relay = presentation_get_relay (stream->key.presentation);
   GstBus *bus = gst_bus_new ();
   GstPad *pad;
 
@@ -265,8 +272,8 @@ begin_again (gpointer data)
 
   self->retry = 0;
   g_clear_pointer (&self->input, mux_input_free);
-  self->input = mux_input_new (&carriage_ts, presentation_get_relay (self->presentation),
-      self->label, NULL, &input_callbacks, self);
+  self->input = mux_input_new (&carriage_ts, presentation_get_relay (self->key.presentation),
+      self->key.layers, self->label, NULL, &input_callbacks, self);
   return G_SOURCE_REMOVE;
 }
 
@@ -287,7 +294,7 @@ static const MuxInputCallbacks input_callbacks = { on_made, on_ended };
 gchar *
 ts_stream_dup_problem (TsStream *self)
 {
-  return mux_input_dup_problem (&carriage_ts, presentation_get_relay (self->presentation));
+  return mux_input_dup_problem (&carriage_ts, presentation_get_relay (self->key.presentation));
 }
 
 gchar *
@@ -295,7 +302,7 @@ ts_stream_dup_left_out (TsStream *self)
 {
   gchar *left_out;
 
-  mux_input_choose (&carriage_ts, presentation_get_relay (self->presentation), &left_out);
+  mux_input_choose (&carriage_ts, presentation_get_relay (self->key.presentation), &left_out);
   return left_out;
 }
 
@@ -312,7 +319,7 @@ free_here (gpointer data)
   g_ptr_array_unref (self->targets);
   g_clear_pointer (&self->list, gst_buffer_list_unref);
   g_byte_array_unref (self->packets);
-  presentation_unref (self->presentation);
+  presentation_unref (self->key.presentation);
   g_mutex_clear (&self->lock);
   g_free (self->label);
   g_free (self);
@@ -320,14 +327,15 @@ free_here (gpointer data)
 }
 
 static TsStream *
-make (Presentation *presentation, GError **error)
+make (const Key *key, GError **error)
 {
   TsStream *self = g_new0 (TsStream, 1);
+  Presentation *presentation = presentation_ref (key->presentation);
   MountConfig *config = presentation_dup_config (presentation);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  self->presentation = presentation_ref (presentation);
+  self->key = *key;
   self->label = g_strdup_printf ("mount %s", presentation_get_label (presentation));
   self->targets = g_ptr_array_new_with_free_func (way_unref);
   self->list = gst_buffer_list_new ();
@@ -343,24 +351,45 @@ make (Presentation *presentation, GError **error)
     g_main_context_invoke (NULL, free_here, self);
     return NULL;
   }
-  self->input = mux_input_new (&carriage_ts, presentation_get_relay (presentation), self->label,
-      NULL, &input_callbacks, self);
+  self->input = mux_input_new (&carriage_ts, presentation_get_relay (presentation), key->layers,
+      self->label, NULL, &input_callbacks, self);
   return self;
 }
 
-TsStream *
-ts_stream_get (Presentation *presentation, GError **error)
+static guint
+hash_key (gconstpointer key)
 {
+  const Key *self = key;
+
+  return g_direct_hash (self->presentation) ^ (guint) self->layers.spatial << 8
+         ^ (guint) self->layers.quality << 16 ^ (guint) self->layers.temporal << 24;
+}
+
+static gboolean
+is_equal_key (gconstpointer a, gconstpointer b)
+{
+  const Key *one = a, *other = b;
+
+  return one->presentation == other->presentation
+         && weir_layer_set_equal (one->layers, other->layers);
+}
+
+TsStream *
+ts_stream_get (Presentation *presentation, WeirLayerSet chosen, GError **error)
+{
+  MountConfig *config = presentation_dup_config (presentation);
+  const Key key = { presentation, adaptation_limit (config, chosen) };
   TsStream *self;
 
+  mount_config_unref (config);
   g_mutex_lock (&all_lock);
   if (!all)
-    all = g_hash_table_new (NULL, NULL);
-  self = g_hash_table_lookup (all, presentation);
+    all = g_hash_table_new (hash_key, is_equal_key);
+  self = g_hash_table_lookup (all, &key);
   if (self)
     ts_stream_ref (self);
-  else if ((self = make (presentation, error)))
-    g_hash_table_insert (all, presentation, self);
+  else if ((self = make (&key, error)))
+    g_hash_table_insert (all, &self->key, self);
   g_mutex_unlock (&all_lock);
   return self;
 }
@@ -380,7 +409,7 @@ ts_stream_unref (TsStream *self)
   g_mutex_lock (&all_lock);
   last = g_atomic_ref_count_dec (&self->refs);
   if (last)
-    g_hash_table_remove (all, self->presentation);
+    g_hash_table_remove (all, &self->key);
   g_mutex_unlock (&all_lock);
   if (last)
     g_main_context_invoke (NULL, free_here, self);
@@ -389,17 +418,21 @@ ts_stream_unref (TsStream *self)
 void
 ts_stream_close_readers (Presentation *presentation)
 {
-  TsStream *self;
+  GPtrArray *found = g_ptr_array_new_with_free_func ((GDestroyNotify) ts_stream_unref);
+  GHashTableIter iter;
+  gpointer stream;
 
   g_mutex_lock (&all_lock);
-  self = all ? g_hash_table_lookup (all, presentation) : NULL;
-  if (self)
-    ts_stream_ref (self);
+  if (all)
+    g_hash_table_iter_init (&iter, all);
+  while (all && g_hash_table_iter_next (&iter, NULL, &stream)) {
+    if (((TsStream *) stream)->key.presentation == presentation)
+      g_ptr_array_add (found, ts_stream_ref (stream));
+  }
   g_mutex_unlock (&all_lock);
-  if (!self)
-    return;
-  g_signal_emit_by_name (self->readers->sink, "clear");
-  ts_stream_unref (self);
+  for (guint i = 0; i < found->len; i++)
+    g_signal_emit_by_name (((TsStream *) g_ptr_array_index (found, i))->readers->sink, "clear");
+  g_ptr_array_unref (found);
 }
 
 // ---- readers ----
@@ -481,7 +514,7 @@ ts_stream_add_target (TsStream *self, const TsTarget *target, GError **error)
     return NULL;
   }
   g_signal_emit_by_name (way->sink, "add", target->host, (gint) target->port);
-  totals_watch_sink (presentation_get_mount_path (self->presentation), way->sink);
+  totals_watch_sink (presentation_get_mount_path (self->key.presentation), way->sink);
   replace_targets (self, way, NULL);
   return gst_object_ref (way->sink);
 }

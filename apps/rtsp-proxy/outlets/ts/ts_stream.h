@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A presentation as an MPEG transport stream: one multiplexer, and fanoutsinks in whose windows all
-// readers have their positions. It runs as long as a reference exists. Call from any thread, unless
-// the function says otherwise.
+// A presentation with some of its layers as an MPEG transport stream: one multiplexer, and
+// fanoutsinks in whose windows all readers have their positions. It runs as long as a reference
+// exists. Call from any thread, unless the function says otherwise.
 
 #include <gio/gio.h>
 
@@ -11,10 +11,10 @@
 
 typedef struct _TsStream TsStream;
 
-// Returns the presentation's stream, and begins it if it does not run. The caller must use the
-// presentation meanwhile (presentation_use()). Returns NULL and sets `error` if its sinks cannot be
-// made. (transfer full)
-TsStream *ts_stream_get (Presentation *presentation, GError **error);
+// Returns the stream with those of the layers `chosen` that the mount allows, and begins it if it
+// does not run. The caller must use the presentation meanwhile (presentation_use()). Returns NULL
+// and sets `error` if its sinks cannot be made. (transfer full)
+TsStream *ts_stream_get (Presentation *presentation, WeirLayerSet chosen, GError **error);
 TsStream *ts_stream_ref (TsStream *self);
 void ts_stream_unref (TsStream *self); // the main thread frees it
 
@@ -25,7 +25,7 @@ gchar *ts_stream_dup_problem (TsStream *self);
 // Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
 gchar *ts_stream_dup_left_out (TsStream *self);
 
-// Closes the readers of the presentation's stream, if it has one. UDP receivers stay.
+// Closes the readers of the presentation's streams. UDP receivers stay.
 void ts_stream_close_readers (Presentation *presentation);
 
 // Adds a reader over a connected stream socket, which begins at a join point with the stream's

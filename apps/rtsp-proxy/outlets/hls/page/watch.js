@@ -3,12 +3,15 @@
 'use strict';
 
 const RETRY_MS = 3000;
+const LACK_MS = 15000; // after which the session of the try before has ended
 const TICK_MS = 100;
+const STOPPED = 3; // target durations without media
 const LATE = 0.05; // seconds
 const AHEAD = 0.3; // seconds of media that stay buffered while the page catches up
 const SPEED_MAX = 1.3;
 const SLACK_STEP = 0.2; // seconds further from the live edge after each stall
 const SLACK_MAX = 2;
+const STEP_MS = 60000; // in which a step is taken back
 const NAMES = [[/^(hvc1|hev1)/, 'H.265'], [/^avc[13]/, 'H.264'], [/^vp09/, 'VP9'], [/^av01/, 'AV1'],
   [/^mp4a/, 'AAC'], [/^opus/i, 'Opus']];
 const STATUSES = {
@@ -25,6 +28,7 @@ const state = document.getElementById('state');
 let hls = null;
 let slack = 0;
 let retry = 0;
+let fresh = 0; // when media has come last; 0: not yet
 
 function tell(text) {
   problem.textContent = text;
@@ -36,16 +40,43 @@ function nameOf(codec) {
   return found ? found[1] : codec;
 }
 
+function plays(type) {
+  const media = window.ManagedMediaSource || window.MediaSource; // some iPhones have neither
+  return media ? media.isTypeSupported(type) : video.canPlayType(type) !== '';
+}
+
 // Returns the names of the codecs that this browser does not play.
 function missing(codecs) {
-  const media = window.ManagedMediaSource || window.MediaSource;
   return codecs.split(',').filter((codec) => {
     const kind = /^(mp4a|opus)/i.test(codec) ? 'audio' : 'video';
-    return !media.isTypeSupported(`${kind}/mp4; codecs="${codec}"`);
+    return !plays(`${kind}/mp4; codecs="${codec}"`);
   }).map(nameOf);
 }
 
-// Says in words why the playlist cannot be had, or cannot be played.
+// Says in words that no variant can be played. `variants` has the codecs of each.
+function lack(variants) {
+  const lacks = variants.map(missing);
+  return lacks.length > 0 && lacks.every((each) => each.length > 0)
+    ? `This browser has no ${lacks[0].join(' and no ')}.` : '';
+}
+
+// Says in words why the playlist of the variants cannot be had.
+function refusal(status, text) {
+  return STATUSES[status] || text;
+}
+
+// Says in words what went wrong with a request of hls.js.
+function failure(data) {
+  const request = data.networkDetails;
+  if (data.type !== 'networkError' || !request || /TimeOut$/.test(data.details)) return '';
+  if (request.status === 0) return 'The server cannot be reached.';
+  if (!(request.status >= 400)) return '';
+  const body = request.response || '';
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  return data.details === 'manifestLoadError' ? refusal(request.status, text) : text;
+}
+
+// Says in words why a browser without hls.js cannot play.
 async function explain() {
   let answer;
   try {
@@ -54,17 +85,16 @@ async function explain() {
     return 'The server cannot be reached.';
   }
   const text = await answer.text();
-  if (!answer.ok) return STATUSES[answer.status] || text;
-  const codecs = [...text.matchAll(/CODECS="([^"]+)"/g)].map((found) => missing(found[1]));
-  const lacks = codecs.length > 0 && codecs.every((each) => each.length > 0) ? codecs[0] : [];
-  return lacks.length > 0 ? `This browser has no ${lacks.join(' and no ')}.` : '';
+  if (!answer.ok) return refusal(answer.status, text);
+  return lack([...text.matchAll(/CODECS="([^"]+)"/g)].map((found) => found[1]));
 }
 
-async function restart(reason) {
+function restart(reason, wait) {
   hls.destroy();
-  tell(await explain() || reason);
+  fresh = 0;
+  tell(reason);
   clearTimeout(retry);
-  retry = setTimeout(start, RETRY_MS);
+  retry = setTimeout(start, wait);
 }
 
 function start() {
@@ -73,11 +103,21 @@ function start() {
     video.src = source;
     return;
   }
+  let variants = [];
   hls = new Hls({ lowLatencyMode: true, backBufferLength: 10 });
-  hls.on(Hls.Events.ERROR, (event, data) => {
-    if (data.fatal) restart(`Playback failed: ${data.details}.`);
+  hls.on(Hls.Events.MANIFEST_LOADED, (event, data) => {
+    variants = data.levels.map((level) => level.attrs.CODECS).filter((codecs) => codecs);
   });
-  hls.on(Hls.Events.FRAG_BUFFERED, () => tell(''));
+  hls.on(Hls.Events.ERROR, (event, data) => {
+    const failed = failure(data);
+    const lacks = data.fatal && !failed ? lack(variants) : '';
+    if (data.fatal) restart(failed || lacks || `Playback failed: ${data.details}.`, lacks ? LACK_MS : RETRY_MS);
+    else if (failed) tell(failed);
+  });
+  hls.on(Hls.Events.FRAG_BUFFERED, () => {
+    fresh = performance.now();
+    tell('');
+  });
   hls.loadSource(source);
   hls.attachMedia(video);
 }
@@ -87,8 +127,15 @@ function start() {
 function keepUp() {
   if (!hls || !hls.targetLatency || video.paused || video.buffered.length === 0) return;
   const ahead = video.buffered.end(video.buffered.length - 1) - video.currentTime;
+  slack = Math.max(slack - SLACK_STEP * TICK_MS / STEP_MS, 0);
   const late = hls.latency - hls.targetLatency - slack;
   video.playbackRate = late > LATE && ahead > AHEAD ? Math.min(1 + late, SPEED_MAX) : 1;
+}
+
+// The playlist of a stream that has stopped can be had, and just does not grow.
+function watchStream() {
+  const details = hls && fresh && !video.paused && hls.latestLevelDetails;
+  if (details && performance.now() - fresh > STOPPED * details.targetduration * 1000) tell('The stream has stopped.');
 }
 
 // The time of a picture at the proxy is in the playlist, so this is the whole way to the screen if
@@ -110,4 +157,5 @@ video.addEventListener('waiting', () => {
 });
 setInterval(keepUp, TICK_MS);
 setInterval(showState, TICK_MS);
+setInterval(watchStream, TICK_MS);
 start();
