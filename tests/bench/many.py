@@ -21,6 +21,7 @@ COLUMNS = (
     Column('dropped', 'dropped'),
     Column('memory', 'bytes per reader'),
     Column('longest', 'longest trigger, µs', '{:.0f}'),
+    Column('pause', 'longest pause of the machine, µs', '{:.0f}'),
 )
 
 SECONDS = 5
@@ -51,16 +52,21 @@ def figures(text):
     return {name: float(value) for name, value in map(str.split, text.splitlines())}
 
 
+def microseconds(program):
+    return float(subprocess.run([BUILD / 'tests/bench' / program], check=True, capture_output=True,
+                                text=True).stdout)
+
+
 def measure_kernel(rig, *arguments):
-    """Measures the kernel path, and for how long at most one message turned softirqs off."""
+    """Measures the kernel path, for how long at most one message turned softirqs off, and for how long the
+    machine ran nothing at all."""
     with subprocess.Popen([*rig.server, BUILD / 'tests/bench/many_bench', 'kernel', *arguments],
                           env=environment(), stdout=subprocess.PIPE, text=True) as bench:
-        text, longest = '', ''
+        text, longest = '', None
         for line in bench.stdout:  # it prints the first line when it has measured
-            longest = longest or subprocess.run([BUILD / 'tests/bench/longest_trigger'], check=True,
-                                                capture_output=True, text=True).stdout
+            longest = longest or microseconds('longest_trigger')
             text += line
-    return {**figures(text), 'longest': float(longest)}
+    return {**figures(text), 'longest': longest, 'pause': microseconds('machine_pauses')}
 
 
 def run(rig, quick):
@@ -78,6 +84,6 @@ def run(rig, quick):
     for _ in range(1 if quick else 3):
         for layers, name in LAYERS.items():
             for kernel in ('off', 'on') if 'kernel' in ways else ('off',):
-                yield '1000 of SVC', name + (', kernel=on' if kernel == 'on' else ''), measure(
+                yield f'1000 of SVC, {name}', WAYS['kernel' if kernel == 'on' else 'auto'], measure(
                     rig, 'many_layers_bench', kernel, layers, rig.readers_address,
                     str(FIRST_PORT), '1000', str(SECONDS))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures what HTTP readers of stored titles cost the proxy, beside nginx with sendfile. Both send
-from the page cache, at the rate of the title."""
+from the page cache, at the rate of the title. Then many readers of titles of a block store, whose
+threads must be as few."""
 
 import contextlib
 import os
@@ -8,16 +9,17 @@ import pathlib
 import shutil
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 
 from proc import Proc
 from report import Column
-from servers import Usage, start_proxy
+from servers import BUILD, Usage, raise_file_limit, start_proxy
 
 NAME = 'progressive'
-TITLE = 'HTTP readers of 6 Mb/s, from the page cache, at the rate of the title'
+TITLE = 'HTTP readers of 6 Mb/s from the page cache, or of 1 Mb/s from a block store, at the rate of the title'
 CASE, WHO, YARDSTICK = 'readers', 'server', 'nginx'
 LOG = False
 MOST_DELIVERED = 130  # %, because each reader gets a slice at once
@@ -35,13 +37,16 @@ RATE = 6000000  # bits a second
 SLICE = 5  # s; each reader gets one at once, as a buffer
 WARM = 3  # s, for that
 SECONDS = 20
+# Of the readers of a block store:
+STORE_READERS, STORE_RATE, STORE_WARM, STORE_TITLES, STORE_DISKS = 5000, 1000000, 15, 20, 4
+THREADS_MOST = 8  # beyond those at rest
 PORT = 18888
 READER = pathlib.Path(__file__).with_name('progressive_readers.py')
 
 
-def write_film(path, seconds):
+def write_film(path, seconds, rate=RATE):
     """Writes an MP4 header that gives the duration, and zeros at the rate."""
-    size = RATE * seconds // 8
+    size = rate * seconds // 8
     with open(path, 'wb') as file:
         file.write(struct.pack('>I4s4s', 12, b'ftyp', b'isom'))
         file.write(struct.pack('>I4sI4s12xII', 36, b'moov', 28, b'mvhd', 1000, 1000 * seconds))
@@ -54,6 +59,23 @@ def proxy(folder):
         'listen': '127.0.0.1:0', 'http': {'listen': f'127.0.0.1:{PORT}'},
         'limits': {'connections': 100000},
         'mounts': {'/films': {'upstream': f'file://{folder}/films/'}}})
+
+
+def block_store(folder):
+    """Starts a proxy that serves the films from a block store, each block on two of its disks."""
+    def tool(*words):
+        subprocess.run([BUILD / 'apps/weir-store/weir-store', *words], check=True,
+                       capture_output=True)
+
+    store, films = (os.path.join(folder, name) for name in ('store', 'films'))
+    disks = [os.path.join(folder, f'disk{n}') for n in range(STORE_DISKS)]
+    for disk in disks:
+        os.mkdir(disk)
+    tool('init', store, '--disks', ','.join(disks), '--policy', 'rda')
+    tool('add', store, '--rate', str(STORE_RATE), films)
+    return start_proxy(folder, {
+        'listen': '127.0.0.1:0', 'http': {'listen': f'127.0.0.1:{PORT}'},
+        'mounts': {'/films': {'upstream': f'store://{store}/'}}})
 
 
 def nginx(folder):
@@ -80,21 +102,24 @@ def wait_for_port(server):
         time.sleep(0.05)
 
 
-def one(start, readers):
+def one(start, readers, rate=RATE, titles=1, warm=WARM):
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         os.mkdir(os.path.join(folder, 'films'))
-        write_film(os.path.join(folder, 'films', 'a.mp4'), SECONDS + WARM + 4 * SLICE)
+        for n in range(titles):
+            write_film(os.path.join(folder, 'films', f'{n}.mp4'), SECONDS + warm + 4 * SLICE, rate)
         server = stack.enter_context(start(folder))
         wait_for_port(server)
         before = Usage.of(server.pid)
-        client = stack.enter_context(Proc(sys.executable, READER, '127.0.0.1', PORT, '/films/a.mp4', readers, WARM, SECONDS))
+        paths = ','.join(f'/films/{n}.mp4' for n in range(titles))
+        client = stack.enter_context(Proc(sys.executable, READER, '127.0.0.1', PORT, paths, readers, warm, SECONDS))
         client.wait_for_line('^BEGIN', timeout=60)
         begin = Usage.of(server.pid)
         got = int(client.wait_for_line(r'^BYTES (\d+)', timeout=SECONDS + 60)[1])
         end = Usage.of(server.pid)
+    assert titles == 1 or end.threads <= before.threads + THREADS_MOST, (before, end)
     seconds = end.at - begin.at
     cpu, bits = 100 * (end.cpu - begin.cpu) / seconds, got * 8 / seconds
-    return {'cpu': cpu / (bits / 1e9), 'all': cpu, 'delivered': 100 * bits / (readers * RATE),
+    return {'cpu': cpu / (bits / 1e9), 'all': cpu, 'delivered': 100 * bits / (readers * rate),
             'threads': end.threads, 'memory': (end.rss - before.rss) / 1024 / readers}
 
 
@@ -104,3 +129,12 @@ def run(_rig, quick):
         for _ in range(1 if quick else 3):
             for name, start in servers:
                 yield str(readers), name, one(start, readers)
+    if quick:
+        return
+    limit = raise_file_limit()
+    if limit < STORE_READERS + 200:
+        print(f'progressive: only {limit} files may be open (ulimit -n), so there are no '
+              f'{STORE_READERS} readers', file=sys.stderr)
+        return
+    yield f'{STORE_READERS}, block store', 'rtsp-proxy', one(
+        block_store, STORE_READERS, STORE_RATE, STORE_TITLES, STORE_WARM)

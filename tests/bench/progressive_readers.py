@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads a title or a stream over HTTP on many connections: ADDRESS PORT PATH READERS WARM SECONDS.
-Prints BEGIN after WARM seconds, and BYTES with what came in SECONDS."""
+"""Reads titles or a stream over HTTP on many connections: ADDRESS PORT PATH,... READERS WARM SECONDS.
+The readers take the paths in turn. Prints BEGIN after WARM seconds, and BYTES with what came in SECONDS."""
 
 import select
 import socket
@@ -9,12 +9,13 @@ import time
 
 
 def main():
-    address, port, path, *numbers = sys.argv[1:]
+    address, port, paths, *numbers = sys.argv[1:]
+    paths = paths.split(',')
     readers, warm, seconds = (int(word) for word in numbers)
     poll, sockets, buffer, total = select.epoll(), {}, bytearray(1 << 20), 0
-    for _ in range(readers):
+    for i in range(readers):
         connection = socket.create_connection((address, port), timeout=10)
-        connection.sendall(f'GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
+        connection.sendall(f'GET {paths[i % len(paths)]} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
         connection.setblocking(False)
         sockets[connection.fileno()] = connection
         poll.register(connection.fileno(), select.EPOLLIN)

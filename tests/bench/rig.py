@@ -131,14 +131,17 @@ class Rig:
         ports above that range. Leaves UDP from the source ports in `let_through` alone.
         """
         end = FIRST_PORT + 2 * tracks * probes
-        rules = [f'udp sport {port} accept' for port in let_through]
+        others = f'udp dport {end}-{LAST_PORT}'
+        kept = ', '.join(map(str, let_through))
+        # The rule for most packets comes first, as the server is charged for the search.
+        rules = [f'{others} {f"udp sport != {{ {kept} }}" if kept else ""} udp dport & 1 == 0 '
+                 'counter name dropped drop']
+        rules += [f'udp sport {port} accept' for port in let_through]
         if probes:
             ports = f'udp dport {FIRST_PORT}-{end - 1}'
             rules += [f'{ports} udp dport & 1 == 0 counter name media accept',
                       f'{ports} counter name reports accept']
-        ports = f'udp dport {end}-{LAST_PORT}'
-        rules += [f'{ports} udp dport & 1 == 0 counter name dropped drop',
-                  f'{ports} drop',
+        rules += [f'{others} drop',
                   f'udp dport {LAST_PORT + 1}-65535 udp dport & 1 == 0 counter name sampled']
         self._rules(self._namespaces[1], ('media', 'reports', 'dropped', 'sampled'),
                     'netdev', 'ingress device "veth"', rules)

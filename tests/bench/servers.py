@@ -198,12 +198,13 @@ class Weir(Server):
         return [BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path]
 
 
-def start_proxy(folder, keys):
-    """Starts rtsp-proxy, of which everybody may read, with a file of these keys in `folder`."""
+def start_proxy(folder, keys, where=()):
+    """Starts rtsp-proxy, of which everybody may read, with a file of these keys in `folder`; on the
+    rig's side that the words `where` enter."""
     path = os.path.join(folder, 'proxy.json')
     with open(path, 'w', encoding='utf-8') as file:
         json.dump({'api': 'off', **EVERYBODY, **keys}, file)
-    return Proc(BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path,
+    return Proc(*where, BUILD / 'apps/rtsp-proxy/rtsp-proxy', '--config', path,
                 env={**os.environ, **Weir.environment})
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures what RTSP readers of stored titles cost the proxy, each of a title of its own, beside
 live555's media server. Both read Matroska files from the page cache and send H.264 over UDP or TCP.
+
+The case of 500 readers is in the rig (rig.py), so that the server pays for its sending alone. Its titles
+are one file with 500 names, as the page cache has no room for more.
 """
 
 import contextlib
@@ -12,9 +15,11 @@ import sys
 import tempfile
 import time
 
+from load import Loads
 from proc import Proc
 from report import Column
-from servers import BUILD, CACHE, ROOT, Usage, children_of, start_proxy
+from rig import PROBES
+from servers import BUILD, CACHE, ROOT, Usage, children_of, raise_file_limit, start_proxy
 
 NAME = 'titles'
 TITLE = 'RTSP readers of stored titles of 6 Mb/s, each of another title'
@@ -31,21 +36,23 @@ COLUMNS = (
 
 RATE = 6  # Mb/s
 SETTLE, SECONDS = 6, 10
-LENGTH = 30  # s, of a title
+LENGTH, LENGTH_RIG = 30, 60  # s, of a title
 PORT = 18890
 LIVE555_PORT = 8554 if os.geteuid() else 554  # its own choice
 MANY, FEW = 100, 30
+IN_RIG, JOINING = 500, 25  # readers; those that join in a second
+FILES, THREADS = 24, 9  # of a title, at most, in one process and in all
 DELIVERED_LEAST = 90  # %, of the proxy; with less, it has another load than it seems
 
 
-def title():
+def title(length=LENGTH):
     """Makes a title of RATE Mb/s, once."""
-    path = CACHE / f'title-{RATE}.mkv'
+    path = CACHE / f'title-{RATE}-{length}s.mkv'
     if not path.exists():
         part = path.with_suffix('.part.mkv')
         subprocess.run(
             ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i',
-             ROOT / 'tests/data/bigbuckbunny.mp4', '-an', '-t', str(LENGTH), '-c:v', 'libx264',
+             ROOT / 'tests/data/bigbuckbunny.mp4', '-an', '-t', str(length), '-c:v', 'libx264',
              '-preset', 'veryfast', '-b:v', f'{RATE}M', '-minrate', f'{RATE}M', '-maxrate',
              f'{RATE}M', '-bufsize', f'{RATE // 2}M', '-nal-hrd', 'cbr', '-g', '48', part],
             check=True)
@@ -53,14 +60,15 @@ def title():
     return path
 
 
-def proxy(folder):
+def proxy(folder, rig=None):
     mount = {'upstream': f'file://{folder}/titles/', 'max-titles': 4096}
-    server = start_proxy(folder, {'listen': f'127.0.0.1:{PORT}', 'mounts': {'/titles': mount}})
+    address, where = (rig.server_address, rig.server) if rig else ('127.0.0.1', ())
+    server = start_proxy(folder, {'listen': f'{address}:{PORT}', 'mounts': {'/titles': mount}}, where)
     return server, f'{PORT}/titles'
 
 
-def live555(folder):
-    server = Proc('live555MediaServer', cwd=os.path.join(folder, 'titles'))
+def live555(folder, rig=None):
+    server = Proc(*(rig.server if rig else ()), 'live555MediaServer', cwd=os.path.join(folder, 'titles'))
     return server, LIVE555_PORT
 
 
@@ -104,7 +112,48 @@ def one(start, readers, transport):
             'memory': (end.rss - before.rss) / readers / (1 << 20)}
 
 
-def run(_rig, quick):
+def one_in_rig(rig, start, readers, seconds=SECONDS):
+    rig.drop_all_but(PROBES)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=CACHE))
+        os.mkdir(os.path.join(folder, 'titles'))
+        for n in range(readers):
+            os.link(title(LENGTH_RIG), os.path.join(folder, 'titles', f'{n}.mkv'))
+        server, place = start(folder, rig)
+        stack.enter_context(server)
+        time.sleep(2)
+        assert server.running(), server.output()
+        before = used(server.pid)
+        joining = readers / JOINING
+        urls = [f'rtsp://{rig.server_address}:{place}/{n}.mkv' for n in range(readers)]
+        client = stack.enter_context(Loads(
+            rig, readers, JOINING, PROBES, '--transport', 'udp', '--duration',
+            joining + SETTLE + seconds + 1, *urls))
+        time.sleep(joining + SETTLE)
+        begin, sent = used(server.pid), rig.rtp('media', 'dropped')
+        time.sleep(seconds)
+        end, sent = used(server.pid), rig.rtp('media', 'dropped') - sent
+        result = client.result(60)
+    cpu, bits = 100 * (end.cpu - begin.cpu) / (end.at - begin.at), sent * 8 / (end.at - begin.at)
+    return {'cpu': cpu / (bits / 1e9), 'all': cpu, 'delivered': 100 * bits / (readers * RATE * 1e6),
+            'lost': result['lost'], 'threads': end.threads,
+            'memory': (end.rss - before.rss) / readers / (1 << 20)}
+
+
+def has_room(readers):
+    """Tells whether the system lets the proxy open so many titles. Says so if it does not."""
+    with open('/proc/sys/kernel/threads-max', encoding='utf-8') as file:
+        threads = int(file.read())
+    for what, has, needs in (('open files (ulimit -n)', raise_file_limit(), FILES * readers),
+                             ('threads (kernel.threads-max)', threads, THREADS * readers)):
+        if has < needs + 500:
+            print(f'titles: {readers} titles need {needs + 500} {what}, and {has} are allowed: left '
+                  'out', file=sys.stderr)
+            return False
+    return True
+
+
+def run(rig, quick):
     servers = [('rtsp-proxy', proxy)]
     if shutil.which('live555MediaServer'):
         servers.append(('live555', live555))
@@ -115,3 +164,11 @@ def run(_rig, quick):
             for _ in range(1 if quick else 2):
                 for name, start in servers:
                     yield f'{readers}, {transport.upper()}', name, one(start, readers, transport)
+    if quick or not has_room(IN_RIG):
+        return
+    if not rig.real:
+        print('titles: the case in the rig is left out', file=sys.stderr)
+        return
+    for _ in range(2):
+        for name, start in servers:
+            yield f'{IN_RIG}, UDP, in the rig', name, one_in_rig(rig, start, IN_RIG)
