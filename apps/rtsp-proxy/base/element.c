@@ -28,18 +28,13 @@ element_make (const gchar *element, GError **error)
   return made;
 }
 
-GError *
-element_parse_error (GstMessage *message)
+void
+element_explain_error (GError *error, const gchar *debug)
 {
-  GError *error = NULL;
-  gchar *debug = NULL, *details;
+  const gchar *details = debug ? strchr (debug, '\n') : NULL;
 
-  gst_message_parse_error (message, &error, &debug);
-  details = debug ? strchr (debug, '\n') : NULL;
-  if (details && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED)) {
-    g_free (error->message);
-    error->message = g_strdelimit (g_strdup (g_strstrip (details)), "\n", ' ');
-  }
-  g_free (debug);
-  return error;
+  if (!details || !g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED))
+    return;
+  g_free (error->message);
+  error->message = g_strdelimit (g_strstrip (g_strdup (details)), "\n", ' ');
 }

@@ -11,6 +11,6 @@ gchar *element_missing (const gchar *element);
 // GStreamer lacks it.
 GstElement *element_make (const gchar *element, GError **error);
 
-// Returns the error of a message (transfer full). If the element gave GStreamer's general text,
-// uses the debug details as its message.
-GError *element_parse_error (GstMessage *message);
+// Makes the details of `debug` the message of the error if an element gave GStreamer's general
+// text. `debug` may be NULL.
+void element_explain_error (GError *error, const gchar *debug);

@@ -238,8 +238,7 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
   Packetizer *self = data;
   GError *error = NULL;
 
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
-    gst_message_parse_error (message, &error, NULL);
+  if (title_file_parse_failure (self->title, message, &error, NULL)) {
     g_mutex_lock (&self->lock);
     if (!self->error)
       self->error = g_error_new_literal (G_IO_ERROR,

@@ -70,9 +70,52 @@ title_file_is_cut_off (GstElement *self)
 void
 title_file_give_up (GstElement *self)
 {
+  GError *error =
+      g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "it took too long");
+
   if (CLASS (self)->give_up)
     CLASS (self)->give_up ((TitleFile *) self);
-  GST_ELEMENT_ERROR (self, RESOURCE, FAILED, ("it took too long"), (NULL));
+  title_file_post_failure ((TitleFile *) self, error, NULL);
+  g_error_free (error);
+}
+
+// ---- failures ----
+
+void
+title_file_post_failure (TitleFile *self, const GError *error, const gchar *debug)
+{
+  gst_element_post_message (
+      GST_ELEMENT (self), gst_message_new_warning (GST_OBJECT (self), (GError *) error, debug));
+}
+
+gboolean
+title_file_parse_failure (GstElement *self, GstMessage *message, GError **error, gchar **debug)
+{
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR)
+    gst_message_parse_error (message, error, debug);
+  else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING
+           && GST_MESSAGE_SRC (message) == GST_OBJECT (self))
+    gst_message_parse_warning (message, error, debug);
+  else
+    return FALSE;
+  return TRUE;
+}
+
+static void
+title_file_handle_message (GstBin *bin, GstMessage *message)
+{
+  GError *error;
+  gchar *debug;
+
+  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR) {
+    GST_BIN_CLASS (title_file_parent_class)->handle_message (bin, message);
+    return;
+  }
+  gst_message_parse_error (message, &error, &debug);
+  title_file_post_failure ((TitleFile *) bin, error, debug);
+  g_error_free (error);
+  g_free (debug);
+  gst_message_unref (message);
 }
 
 static void
@@ -83,4 +126,5 @@ title_file_init (TitleFile *self)
 static void
 title_file_class_init (TitleFileClass *klass)
 {
+  GST_BIN_CLASS (klass)->handle_message = title_file_handle_message;
 }

@@ -3,8 +3,8 @@
 
 // An element that reads a media file and outputs its tracks as RTP. It adds pad src_N for track N
 // once it knows the track, and emits no-more-pads after the last one. The payloader of pad src_N is
-// called pay_src_N. Tracks are numbered in the order in which they are found. Posts an error if the
-// file cannot be read on.
+// called pay_src_N. Tracks are numbered in the order in which they are found. Posts a failure if
+// the file cannot be read on.
 //
 // This is the base of two classes: title_local.h reads the file itself, title_remote.h lets a
 // worker process do so.
@@ -56,9 +56,20 @@ gint64 title_file_get_duration (GstElement *self);
 gboolean title_file_is_raw (GstElement *self);
 
 // Reports whether the worker process of the file has ended or has been given up, so that no track
-// gets more packets. An error tells the reason, perhaps later.
+// gets more packets. A failure tells the reason, perhaps later.
 gboolean title_file_is_cut_off (GstElement *self);
 
-// Posts an error, and makes a seek in progress fail. The file cannot be played any more. Call from
+// Posts a failure, and makes a seek in progress fail. The file cannot be played any more. Call from
 // any thread.
 void title_file_give_up (GstElement *self);
+
+// Posts a failure: a warning of the element. An error would make GstBin give up a change of state
+// that is in progress, such as the one after a seek, and the sinks would wait for ever. But what
+// was read of a file before the failure is still to be played. `debug` may be NULL. Call from any
+// thread.
+void title_file_post_failure (TitleFile *self, const GError *error, const gchar *debug);
+
+// Returns TRUE, `error` and `debug` (transfer full; `debug` may be NULL) if the message is a
+// failure of the file, or an error of any element.
+gboolean title_file_parse_failure (
+    GstElement *self, GstMessage *message, GError **error, gchar **debug);

@@ -185,8 +185,7 @@ on_failed (gpointer owner, const GError *error, const gchar *debug)
   if (is_early (self, error))
     return;
   if (g_atomic_int_add (&self->n_errors, 1) < ERRORS_MAX)
-    gst_element_post_message (
-        GST_ELEMENT (self), gst_message_new_error (GST_OBJECT (self), (GError *) error, debug));
+    title_file_post_failure (&self->parent, error, debug);
 }
 
 static void
@@ -245,8 +244,11 @@ static void
 on_malformed (gpointer owner, guint track)
 {
   TitleRemote *self = owner;
+  GError *error = g_error_new_literal (
+      GST_STREAM_ERROR, GST_STREAM_ERROR_DEMUX, "its worker process sent a malformed message");
 
-  GST_ELEMENT_ERROR (self, STREAM, DEMUX, ("its worker process sent a malformed message"), (NULL));
+  title_file_post_failure (&self->parent, error, NULL);
+  g_error_free (error);
   title_link_blame (self->link, "was killed: it sent a malformed message");
 }
 
@@ -408,8 +410,8 @@ is_cut_off (TitleFile *file)
 
 // ---- construction ----
 
-// Posts an error if there was one already. Returns FALSE if the title has failed; bytes that cannot
-// be read are no failure yet.
+// Posts a failure if there was one already. Returns FALSE if the title has failed; bytes that
+// cannot be read are no failure yet.
 static gboolean
 begin (TitleRemote *self)
 {

@@ -81,8 +81,7 @@ on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
   GError *error;
   gchar *debug;
 
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
-    gst_message_parse_error (message, &error, &debug);
+  if (title_file_parse_failure (((Job *) data)->title, message, &error, &debug)) {
     wire = g_new (WireMessage, 1);
     title_wire_put_error (wire, error, debug);
     send_message (data, wire);

@@ -153,6 +153,42 @@ media_that_is_given_up_while_a_track_is_added_fails (Given *given, gconstpointer
   g_cond_clear (&three.cond);
 }
 
+// ---- bytes that cannot be read ----
+
+// The pipeline changes its state until the sink has data, as it does after a seek.
+static GstElement *
+begin_to_play (GstElement *pipeline)
+{
+  GstElement *source = gst_element_factory_make ("appsrc", NULL);
+  GstElement *sink = gst_element_factory_make ("fakesink", NULL);
+
+  gst_bin_add_many (GST_BIN (pipeline), source, sink, NULL);
+  gst_element_link (source, sink);
+  g_assert_cmpint (gst_element_set_state (pipeline, GST_STATE_PLAYING), ==, GST_STATE_CHANGE_ASYNC);
+  return source;
+}
+
+static void
+a_read_failure_during_a_change_of_state_lets_it_end (Given *given, gconstpointer unused)
+{
+  GstElement *pipeline = get_pipeline (given), *source;
+  GstElement *reads = GST_BIN_CHILDREN (given->file)->data;
+  GstBuffer *data = gst_buffer_new_allocate (NULL, 1, NULL);
+  GstFlowReturn ret;
+
+  gst_element_set_locked_state (given->file, TRUE);
+  source = begin_to_play (pipeline);
+  GST_ELEMENT_ERROR (reads, RESOURCE, READ, ("a block is lost"), (NULL));
+  g_signal_emit_by_name (source, "push-buffer", data, &ret);
+  g_assert_cmpint (ret, ==, GST_FLOW_OK);
+  g_assert_cmpint (gst_element_get_state (pipeline, NULL, NULL, LIMIT_S * GST_SECOND), ==,
+      GST_STATE_CHANGE_SUCCESS);
+  gst_element_set_locked_state (given->file, FALSE);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  gst_buffer_unref (data);
+  gst_object_unref (pipeline);
+}
+
 #define ADD(name, test) g_test_add (name, Given, NULL, set_up, test, tear_down)
 
 int
@@ -163,5 +199,7 @@ main (int argc, char **argv)
   ADD ("/title-media/given-up-before-it-begins", media_that_is_given_up_before_it_begins_fails);
   ADD ("/title-media/given-up-while-a-track-is-added",
       media_that_is_given_up_while_a_track_is_added_fails);
+  ADD ("/title-media/a-read-failure-during-a-change-of-state-lets-it-end",
+      a_read_failure_during_a_change_of_state_lets_it_end);
   return g_test_run ();
 }

@@ -22,11 +22,11 @@ typedef struct {
   GstElement *file; // not owned: a part of the media's element
   gchar *label;
   int fd;
-  gint ready;        // atomic: the media is prepared
-  GError *error;     // why preparing failed; media's thread only, until preparing has ended
-  gboolean begun;    // the library has begun to prepare the media; media's thread only
-  GstMessage *early; // an error before that; media's thread only
-  LogLimit reads;    // of errors of reading: what cannot be read is read again after a seek
+  gint ready;     // atomic: the media is prepared
+  GError *error;  // why preparing failed; media's thread only, until preparing has ended
+  gboolean begun; // the library has begun to prepare the media; media's thread only
+  gboolean early; // the title failed before that; media's thread only
+  LogLimit reads; // of errors of reading: what cannot be read is read again after a seek
   // Used by requests only, which run one at a time.
   gdouble beginning;    // first position of the title in s; negative: not known yet
   GstClockTime left_at; // where it was paused
@@ -439,10 +439,21 @@ pass_on (GstRTSPMedia *media, GstMessage *message)
   return GST_RTSP_MEDIA_CLASS (title_media_parent_class)->handle_message (media, message);
 }
 
+// Passes an error of the title to gst-rtsp-server, but not through the pipeline.
+static gboolean
+pass_error_on (TitleMedia *self, const GError *error)
+{
+  GstMessage *message = gst_message_new_error (GST_OBJECT (self->file), (GError *) error, NULL);
+  gboolean passed = pass_on (GST_RTSP_MEDIA (self), message);
+
+  gst_message_unref (message);
+  return passed;
+}
+
 // Logs an error of media that is ready. The stream ends there, but the reader may seek to another
 // position. If the media was given up during a seek, passes the error on, so that the seek fails.
 static void
-handle_late_error (TitleMedia *self, GstMessage *message, const GError *error)
+handle_late_error (TitleMedia *self, const GError *error)
 {
   gboolean given_up, fails;
 
@@ -451,7 +462,7 @@ handle_late_error (TitleMedia *self, GstMessage *message, const GError *error)
   fails = given_up && self->seeks;
   g_mutex_unlock (&self->lock);
   if (fails)
-    pass_on (GST_RTSP_MEDIA (self), message);
+    pass_error_on (self, error);
   if (!given_up && is_read_error (error))
     log_event_limited (&self->reads, "%s: %s", self->label, error->message);
   else if (!given_up)
@@ -464,32 +475,31 @@ begin (TitleMedia *self)
 {
   self->begun = TRUE;
   if (self->early)
-    pass_on (GST_RTSP_MEDIA (self), self->early);
-  gst_clear_message (&self->early);
+    pass_error_on (self, self->error);
+  self->early = FALSE;
 }
 
 // Passes an error on, or keeps it until gst-rtsp-server has begun to prepare the media, because the
 // library asserts that when it handles an error.
 static gboolean
-fail (TitleMedia *self, GstMessage *message)
+fail (TitleMedia *self)
 {
   if (self->begun)
-    return pass_on (GST_RTSP_MEDIA (self), message);
-  gst_message_replace (&self->early, message);
+    return pass_error_on (self, self->error);
+  self->early = TRUE;
   return TRUE;
 }
 
-// Handles an error of the title's elements. Bytes that the store cannot give need not be an error
-// of the media: a demuxer can do without some of them, such as a table of positions. If it cannot,
-// it fails, too, and the first error is the reason.
+// Handles an error of the title (transfer full). Bytes that the store cannot give need not be an
+// error of the media: a demuxer can do without some of them, such as a table of positions. If it
+// cannot, it fails, too, and the first error is the reason.
 static gboolean
-handle_error (TitleMedia *self, GstMessage *message)
+handle_error (TitleMedia *self, GError *error)
 {
-  GError *error = element_parse_error (message);
   gboolean fatal = !is_read_error (error);
 
   if (g_atomic_int_get (&self->ready)) {
-    handle_late_error (self, message, error);
+    handle_late_error (self, error);
     g_error_free (error);
     return TRUE;
   }
@@ -497,7 +507,7 @@ handle_error (TitleMedia *self, GstMessage *message)
     g_error_free (error);
   else
     self->error = error;
-  return !fatal || fail (self, message);
+  return !fatal || fail (self);
 }
 
 // Called with the media's lock held. A thread that adds a track waits for that lock; a thread that
@@ -508,10 +518,15 @@ static gboolean
 title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
 {
   TitleMedia *self = (TitleMedia *) media;
+  GError *error;
+  gchar *debug;
 
+  if (title_file_parse_failure (self->file, message, &error, &debug)) {
+    element_explain_error (error, debug);
+    g_free (debug);
+    return handle_error (self, error);
+  }
   switch (GST_MESSAGE_TYPE (message)) {
-    case GST_MESSAGE_ERROR:
-      return handle_error (self, message);
     case GST_MESSAGE_LATENCY:
       return !g_atomic_int_get (&self->ready) || pass_on (media, message);
     case GST_MESSAGE_STATE_CHANGED:
@@ -570,7 +585,6 @@ title_media_finalize (GObject *object)
 
   close (self->fd);
   g_clear_error (&self->error);
-  gst_clear_message (&self->early);
   g_mutex_clear (&self->lock);
   g_free (self->label);
   G_OBJECT_CLASS (title_media_parent_class)->finalize (object);
