@@ -10,34 +10,56 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-// Returns the folder of a title's blocks. (transfer full)
-static gchar *
-folder_of (WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
-{
-  const gchar *path = weir_block_store_get_disk_path (store, disk);
+// A folder of a title's blocks, at work until end().
+typedef struct {
+  const gchar *disk; // path
+  gchar *folder;
+  WeirDiskWork *work;
+} Place;
 
-  if (path && !weir_disk_is_stuck (path))
-    return store_blocks_path (path, id);
-  if (path)
-    g_set_error (
-        error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "disk %u (%s) does not answer", disk, path);
-  else
+// Returns FALSE if the store has no such disk, or if the disk is stuck.
+static gboolean
+begin (Place *place, WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
+{
+  place->disk = weir_block_store_get_disk_path (store, disk);
+  if (!place->disk) {
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "the store has no disk %u", disk);
-  return NULL;
+    return FALSE;
+  }
+  if (weir_disk_is_stuck (place->disk)) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "disk %u (%s) does not answer",
+        disk, place->disk);
+    return FALSE;
+  }
+  place->folder = store_blocks_path (place->disk, id);
+  place->work = weir_disk_work_begin (place->disk);
+  return TRUE;
+}
+
+static void
+end (Place *place)
+{
+  weir_disk_work_end (place->work);
+  g_free (place->folder);
 }
 
 gboolean
 copies_write (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk,
     const guint8 *bytes, gsize length, gboolean sync_folder, GError **error)
 {
-  g_autofree gchar *folder = folder_of (store, id, disk, error), *path, *part;
+  g_autofree gchar *path = NULL, *part = NULL;
+  Place place;
+  gboolean ok;
 
-  path = folder ? g_strdup_printf ("%s/%08x", folder, number) : NULL;
-  part = folder ? g_strconcat (path, ".part", NULL) : NULL;
-  return folder
-         && weir_files_make_folders (weir_block_store_get_disk_path (store, disk), folder, error)
-         && weir_files_write (path, part, bytes, length, error)
-         && (!sync_folder || weir_files_sync_folder (folder, error));
+  if (!begin (&place, store, id, disk, error))
+    return FALSE;
+  path = g_strdup_printf ("%s/%08x", place.folder, number);
+  part = g_strconcat (path, ".part", NULL);
+  ok = weir_files_make_folders (place.disk, place.folder, error)
+       && weir_files_write (path, part, bytes, length, error)
+       && (!sync_folder || weir_files_sync_folder (place.folder, error));
+  end (&place);
+  return ok;
 }
 
 // Returns 0 or an errno.
@@ -92,38 +114,46 @@ guint8 *
 copies_read (WeirBlockStore *store, const gchar *id, guint32 number, const WeirIndexBlock *block,
     guint16 disk, GError **error)
 {
-  g_autofree gchar *folder = folder_of (store, id, disk, error), *path = NULL;
   gsize length = (gsize) block->length + block->table_length;
+  g_autofree gchar *path = NULL;
   guint8 *bytes;
+  Place place;
 
-  if (!folder)
+  if (!begin (&place, store, id, disk, error))
     return NULL;
-  path = g_strdup_printf ("%s/%08x", folder, number);
+  path = g_strdup_printf ("%s/%08x", place.folder, number);
   bytes = g_try_malloc (length);
   if (!bytes)
     weir_files_fail (error, ENOMEM, "read", path);
   else if (!read_copy (path, bytes, length, block->hash, error))
     g_clear_pointer (&bytes, g_free);
+  end (&place);
   return bytes;
 }
 
 void
 copies_remove (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk)
 {
-  g_autofree gchar *folder = folder_of (store, id, disk, NULL);
+  g_autofree gchar *path = NULL;
+  Place place;
 
-  if (folder) {
-    g_autofree gchar *path = g_strdup_printf ("%s/%08x", folder, number);
-
-    unlink (path);
-    rmdir (folder); // if it was the last
-  }
+  if (!begin (&place, store, id, disk, NULL))
+    return;
+  path = g_strdup_printf ("%s/%08x", place.folder, number);
+  unlink (path);
+  rmdir (place.folder); // if it was the last
+  end (&place);
 }
 
 gboolean
 copies_sync (WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
 {
-  g_autofree gchar *folder = folder_of (store, id, disk, error);
+  Place place;
+  gboolean ok;
 
-  return folder && weir_files_sync_folder (folder, error);
+  if (!begin (&place, store, id, disk, error))
+    return FALSE;
+  ok = weir_files_sync_folder (place.folder, error);
+  end (&place);
+  return ok;
 }

@@ -12,9 +12,16 @@ typedef struct {
   WeirDiskSpace space;
 } Look;
 
+struct _WeirDiskWork {
+  GList link; // in works
+  gchar *path;
+  gint64 until_us;
+};
+
 static GMutex lock;
 static GCond answered;
 static GHashTable *looks_at_work; // key: Look
+static GQueue works = G_QUEUE_INIT;
 
 static void
 unref (Look *look)
@@ -120,6 +127,35 @@ weir_disk_is_stuck (const gchar *path)
       stuck = now >= look->until_us && g_str_equal (look->path, path);
     }
   }
+  for (const GList *item = works.head; item && !stuck; item = item->next) {
+    const WeirDiskWork *work = item->data;
+
+    stuck = now >= work->until_us && g_str_equal (work->path, path);
+  }
   g_mutex_unlock (&lock);
   return stuck;
+}
+
+WeirDiskWork *
+weir_disk_work_begin (const gchar *path)
+{
+  WeirDiskWork *work = g_new0 (WeirDiskWork, 1);
+
+  work->link.data = work;
+  work->path = g_strdup (path);
+  work->until_us = g_get_monotonic_time () + weir_disk_patience_us;
+  g_mutex_lock (&lock);
+  g_queue_push_tail_link (&works, &work->link);
+  g_mutex_unlock (&lock);
+  return work;
+}
+
+void
+weir_disk_work_end (WeirDiskWork *work)
+{
+  g_mutex_lock (&lock);
+  g_queue_unlink (&works, &work->link);
+  g_mutex_unlock (&lock);
+  g_free (work->path);
+  g_free (work);
 }

@@ -11,7 +11,6 @@
 #define FAILED_NS (60 * WEIR_READ_SECOND)  // after which a failing disk's blocks are copied anew
 #define BAD_NS (60 * WEIR_READ_SECOND)     // for which a bad copy is not read again
 #define BAD_MAX 65536                      // copies
-#define TELL_NS (10 * WEIR_READ_SECOND)    // between messages about a disk's bad copies
 
 // ---- disks ----
 
@@ -220,7 +219,7 @@ weir_block_reader_start_copy (WeirBlockReader *self, WeirBlockRead *read, gint64
     else if (!bad[0] && !bad[1] && has_queue (disks[0]) && has_queue (disks[1]))
       queue_copy (self, read, !chosen, other, read->deadline_ns);
     if (other->failing_since_ns != 0 && now_ns - other->failing_since_ns > FAILED_NS)
-      weir_block_reader_repair (self, read, other->number);
+      weir_block_reader_repair (self, read, other->number, NULL);
   } else {
     chosen = disks[0] ? 0 : 1;
   }
@@ -290,8 +289,10 @@ judge_failure (WeirBlockReader *self, WeirCopyRead *copy)
   WeirBlockRead *read = copy->read;
   WeirReadDisk *disk = copy->disk;
   const gint64 now = weir_block_reader_now ();
+  WeirCopyProblem *problem;
 
-  if (copy->result != WEIR_COPY_HINDERED)
+  // A file that is missing may have been moved: whether it was is found out later (readreport.c).
+  if (copy->result != WEIR_COPY_HINDERED && (copy->result != WEIR_COPY_LOST || copy->remote))
     disk->n_errors++;
   if (!read)
     return;
@@ -300,27 +301,16 @@ judge_failure (WeirBlockReader *self, WeirCopyRead *copy)
     return;
   }
   read->failed[copy->copy] = TRUE;
-  g_clear_error (&read->error);
-  g_set_error (&read->error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-      "block %u of title '%s' cannot be read from disk %u (%s): %s", read->name.number, read->title,
-      disk->number, disk->path, describe (copy));
-  if (copy->result == WEIR_COPY_NO_DISK || copy->result == WEIR_COPY_HINDERED)
+  problem = &read->problems[copy->copy];
+  g_free (problem->why);
+  problem->why = g_strdup (describe (copy));
+  problem->missing = copy->result == WEIR_COPY_LOST && !copy->remote;
+  problem->gone = problem->missing || copy->result == WEIR_COPY_WRONG;
+  if (copy->result == WEIR_COPY_NO_DISK || copy->result == WEIR_COPY_HINDERED
+      || is_bad (self, read, copy->copy, now))
     return;
-  if (!is_bad (self, read, copy->copy, now)) {
-    set_bad (self, read, copy->copy, now);
-    weir_block_reader_repair (self, read, disk->number);
-  }
-  if (disk->told_ns != 0 && now - disk->told_ns < TELL_NS) {
-    disk->n_untold++;
-    return;
-  }
-  if (disk->n_untold > 0)
-    weir_block_reader_say (self, "%s; and %u more blocks since the last message",
-        read->error->message, disk->n_untold);
-  else
-    weir_block_reader_say (self, "%s", read->error->message);
-  disk->told_ns = now;
-  disk->n_untold = 0;
+  set_bad (self, read, copy->copy, now);
+  problem->news = TRUE;
 }
 
 void

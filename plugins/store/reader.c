@@ -202,6 +202,7 @@ free_read (WeirBlockReader *self, WeirBlockRead *read)
     if (read->copies[i])
       read->copies[i]->read = NULL;
   }
+  weir_block_read_clear_problems (read);
   g_clear_error (&read->error);
   weir_remote_unref (read->remote);
   g_free (read->title);
@@ -228,9 +229,10 @@ weir_block_reader_answer (WeirBlockReader *self, WeirBlockRead *read, WeirBlock 
   const gint64 now = weir_block_reader_now ();
   GList *link;
 
-  if (!block && !read->error)
-    g_set_error (&read->error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-        "block %u of title '%s' is on no disk of the store", read->name.number, read->title);
+  if (block)
+    weir_block_reader_report_copies (self, read);
+  else
+    weir_block_reader_report_lost (self, read);
   read->users++;
   if (g_hash_table_lookup (self->reads, &read->name) == read)
     g_hash_table_remove (self->reads, &read->name);

@@ -11,6 +11,7 @@
 //   readring.c    reads through io_uring
 //   readpool.c    reads with a thread for each disk
 //   readaid.c     what blocks: looks for copies that were moved, and repairs
+//   readreport.c  what is said about copies and blocks that cannot be read
 //
 // The thread of the reader does all but the calls of reading.h. It sleeps if nothing is read. One
 // lock guards all fields, unless a comment says otherwise; it is not held while a callback runs, a
@@ -79,6 +80,14 @@ struct _WeirCopyRead {
   gint64 done_ns;
 };
 
+// Why a copy could not be read.
+typedef struct {
+  gchar *why;       // NULL: it was not tried, or is good
+  gboolean missing; // its file, which may have been moved
+  gboolean gone;    // its bytes are no more, as far as can be known
+  gboolean news;    // it is to be reported
+} WeirCopyProblem;
+
 // A block that is being read, for all requests for it.
 struct _WeirBlockRead {
   WeirBlockName name;
@@ -87,12 +96,13 @@ struct _WeirBlockRead {
   GQueue requests;                             // of WeirBlockRequest
   WeirCopyRead *copies[WEIR_INDEX_COPIES_MAX]; // in progress
   gboolean failed[WEIR_INDEX_COPIES_MAX];
+  WeirCopyProblem problems[WEIR_INDEX_COPIES_MAX];
   gint64 deadline_ns; // the earliest of its requests
   gboolean searched;  // copies were looked for in a new index
   WeirRemote *remote; // of the title; NULL: the copies are files
   gboolean uncached;  // the remote title's cache has failed
   guint users;        // readaid.c, or answers in progress: not to be freed
-  GError *error;      // of the copy that failed last
+  GError *error;      // for its requests
 };
 
 struct _WeirReadDisk {
@@ -144,16 +154,20 @@ struct _WeirReader {
   WeirPolicy policy;
   guint64 memory; // bound, in bytes
   WeirExtents extents;
-  GPtrArray *disks;  // of WeirReadDisk; grows only
-  GHashTable *bad;   // key of a copy: until when it is not read
-  GPtrArray *given;  // of WeirCopyRead: to be given to the disks
-  GQueue finished;   // of WeirCopyRead: read by readpool.c
-  GQueue unsearched; // of WeirBlockRead: readaid.c has found no other copy
-  GQueue messages;   // of gchar: to be logged
-  GQueue searches;   // of readaid.c
-  GQueue repairs;    // of readaid.c
+  GPtrArray *disks;              // of WeirReadDisk; grows only
+  GHashTable *bad;               // key of a copy: until when it is not read
+  GPtrArray *given;              // of WeirCopyRead: to be given to the disks
+  GQueue finished;               // of WeirCopyRead: read by readpool.c
+  GQueue unsearched;             // of WeirBlockRead: readaid.c has found no other copy
+  GQueue messages;               // of gchar: to be logged
+  GQueue searches;               // of readaid.c
+  GQueue repairs, begun_repairs; // of readaid.c
   gint64 next_repair_ns;
-  gboolean repairing;
+  gpointer repair; // of readaid.c: at work; NULL: none, or its disk holds it
+  gint64 repair_since_ns;
+  guint n_held;   // repairs that disks hold
+  gint64 told_ns; // last message about a lost block
+  guint n_untold;
 
   guint64 n_asked, n_hits, n_shared, n_late, n_repaired, n_lost;
 };
@@ -261,12 +275,30 @@ void weir_copy_read_check (WeirCopyRead *copy);
 // done before.
 gboolean weir_block_reader_search (WeirBlockReader *self, WeirBlockRead *read);
 
-// Has a bad copy of a block repaired in the background.
-void weir_block_reader_repair (WeirBlockReader *self, const WeirBlockRead *read, guint16 disk);
+// Has a copy of a block repaired in the background. `problem` is NULL if its disk has failed for
+// long. Returns FALSE if it is not repaired.
+gboolean weir_block_reader_repair (
+    WeirBlockReader *self, const WeirBlockRead *read, guint16 disk, const WeirCopyProblem *problem);
 
 void weir_block_reader_cancel_repairs (WeirBlockReader *self);
 
 // Begins the next repair if it is due. Returns the time in ns until it is due, or -1.
 gint64 weir_block_reader_next_repair (WeirBlockReader *self, gint64 now_ns);
+
+// ---- readreport.c: lock held ----
+
+// Forgets what is wrong with the copies.
+void weir_block_read_clear_problems (WeirBlockRead *read);
+
+// The block was read: has its bad copies repaired, which reports them.
+void weir_block_reader_report_copies (WeirBlockReader *self, WeirBlockRead *read);
+
+// The block cannot be read: sets the read's error, and reports what was found wrong, in one line.
+void weir_block_reader_report_lost (WeirBlockReader *self, WeirBlockRead *read);
+
+// Reports a bad copy. `what` says what is wrong and what was done. A disk has a message in 10 s,
+// with the number of those that are left out.
+void weir_block_reader_report_copy (WeirBlockReader *self, const gchar *title, guint32 number,
+    WeirReadDisk *disk, const gchar *what);
 
 G_END_DECLS

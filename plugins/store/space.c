@@ -11,7 +11,8 @@ static WeirPlacementDisk
 to_place (WeirBlockStore *store, const WeirStoreDisk *disk)
 {
   return (WeirPlacementDisk) { .number = disk->number,
-    .usable = disk->present && !disk->removing && !store_reader_avoids (store, disk->number),
+    .usable = disk->present && !disk->removing && !weir_disk_is_stuck (disk->path)
+              && !store_reader_avoids (store, disk->number),
     .free_bytes = disk->free_bytes - MIN (disk->free_bytes, RESERVE) };
 }
 
@@ -47,7 +48,7 @@ space_can_use (WeirBlockStore *store, guint16 number)
 {
   const gchar *path = weir_block_store_get_disk_path (store, number);
 
-  return path && !store_reader_avoids (store, number)
+  return path && !weir_disk_is_stuck (path) && !store_reader_avoids (store, number)
          && weir_disk_is_there (path, weir_block_store_get_id (store), number);
 }
 

@@ -24,14 +24,20 @@ upkeep_read (WeirStoredTitle *title, guint32 number, gint32 but, GError **error)
     return NULL;
   store_print_id (title->index.id, id);
   for (guint i = 0; !bytes && i < n; i++) {
+    if (disks[i] == but)
+      continue;
     g_clear_error (&problem);
-    if (disks[i] != but && !store_reader_avoids (title->store, disks[i]))
+    if (!store_reader_avoids (title->store, disks[i]))
       bytes = copies_read (title->store, id, number, block, disks[i], &problem);
+    else
+      g_set_error (
+          &problem, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "disk %u is avoided", disks[i]);
   }
-  g_clear_error (&problem);
   if (!bytes)
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-        "block %u of '%s' has no good copy", number, title->index.name);
+        "block %u of '%s' has no other good copy%s%s", number, title->index.name,
+        problem ? ": " : "", problem ? problem->message : "");
+  g_clear_error (&problem);
   return bytes;
 }
 
