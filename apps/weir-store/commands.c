@@ -123,7 +123,8 @@ const Command commands[] = {
       "Example:\n  weir-store remove /srv/store films/film.mp4\n", 2, G_MAXUINT, json_entries,
       remove_run },
   { "balance", "DIR", "Move blocks until all disks are used alike",
-      "Use it after add-disk and remove-disk. It can be ended and started again at any time.\n\n"
+      "Use it after add-disk and remove-disk. It can be ended and started again at any time, and\n"
+      "takes over from rtsp-proxy, which balances a store that it serves, but slowly.\n\n"
       "Example:\n  weir-store balance /srv/store --rate 200M\n",
       1, 1, paced_entries, balance_run },
   { "add-disk", "DIR PATH...", "Add disks",

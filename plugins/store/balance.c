@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/balancing.h"
 #include "store/copies.h"
 #include "store/files.h"
 #include "store/leftovers.h"
@@ -18,7 +19,7 @@ typedef struct {
 } Fill;
 
 typedef struct {
-  Upkeep up;
+  Upkeep *up;
   WeirPlacementPolicy policy;
   WeirPlacementDisk *disks; // of which those that are being removed are not usable
   Fill *fills;              // of the disks
@@ -71,8 +72,8 @@ count_all (Balance *self, const GPtrArray *names)
 
   for (guint i = 0; i < self->n; i++)
     self->fills[i].used = 0;
-  for (guint i = 0; i < names->len; i++) {
-    WeirStoredTitle *title = weir_block_store_open_title (self->up.store, names->pdata[i], NULL);
+  for (guint i = 0; i < names->len && !g_cancellable_is_cancelled (self->up->cancellable); i++) {
+    WeirStoredTitle *title = weir_block_store_open_title (self->up->store, names->pdata[i], NULL);
 
     if (title) {
       count_title (self, &title->index);
@@ -86,14 +87,14 @@ count_all (Balance *self, const GPtrArray *names)
     sum += counts ? self->fills[i].used : 0;
   }
   share = n_usable ? sum / n_usable : 0;
-  self->up.total = self->up.done;
+  self->up->total = self->up->done;
   for (guint i = 0; i < self->n; i++) {
     Fill *fill = &self->fills[i];
 
     fill->used_was = fill->used;
     fill->surplus = self->removing[i] ? fill->used : fill->used - MIN (fill->used, share);
     if (self->removing[i] || self->disks[i].usable)
-      self->up.total += fill->surplus;
+      self->up->total += fill->surplus;
   }
 }
 
@@ -161,11 +162,34 @@ commit (Balance *self, GError **error)
   GError *problem = NULL;
 
   if (self->n_moves > 0)
-    self->up.result.moved += upkeep_commit (self->title, self->moves, self->n_moves, &problem);
+    self->up->result.moved += upkeep_commit (self->title, self->moves, self->n_moves, &problem);
   self->n_moves = 0;
   if (problem)
     g_propagate_error (error, problem);
   return problem == NULL;
+}
+
+// Returns the bytes of a block (transfer full) from the disk `from` or from the other copy. A disk
+// that the reader avoids is read last.
+static guint8 *
+read_block (Balance *self, guint32 number, guint16 from, GError **error)
+{
+  const WeirIndexBlock *block = &self->title->index.blocks[number];
+  const gboolean avoided = store_reader_avoids (self->up->store, from);
+  g_autoptr (GError) problem = NULL;
+  guint8 *bytes = NULL;
+  gchar id[33];
+
+  store_print_id (self->title->index.id, id);
+  if (!avoided)
+    bytes = copies_read (self->up->store, id, number, block, from, NULL);
+  if (!bytes)
+    bytes = upkeep_read (self->title, number, from, &problem);
+  if (!bytes && avoided)
+    bytes = copies_read (self->up->store, id, number, block, from, NULL);
+  if (!bytes)
+    g_propagate_error (error, g_steal_pointer (&problem));
+  return bytes;
 }
 
 // Copies a block from one disk to another, of those with these places. A block that cannot be read
@@ -180,25 +204,27 @@ move_copy (Balance *self, guint32 number, gint from, gint to, GError **error)
   g_autofree guint8 *bytes = NULL;
   gchar id[33];
 
+  if (!upkeep_give_way (self->up, move.from, move.to, error))
+    return FALSE;
   store_print_id (self->title->index.id, id);
-  bytes = copies_read (self->up.store, id, number, block, move.from, NULL);
-  if (!bytes)
-    bytes = upkeep_read (self->title, number, move.from, &problem);
+  bytes = read_block (self, number, move.from, &problem);
   if (!bytes
-      || !copies_write (self->up.store, id, number, move.to, bytes, length, TRUE, &problem)) {
-    upkeep_report (&self->up, self->title->index.name, problem->message);
+      || !copies_write (self->up->store, id, number, move.to, bytes, length, TRUE, &problem)) {
+    upkeep_report (self->up, self->title->index.name, problem->message);
     return TRUE;
   }
   self->disks[to].free_bytes -= MIN (self->disks[to].free_bytes, length);
   self->fills[from].used -= MIN (self->fills[from].used, length);
   self->fills[to].used += length;
-  self->up.done += length;
-  self->up.total = MAX (self->up.total, self->up.done);
+  self->up->done += length;
+  self->up->total = MAX (self->up->total, self->up->done);
   self->moves[self->n_moves++] = move;
-  upkeep_report (&self->up, self->title->index.name, NULL);
+  if (self->up->background)
+    store_reader_count_move (self->up->store, move.from, move.to);
+  upkeep_report (self->up, self->title->index.name, NULL);
   if (self->n_moves == MOVES_MAX && !commit (self, error))
     return FALSE;
-  return upkeep_pace (&self->up, length, error);
+  return upkeep_pace (self->up, length, error);
 }
 
 static gboolean
@@ -315,10 +341,12 @@ balance_all (Balance *self, const GPtrArray *names, GError **error)
            ok = TRUE;
 
   for (guint i = 0; ok && i < names->len; i++) {
-    self->title = weir_block_store_open_title (self->up.store, names->pdata[i], NULL);
+    if (g_cancellable_set_error_if_cancelled (self->up->cancellable, error))
+      return FALSE;
+    self->title = weir_block_store_open_title (self->up->store, names->pdata[i], NULL);
     if (!self->title)
       continue;
-    self->up.result.titles += self->last;
+    self->up->result.titles += self->last;
     ok = whole ? balance_title (self, error) : balance_blocks (self, error);
     // What was copied is not lost when the work is cancelled.
     ok = commit (self, ok ? error : NULL) && ok;
@@ -331,12 +359,12 @@ static void
 get_disks (Balance *self)
 {
   WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
-  guint n = weir_block_store_get_disks (self->up.store, disks, WEIR_STORE_DISKS_MAX);
+  guint n = weir_block_store_get_disks (self->up->store, disks, WEIR_STORE_DISKS_MAX);
 
   self->disks = g_new0 (WeirPlacementDisk, WEIR_STORE_DISKS_MAX);
   self->fills = g_new0 (Fill, WEIR_STORE_DISKS_MAX);
   self->removing = g_new0 (gboolean, WEIR_STORE_DISKS_MAX);
-  self->n = space_get (self->up.store, self->disks);
+  self->n = space_get (self->up->store, self->disks);
   for (guint i = 0; i < n; i++) {
     gint at = find (self, disks[i].number);
 
@@ -346,20 +374,42 @@ get_disks (Balance *self)
   g_free (disks);
 }
 
-gboolean
-weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
-    gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error)
+// Reports whether all disks could be used that are to be.
+static gboolean
+can_use_all (const Balance *self)
 {
-  Balance balance = { .up = { self, progress, data, cancellable, .rate = rate },
-    .policy = weir_block_store_get_policy (self) };
-  GPtrArray *names = upkeep_list (&balance.up, NULL, error);
-  gboolean ok = TRUE;
+  for (guint i = 0; i < self->n; i++) {
+    if (!self->disks[i].usable && !self->removing[i])
+      return FALSE;
+  }
+  return TRUE;
+}
 
-  if (result)
-    *result = balance.up.result;
-  if (!names)
+// Stores the stamp of store.yaml, after a change that has made the balance due.
+static gboolean
+get_stamp (WeirBlockStore *store, gint64 stamp[3], GError **error)
+{
+  g_autofree gchar *path = g_build_filename (store->path, WEIR_STORE_FILE, NULL);
+  int lock = store_lock (store, error);
+
+  if (lock < 0)
     return FALSE;
-  balance.up.started_us = g_get_monotonic_time ();
+  store_get_stamp (path, stamp);
+  close (lock);
+  return TRUE;
+}
+
+gboolean
+balancing_run (Upkeep *up, GError **error)
+{
+  Balance balance = { .up = up, .policy = weir_block_store_get_policy (up->store) };
+  GPtrArray *names;
+  gboolean ok = TRUE;
+  gint64 stamp[3];
+
+  if (!get_stamp (up->store, stamp, error) || !(names = upkeep_list (up, NULL, error)))
+    return FALSE;
+  up->due_us = g_get_monotonic_time ();
   balance.random = g_rand_new ();
   get_disks (&balance);
   // Titles that were added together begin on the same disks, so blocks are drawn in a first pass.
@@ -368,13 +418,26 @@ weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc pro
     balance.last = pass == 1;
     ok = balance_all (&balance, names, error);
   }
-  ok = ok && storedisks_drop (&balance.up, error);
+  ok = ok && storedisks_drop (up, can_use_all (&balance) ? stamp : NULL, error);
   g_rand_free (balance.random);
   g_free (balance.removing);
   g_free (balance.fills);
   g_free (balance.disks);
   g_ptr_array_unref (names);
+  return ok;
+}
+
+gboolean
+weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
+    gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error)
+{
+  Upkeep up = { self, progress, data, cancellable, .rate = rate };
+  int turn = balancing_begin (self, FALSE, cancellable, error);
+  gboolean ok = turn >= 0 && balancing_run (&up, error);
+
+  if (turn >= 0)
+    close (turn);
   if (result)
-    *result = balance.up.result;
+    *result = up.result;
   return ok;
 }

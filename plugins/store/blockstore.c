@@ -21,8 +21,8 @@ free_disk (gpointer disk)
   g_free (disk);
 }
 
-static void
-get_stamp (const gchar *path, gint64 stamp[3])
+void
+store_get_stamp (const gchar *path, gint64 stamp[3])
 {
   struct stat st;
 
@@ -164,7 +164,7 @@ store_refresh (WeirBlockStore *self)
 
   if (self->is_remote)
     return;
-  get_stamp (path, stamp);
+  store_get_stamp (path, stamp);
   g_mutex_lock (&self->lock);
   if (memcmp (stamp, self->file_stamp, sizeof stamp) == 0) {
     g_mutex_unlock (&self->lock);
@@ -220,6 +220,19 @@ weir_block_store_get_disk_path (WeirBlockStore *self, guint16 number)
     path = disk->path;
   g_mutex_unlock (&self->lock);
   return path;
+}
+
+gboolean
+store_is_leaving (WeirBlockStore *self, guint16 number)
+{
+  const StoreDisk *disk;
+  gboolean leaving;
+
+  g_mutex_lock (&self->lock);
+  disk = find_disk (self, number);
+  leaving = !disk || disk->gone || disk->removing;
+  g_mutex_unlock (&self->lock);
+  return leaving;
 }
 
 guint
@@ -296,7 +309,7 @@ get_open_title (WeirBlockStore *self, const gchar *name)
   WeirStoredTitle *title;
   gint64 stamp[3];
 
-  get_stamp (path, stamp);
+  store_get_stamp (path, stamp);
   g_mutex_lock (&self->lock);
   title = find_title (self, name, stamp);
   g_mutex_unlock (&self->lock);

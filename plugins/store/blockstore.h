@@ -7,6 +7,8 @@
 //   titles/NAME.index   the index of title NAME, followed by its XXH3 hash
 //   adding/ID           a title that is being added or removed; locked by who does so
 //   lock                locked by who changes an index or store.yaml
+//   balancing           locked by who balances
+//   unbalanced          a balance is due
 //
 // A disk is a folder, too:
 //

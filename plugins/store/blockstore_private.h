@@ -66,6 +66,18 @@ void store_refresh (WeirBlockStore *self);
 // descriptor, whose close() unlocks, or -1.
 int store_lock (WeirBlockStore *self, GError **error);
 
+// Stores what changes with a file; zeros if there is none.
+void store_get_stamp (const gchar *path, gint64 stamp[3]);
+
+// Reports whether the disk is being removed, or was. Does not block.
+gboolean store_is_leaving (WeirBlockStore *self, guint16 number);
+
+// Reports whether reads wait for the disk or are in progress there. Does not block.
+gboolean store_reader_needs (WeirBlockStore *self, guint16 number);
+
+// Counts a copy that was moved in the background.
+void store_reader_count_move (WeirBlockStore *self, guint16 from, guint16 to);
+
 // Reports whether the store's reader avoids a disk, because it fails or hangs. Does not block.
 gboolean store_reader_avoids (WeirBlockStore *self, guint16 number);
 

@@ -313,12 +313,25 @@ judge_failure (WeirBlockReader *self, WeirCopyRead *copy)
   problem->news = TRUE;
 }
 
+// Reports whether the copy's disk is being removed, or was: its blocks were moved, and that it is
+// not there is no failure.
+static gboolean
+is_leaving (const WeirCopyRead *copy)
+{
+  const WeirBlockRequest *request = copy->read ? g_queue_peek_head (&copy->read->requests) : NULL;
+
+  return request && !copy->remote
+         && store_is_leaving (weir_stored_title_get_store (request->title), copy->disk->number);
+}
+
 void
 weir_block_reader_judge (WeirBlockReader *self, WeirCopyRead *copy)
 {
   WeirReadDisk *disk = copy->disk;
   const gint64 now = copy->done_ns ? copy->done_ns : weir_block_reader_now ();
 
+  if (copy->result == WEIR_COPY_NO_DISK && is_leaving (copy))
+    copy->result = WEIR_COPY_LOST;
   g_ptr_array_remove_fast (disk->at_work, copy);
   if (copy->got >= copy->length)
     weir_disk_load_done (&disk->load, copy->length, now, true);

@@ -113,6 +113,7 @@ struct _WeirReadDisk {
   GPtrArray *at_work; // of WeirCopyRead
   gboolean buffered;  // the file system refuses O_DIRECT
   guint64 n_reads, n_errors, n_bytes, n_second;
+  guint64 n_moved_here, n_moved_away;
   gint64 failing_since_ns; // 0: it is not
   gint64 told_ns;          // last message about a bad copy
   guint n_untold;

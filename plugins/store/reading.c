@@ -202,6 +202,8 @@ weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n
       .errors = disk->n_errors,
       .bytes = disk->n_bytes,
       .second_choices = disk->n_second,
+      .moved_here = disk->n_moved_here,
+      .moved_away = disk->n_moved_away,
       .service_ns = weir_disk_load_mean (load),
       .read_bytes = weir_disk_load_mean_bytes (load),
       .access_ns = load->apart ? (gint64) load->access_ns : 0,
@@ -213,25 +215,62 @@ weir_block_store_get_stats (WeirBlockStore *store, WeirDiskStats *stats, guint n
   return n;
 }
 
-gboolean
-store_reader_avoids (WeirBlockStore *store, guint16 number)
+// Returns the store's reader locked, or NULL if there is none.
+static WeirBlockReader *
+lock_reader (WeirBlockStore *store)
 {
-  gboolean avoids = FALSE;
   WeirBlockReader *self;
 
   g_mutex_lock (&store->lock);
   self = store->reader;
   g_mutex_unlock (&store->lock);
-  if (!self)
-    return FALSE;
-  g_mutex_lock (&self->lock);
-  for (guint i = 0; i < self->disks->len; i++) {
-    const WeirReadDisk *disk = self->disks->pdata[i];
+  if (self)
+    g_mutex_lock (&self->lock);
+  return self;
+}
 
-    avoids = avoids || (disk->number == number && disk->load.failing);
-  }
-  g_mutex_unlock (&self->lock);
+gboolean
+store_reader_avoids (WeirBlockStore *store, guint16 number)
+{
+  WeirBlockReader *self = lock_reader (store);
+  const WeirReadDisk *disk = self ? weir_block_reader_get_disk (self, number, NULL) : NULL;
+  const gboolean avoids = disk && disk->load.failing;
+
+  if (self)
+    g_mutex_unlock (&self->lock);
   return avoids;
+}
+
+gboolean
+store_reader_needs (WeirBlockStore *store, guint16 number)
+{
+  WeirBlockReader *self = lock_reader (store);
+  const WeirReadDisk *disk = self ? weir_block_reader_get_disk (self, number, NULL) : NULL;
+  const gboolean needs = disk && disk->load.requests > 0 && !disk->load.failing;
+
+  if (self)
+    g_mutex_unlock (&self->lock);
+  return needs;
+}
+
+void
+store_reader_count_move (WeirBlockStore *store, guint16 from, guint16 to)
+{
+  const guint16 numbers[] = { from, to };
+  WeirBlockReader *self = weir_block_reader_get (store);
+
+  for (guint i = 0; i < 2; i++) {
+    const gchar *path = weir_block_store_get_disk_path (store, numbers[i]);
+    WeirReadDisk *disk;
+
+    g_mutex_lock (&self->lock);
+    disk = weir_block_reader_get_disk (self, numbers[i], path);
+    if (disk && i == 0)
+      disk->n_moved_away++;
+    else if (disk)
+      disk->n_moved_here++;
+    g_mutex_unlock (&self->lock);
+  }
 }
 
 gint64

@@ -63,12 +63,13 @@ typedef struct {
   guint queue;           // reads that wait, here or here and at another disk, or are in progress
   guint64 reads, errors; // since the store was opened
   guint64 bytes;
-  guint64 second_choices; // reads that went to the copy that is not the first in the index
-  gint64 service_ns;      // moving average of the time of a read at the disk; 0: none yet
-  guint64 read_bytes;     // moving average of the bytes of a read
-  gint64 access_ns;       // t_a, measured, if `rate` is not 0
-  guint64 rate;           // r_d, measured, bits a second; 0: reads of one size do not tell it
-  gboolean failing;       // avoided: errors, or it does not answer
+  guint64 second_choices;         // reads that went to the copy that is not the first in the index
+  guint64 moved_here, moved_away; // copies, by a balance in the background
+  gint64 service_ns;              // moving average of the time of a read at the disk; 0: none yet
+  guint64 read_bytes;             // moving average of the bytes of a read
+  gint64 access_ns;               // t_a, measured, if `rate` is not 0
+  guint64 rate;     // r_d, measured, bits a second; 0: reads of one size do not tell it
+  gboolean failing; // avoided: errors, or it does not answer
 } WeirDiskStats;
 
 // Stores what the disks do that were read, at most `n_max`, and returns their number.

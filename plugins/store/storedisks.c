@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/storedisks.h"
 
+#include "store/balancing.h"
 #include "store/leftovers.h"
 #include "store/looking.h"
 
@@ -146,7 +147,7 @@ weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warn
     if (warning)
       *warning = dup_warning (self, resolved);
     number = weir_store_file_add_disk (file, resolved);
-    ok = weir_disk_mark (resolved, self->id, number, error);
+    ok = balancing_set_due (self, error) && weir_disk_mark (resolved, self->id, number, error);
   }
   return end (self, file, lock, ok, error);
 }
@@ -184,7 +185,7 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
   disk = find_disk (file, path);
   if (disk) {
     disk->removing = TRUE;
-    ok = check_rest (file, error);
+    ok = check_rest (file, error) && balancing_set_due (self, error);
   } else {
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "store %s has no disk %s",
         self->path, path);
@@ -235,25 +236,46 @@ drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
   return TRUE;
 }
 
-gboolean
-storedisks_drop (Upkeep *up, GError **error)
+// Drops the disks that can go. Returns how many did, and stores how many stay.
+static guint
+drop_all (Upkeep *up, WeirStoreFile *file, guint *n_stay)
 {
-  Search search = { NULL, TRUE };
+  Search search = { g_hash_table_new (NULL, NULL), TRUE };
+  guint n = 0;
+
+  *n_stay = 0;
+  if (!weir_block_store_list (up->store, add_used, &search, NULL))
+    search.complete = FALSE;
+  for (guint i = file->disks->len; i-- > 0;) {
+    WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
+
+    if (drop (up, &search, disk)) {
+      g_array_remove_index (file->disks, i);
+      n++;
+    } else {
+      *n_stay += disk->removing;
+    }
+  }
+  g_hash_table_unref (search.used);
+  return n;
+}
+
+gboolean
+storedisks_drop (Upkeep *up, const gint64 balanced[3], GError **error)
+{
+  g_autofree gchar *path = g_build_filename (up->store->path, WEIR_STORE_FILE, NULL);
   WeirStoreFile *file;
-  gboolean changed = FALSE;
+  gint64 stamp[3];
+  gboolean ok;
+  guint n_stay;
   int lock = begin (up->store, &file, error);
 
   if (lock < 0)
     return FALSE;
-  search.used = g_hash_table_new (NULL, NULL);
-  if (!weir_block_store_list (up->store, add_used, &search, NULL))
-    search.complete = FALSE;
-  for (guint i = file->disks->len; i-- > 0;) {
-    if (drop (up, &search, &g_array_index (file->disks, WeirStoreFileDisk, i))) {
-      g_array_remove_index (file->disks, i);
-      changed = TRUE;
-    }
-  }
-  g_hash_table_unref (search.used);
-  return end (up->store, file, lock, changed, error) || !changed;
+  store_get_stamp (path, stamp);
+  ok = drop_all (up, file, &n_stay) == 0 || weir_store_file_write (file, up->store->path, error);
+  if (ok && n_stay == 0 && balanced && memcmp (stamp, balanced, sizeof stamp) == 0)
+    balancing_clear_due (up->store);
+  end (up->store, file, lock, FALSE, NULL);
+  return ok;
 }

@@ -12,8 +12,9 @@ G_BEGIN_DECLS
 gboolean storedisks_check_place (
     const WeirStoreFile *file, const gchar *dir, const gchar *path, GError **error);
 
-// Removes disks from store.yaml that are being removed and that no index names. Reports those that
-// stay, with the reason.
-gboolean storedisks_drop (Upkeep *up, GError **error);
+// Ends a balance: removes disks from store.yaml that are being removed and that no index names.
+// Reports those that stay, with the reason. If none does, and `balanced` is the stamp of
+// store.yaml, no balance is due any more; it may be NULL.
+gboolean storedisks_drop (Upkeep *up, const gint64 balanced[3], GError **error);
 
 G_END_DECLS

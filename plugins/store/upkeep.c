@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store/upkeep.h"
 
+#include "store/balancing.h"
 #include "store/copies.h"
 #include "store/files.h"
 #include "store/leftovers.h"
@@ -12,6 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LAG_US (G_USEC_PER_SEC / 10) // that is made up for
+#define GIVE_WAY_US (5 * 1000)
+
 void
 upkeep_report (Upkeep *self, const gchar *title, const gchar *problem)
 {
@@ -19,25 +23,56 @@ upkeep_report (Upkeep *self, const gchar *title, const gchar *problem)
     self->progress (self->done, self->total, title, problem, self->data);
 }
 
+static gboolean
+may_go_on (const Upkeep *self, GError **error)
+{
+  if (g_cancellable_set_error_if_cancelled (self->cancellable, error))
+    return FALSE;
+  if (!self->background || !balancing_is_wanted (self->turn))
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "another program goes on with balancing");
+  return FALSE;
+}
+
+// Waits, unless the work is cancelled.
+static void
+pause_for (Upkeep *self, gint64 us)
+{
+  GPollFD poll;
+  gboolean can = g_cancellable_make_pollfd (self->cancellable, &poll);
+
+  g_poll (&poll, can, (gint) MIN (us / 1000 + 1, 1000));
+  if (can)
+    g_cancellable_release_fd (self->cancellable);
+}
+
 gboolean
 upkeep_pace (Upkeep *self, guint64 bytes, GError **error)
 {
-  gint64 due, wait;
-  GPollFD poll;
+  const gint64 now = g_get_monotonic_time ();
+  gint64 wait;
 
-  self->written += bytes;
   if (self->rate == 0)
-    return !g_cancellable_set_error_if_cancelled (self->cancellable, error);
-  due = self->started_us + (gint64) ((gdouble) self->written / (gdouble) self->rate * 1e6);
-  while ((wait = due - g_get_monotonic_time ()) > 0
-         && !g_cancellable_is_cancelled (self->cancellable)) {
-    gboolean can = g_cancellable_make_pollfd (self->cancellable, &poll);
+    return may_go_on (self, error);
+  self->due_us =
+      MAX (self->due_us, now - LAG_US) + (gint64) ((gdouble) bytes / (gdouble) self->rate * 1e6);
+  while ((wait = self->due_us - g_get_monotonic_time ()) > 0
+         && !g_cancellable_is_cancelled (self->cancellable))
+    pause_for (self, wait);
+  return may_go_on (self, error);
+}
 
-    g_poll (&poll, can, (gint) MIN (wait / 1000 + 1, 1000));
-    if (can)
-      g_cancellable_release_fd (self->cancellable);
+gboolean
+upkeep_give_way (Upkeep *self, guint16 from, guint16 to, GError **error)
+{
+  if (!self->background)
+    return TRUE;
+  while (may_go_on (self, error)) {
+    if (!store_reader_needs (self->store, from) && !store_reader_needs (self->store, to))
+      return TRUE;
+    pause_for (self, GIVE_WAY_US);
   }
-  return !g_cancellable_set_error_if_cancelled (self->cancellable, error);
+  return FALSE;
 }
 
 typedef struct {
@@ -64,7 +99,7 @@ add_title (const gchar *name, WeirStoredTitle *title, const GError *error, gpoin
   for (guint32 i = 0; i < title->index.n_blocks; i++)
     listing->upkeep->total += copies_of (&title->index.blocks[i]);
   g_ptr_array_add (listing->names, g_strdup (name));
-  return TRUE;
+  return !g_cancellable_is_cancelled (listing->upkeep->cancellable);
 }
 
 static gint
@@ -256,7 +291,7 @@ weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate,
   Check check = { .up = { self, progress, data, cancellable, .rate = rate }, TRUE };
   gboolean ok;
 
-  check.up.started_us = g_get_monotonic_time ();
+  check.up.due_us = g_get_monotonic_time ();
   ok = check_all (&check, name, error);
   if (result)
     *result = check.up.result;

@@ -47,7 +47,8 @@ gboolean weir_block_store_repair_block (
 // Moves copies, at most `rate` bytes a second (0: no limit), until all disks are used alike, as
 // after a disk was added: NAIVE and RAID1 titles as a whole, RAID0 blocks to their disks in turn,
 // others from fuller to emptier disks. Copies on disks that are being removed are moved away, or
-// written anew from the other copy; a disk without copies leaves the store.
+// written anew from the other copy; a disk without copies leaves the store. One in the background
+// gives way; G_IO_ERROR_BUSY: another call balances the store already.
 gboolean weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error);
 
@@ -61,6 +62,14 @@ gboolean weir_block_store_add_disk (
 
 // Takes the disk `path` out of use: it gets no more blocks, and the next balance moves its blocks.
 gboolean weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **error);
+
+// Balances the store in the background, at most `rate` bytes a second, from now until it is freed,
+// each time that a disk was added or is to be removed. It waits while readers of this process need
+// its disks. It says by g_message() when it begins to move copies and when it has ended. Free stops
+// it at once; what it has begun is gone on with the next time.
+typedef struct _WeirStoreBalancer WeirStoreBalancer;
+WeirStoreBalancer *weir_store_balancer_new (WeirBlockStore *store, guint64 rate);
+void weir_store_balancer_free (WeirStoreBalancer *self);
 
 #pragma GCC visibility pop
 G_END_DECLS

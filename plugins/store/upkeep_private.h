@@ -15,8 +15,10 @@ typedef struct {
   GCancellable *cancellable; // may be NULL
   WeirUpkeepResult result;
   guint64 done, total;
-  guint64 rate, written; // bytes a second, 0: no limit; bytes since `started_us`
-  gint64 started_us;
+  guint64 rate;        // bytes a second, 0: no limit
+  gint64 due_us;       // of the bytes that were written
+  gboolean background; // gives way to readers, and to who wants its turn
+  int turn;            // of a balance in the background (balancing.h)
 } Upkeep;
 
 // A copy of a block that has been written on the disk `to` in place of that on the disk `from`.
@@ -31,9 +33,13 @@ GPtrArray *upkeep_list (Upkeep *self, const gchar *name, GError **error);
 
 void upkeep_report (Upkeep *self, const gchar *title, const gchar *problem);
 
-// Counts written bytes, and waits until as many are due. Returns FALSE with an error if the work
-// was cancelled.
+// Counts written bytes, and waits until as many are due. What was not used of the rate is lost.
+// Returns FALSE with an error if the work is to end.
 gboolean upkeep_pace (Upkeep *self, guint64 bytes, GError **error);
+
+// In the background, waits until no reader needs one of two disks. Returns FALSE with an error if
+// the work is to end.
+gboolean upkeep_give_way (Upkeep *self, guint16 from, guint16 to, GError **error);
 
 // Returns the bytes of a block from the first good copy, other than that on disk `but` (transfer
 // full), or NULL.

@@ -9,15 +9,16 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 
-from blockstores import call, files_below
+from blockstores import call, files_below, some_bytes, told
 from films import ffmpeg
 from proc import Rtsp, thread_names
 from proxy import CLIP, program
 from tap import Skip, run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
-COUNTERS = 'errors', 'second-choices'
+COUNTERS = 'errors', 'second-choices', 'moved-here', 'moved-away'
 FIGURES = ('queue', 'failing', 'service-microseconds', 'access-microseconds', 'rate', *COUNTERS)
 
 
@@ -112,6 +113,83 @@ def a_lost_disk_is_not_noticed():
 
     with Stored(lose) as proxy:
         assert proxy.fetch('/films/a.mp4') == (200, clip())
+
+
+BIG = some_bytes(30 << 20)
+
+
+def add_big(proxy):
+    """Adds BIG as big.bin, with blocks of 1 MB."""
+    path = os.path.join(proxy.folder.name, 'big.bin')
+    with open(path, 'wb') as file:
+        file.write(BIG)
+    call('add', proxy.store, path, '--rate', '8M')
+
+
+def read_some(proxy, dice):
+    first = dice.randrange(len(BIG) - 100000)
+    got = proxy.fetch('/films/big.bin', {'Range': f'bytes={first}-{first + 99999}'})
+    assert got == (206, BIG[first:first + 100000]), (first, got[0])
+
+
+def add_disk(proxy):
+    path = os.path.join(proxy.folder.name, 'disk4')
+    os.makedirs(path, exist_ok=True)
+    call('add-disk', proxy.store, path)
+
+
+@test
+def a_store_is_balanced_while_it_is_served():
+    """blocks move to a disk that is added while readers go on, and the log has two lines of it"""
+    dice = random.Random(4)
+    with Stored(add_big) as proxy:
+        read_some(proxy, dice)
+        add_disk(proxy)
+        end = time.monotonic() + 60
+        while not any('; ' in line and ' copies were moved' in line for line in proxy.lines):
+            read_some(proxy, dice)
+            assert time.monotonic() < end
+        lines = [line for line in proxy.lines if ' store /' in line]
+        assert len(lines) == 2, lines
+        assert lines[0].endswith(': is being balanced, as its disks have changed'), lines
+        moved = int(re.search(r': balanced; (\d+) copies were moved$', lines[1])[1])
+        disks = {disk['disk']: disk for disk in proxy.get('/v1/mounts/films')['disks']}
+        assert disks[4]['moved-here'] >= 5, disks
+        for figure in 'moved-here', 'moved-away':
+            assert moved == sum(disk[figure] for disk in disks.values()), (moved, disks)
+        assert not any(disk['errors'] for disk in disks.values()), disks
+        found = told('verify', proxy.store)
+        assert not found['problems'] and not found['leftovers'], found
+
+
+@test
+def a_proxy_that_is_killed_while_it_balances_loses_nothing():
+    """kill -9 between the moves leaves every block whole, and the next proxy goes on"""
+    dice = random.Random(time.time_ns())
+    with Stored(add_big) as first:
+        mount = {'upstream': f'store://{first.store}/'}
+        first.stop()
+        for round_ in range(4):
+            if round_ % 2:
+                call('remove-disk', first.store, os.path.join(first.folder.name, 'disk4'))
+            else:
+                add_disk(first)
+            with TitleProxy(mount) as proxy:
+                read_some(proxy, dice)
+                proxy.wait_for_line(' is being balanced')
+                time.sleep(dice.uniform(0, 1))
+                proxy.kill()
+            found = told('verify', first.store)
+            assert not found['problems'] and not found['bad-copies'], found
+            with TitleProxy(mount) as proxy:
+                read_some(proxy, dice)
+                end = time.monotonic() + 60
+                while os.path.exists(os.path.join(first.store, 'unbalanced')):
+                    read_some(proxy, dice)
+                    assert time.monotonic() < end
+        call('repair', first.store)
+        found = told('verify', first.store)
+        assert not found['problems'] and not found['leftovers'], found
 
 
 @test

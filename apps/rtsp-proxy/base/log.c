@@ -18,8 +18,10 @@ on_message (const gchar *domain, GLogLevelFlags level, const gchar *message, gpo
 void
 log_init (void)
 {
-  // The library of the block store reports lost copies and disks that fail as warnings.
-  g_log_set_handler ("weir-store", G_LOG_LEVEL_WARNING, on_message, (gpointer) "store ");
+  // The library of the block store reports lost copies and disks that fail as warnings, and that it
+  // balances a store as a message.
+  g_log_set_handler (
+      "weir-store", G_LOG_LEVEL_MESSAGE | G_LOG_LEVEL_WARNING, on_message, (gpointer) "store ");
   // The elements warn of wrong arguments, and say when the kernel path changes.
   g_log_set_handler ("weir", G_LOG_LEVEL_MESSAGE | G_LOG_LEVEL_WARNING, on_message, (gpointer) "");
   GST_DEBUG_CATEGORY_INIT (proxy_debug, "rtsp-proxy", 0, "rtsp-proxy");

@@ -23,6 +23,11 @@ const DiskFigure disk_figures[] = {
   { "errors", "store_disk_errors_total", "counter", "Reads that failed.", AT (errors) },
   { "second-choices", "store_disk_second_choices_total", "counter",
       "Reads of a copy that is not the first one of its block.", AT (second_choices) },
+  { "moved-here", "store_disk_moved_here_total", "counter",
+      "Copies that the proxy has moved to the disk, to balance the store.", AT (moved_here) },
+  { "moved-away", "store_disk_moved_away_total", "counter",
+      "Copies that the proxy has moved away from the disk, to balance the store.",
+      AT (moved_away) },
   { NULL },
 };
 

@@ -8,15 +8,20 @@
 
 #include "base/log.h"
 #include "store/reading.h"
+#include "store/upkeep.h"
 #include "stores/block_bytes.h"
 #include "stores/bytes_socket.h"
+
+#define BALANCE_RATE (G_GUINT64_CONSTANT (8) << 20) // bytes a second, as for repairs
 
 typedef struct {
   Store parent;
   gchar *path;
-  guint64 memory;        // for blocks, in bytes
-  GMutex lock;           // protects `store`
-  WeirBlockStore *store; // NULL before the first title
+  guint64 memory; // for blocks, in bytes
+  GMutex lock;    // protects the following
+  // NULL before the first title.
+  WeirBlockStore *store;
+  WeirStoreBalancer *balancer;
 } BlockStore;
 
 // ---- titles ----
@@ -33,8 +38,10 @@ open_store (BlockStore *self, GError **error)
   g_mutex_lock (&self->lock);
   if (!self->store) {
     self->store = weir_block_store_open (self->path, &why);
-    if (self->store)
+    if (self->store) {
       weir_block_store_set_memory (self->store, self->memory);
+      self->balancer = weir_store_balancer_new (self->store, BALANCE_RATE);
+    }
   }
   store = self->store ? weir_block_store_ref (self->store) : NULL;
   g_mutex_unlock (&self->lock);
@@ -120,6 +127,8 @@ block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max)
       .errors = stats[i].errors,
       .second_choices = stats[i].second_choices,
       .bytes = stats[i].bytes,
+      .moved_here = stats[i].moved_here,
+      .moved_away = stats[i].moved_away,
       .service_us = (guint64) MAX (stats[i].service_ns, 0) / 1000,
       .access_us = (guint64) MAX (stats[i].access_ns, 0) / 1000,
       .rate = stats[i].rate,
@@ -151,6 +160,7 @@ block_store_free (Store *store)
 {
   BlockStore *self = (BlockStore *) store;
 
+  g_clear_pointer (&self->balancer, weir_store_balancer_free);
   g_clear_pointer (&self->store, weir_block_store_unref);
   g_mutex_clear (&self->lock);
   g_free (self->path);

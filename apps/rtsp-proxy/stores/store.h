@@ -23,11 +23,12 @@ typedef struct {
   guint number;
   guint64 queue; // reads that wait or are in progress
   guint64 reads, errors, bytes;
-  guint64 second_choices; // reads of a copy that is not the first one
-  guint64 service_us;     // moving average of the time of a read
-  guint64 access_us;      // measured access time (t_a)
-  guint64 rate;           // measured, bits a second (r_d)
-  guint64 failing;        // 1: it is avoided
+  guint64 second_choices;         // reads of a copy that is not the first one
+  guint64 moved_here, moved_away; // copies, by a balance
+  guint64 service_us;             // moving average of the time of a read
+  guint64 access_us;              // measured access time (t_a)
+  guint64 rate;                   // measured, bits a second (r_d)
+  guint64 failing;                // 1: it is avoided
 } StoreDisk;
 
 // What a title of a swarm does. The numbers are since the proxy joined it; a sum has those of
