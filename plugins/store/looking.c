@@ -37,10 +37,15 @@ unref (Look *look)
 static void
 look_at (gpointer data, gpointer unused)
 {
-  Look *look = data;
+  Look *look = data, place;
   WeirDiskSpace space = { 0 };
-  gboolean present = weir_disk_check (look->path, look->store, look->number, NULL)
-                     && weir_disk_get_space (look->path, &space);
+  gboolean present;
+
+  g_mutex_lock (&lock);
+  place = *look;
+  g_mutex_unlock (&lock);
+  present = weir_disk_check (place.path, place.store, place.number, NULL)
+            && weir_disk_get_space (place.path, &space);
 
   g_mutex_lock (&lock);
   look->done = TRUE;
