@@ -42,12 +42,19 @@ cut_track (gchar *text)
 static guint
 cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
 {
-  gchar **items = g_strsplit (query ? query : "", "&", 0);
-  GString *left = g_string_new (NULL);
+  gchar **items;
+  GString *left;
   gsize len = strlen (param);
   guint n = 0;
 
   *value = NULL;
+  if (!query || !strstr (query, param)) {
+    query = query ? query + strspn (query, "&") : "";
+    *rest = *query ? g_strdup (query) : NULL;
+    return 0;
+  }
+  items = g_strsplit (query, "&", 0);
+  left = g_string_new (NULL);
   for (gchar **item = items; *item; item++) {
     if (strncmp (*item, param, len) != 0 || (*item)[len] != '=')
       g_string_append_printf (left, "%s%s", left->len ? "&" : "", *item);

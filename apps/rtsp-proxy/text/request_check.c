@@ -195,8 +195,10 @@ request_check (RequestCheck *self, const RequestLimits *limits, const guint8 *by
 GByteArray *
 request_dup_head (const RequestCheck *self, const guint8 *bytes)
 {
-  GByteArray *head = g_byte_array_new ();
+  GByteArray *head = g_byte_array_sized_new ((guint) self->head);
 
+  if (!self->bare)
+    return g_byte_array_append (head, bytes, (guint) self->head);
   for (gsize at = 0; at < self->head; at++) {
     if (bytes[at] == '\n')
       g_byte_array_append (head, (const guint8 *) "\r\n", 2);

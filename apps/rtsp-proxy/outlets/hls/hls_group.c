@@ -113,8 +113,11 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
 GBytes *
 hls_group_write_reports (HlsGroup *self, guint own)
 {
-  GString *text = g_string_new (NULL);
+  GString *text;
 
+  if (self->n_streams < 2)
+    return NULL;
+  text = g_string_new (NULL);
   for (guint i = 0; i < self->n_streams; i++) {
     gchar *uri = g_strdup_printf ("../%u/live.m3u8", i);
 

@@ -129,7 +129,6 @@ static gboolean
 ask_file (Reply *self)
 {
   gchar *reason = NULL;
-  gboolean failed;
 
   switch (take_file (self)) {
     case HLS_READY:
@@ -143,11 +142,12 @@ ask_file (Reply *self)
     case HLS_LATER:
       break;
   }
-  failed = hls_stream_ask (get_stream (self), &reason) == HLS_STREAM_FAILED;
-  if (failed)
-    fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
+  if (!hls_stream_has_failed (get_stream (self)))
+    return FALSE;
+  hls_stream_ask (get_stream (self), &reason);
+  fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
   g_free (reason);
-  return failed;
+  return TRUE;
 }
 
 // ---- the reply ----

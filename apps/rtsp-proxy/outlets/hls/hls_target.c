@@ -26,48 +26,58 @@ find (const gchar *const names[HLS_N_KINDS], const gchar *name)
   return -1;
 }
 
-// Parses "part12.mp4".
+// Parses "part12.mp4". Changes the text.
 static void
-parse_file (HlsTarget *self, const gchar *name)
+parse_file (HlsTarget *self, gchar *name)
 {
   static const struct {
     const gchar *prefix;
     HlsThing thing;
   } files[] = { { "init", HLS_INIT }, { "part", HLS_PART }, { "seg", HLS_SEGMENT } };
 
-  for (guint i = 0; i < G_N_ELEMENTS (files) && g_str_has_suffix (name, ".mp4"); i++) {
+  if (!g_str_has_suffix (name, ".mp4"))
+    return;
+  name[strlen (name) - strlen (".mp4")] = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (files); i++) {
     gsize start = strlen (files[i].prefix);
-    gchar *digits = strncmp (name, files[i].prefix, start) == 0
-                        ? g_strndup (name + start, strlen (name) - start - strlen (".mp4"))
-                        : NULL;
 
-    if (digits && read_number (digits, G_MAXINT64, &self->number))
+    if (strncmp (name, files[i].prefix, start) == 0
+        && read_number (name + start, G_MAXINT64, &self->number))
       self->thing = files[i].thing;
-    g_free (digits);
   }
 }
 
-// Parses "~SESSION/0/NAME".
-static void
-parse_session (HlsTarget *self, const gchar *path)
+// Ends the text before its next slash. Returns what follows that, or NULL.
+static gchar *
+cut (gchar *text)
 {
-  gchar **parts = g_strsplit (path, "/", 4);
+  gchar *slash = text ? strchr (text, '/') : NULL;
+
+  if (slash)
+    *slash = 0;
+  return slash ? slash + 1 : NULL;
+}
+
+// Parses "~SESSION/0/NAME". Changes the text.
+static void
+parse_session (HlsTarget *self, gchar *session)
+{
+  gchar *number = cut (session), *name = cut (number);
   guint64 rendition;
   gint kind;
 
-  if (g_strv_length (parts) == 3 && strlen (parts[0]) == 1 + HLS_SESSION_DIGITS
-      && read_number (parts[1], G_MAXUINT, &rendition)) {
-    g_strlcpy (self->session, parts[0] + 1, sizeof self->session);
-    self->rendition = (guint) rendition;
-    kind = find (playlists, parts[2]);
-    if (kind >= 0) {
-      self->thing = HLS_PLAYLIST;
-      self->ask.kind = (HlsKind) kind;
-    } else {
-      parse_file (self, parts[2]);
-    }
+  if (!name || strchr (name, '/') || strlen (session) != 1 + HLS_SESSION_DIGITS
+      || !read_number (number, G_MAXUINT, &rendition))
+    return;
+  g_strlcpy (self->session, session + 1, sizeof self->session);
+  self->rendition = (guint) rendition;
+  kind = find (playlists, name);
+  if (kind >= 0) {
+    self->thing = HLS_PLAYLIST;
+    self->ask.kind = (HlsKind) kind;
+  } else {
+    parse_file (self, name);
   }
-  g_strfreev (parts);
 }
 
 static gboolean
@@ -102,42 +112,50 @@ parse_query (HlsTarget *self, const gchar *query)
   self->wrong = !fine || (self->ask.part >= 0 && self->ask.msn < 0);
 }
 
+// Returns the kind of a master playlist, or -1. Sets `name` to the last slash of the path.
+static gint
+find_master (const gchar *target, gsize length, const gchar **name)
+{
+  *name = memrchr (target, '/', length);
+  for (gint i = 0; i < HLS_N_KINDS && *name > target + strlen (HLS_PREFIX); i++) {
+    gsize size = strlen (masters[i]);
+
+    if (target + length == *name + 1 + size && memcmp (*name + 1, masters[i], size) == 0)
+      return i;
+  }
+  return -1;
+}
+
 void
 hls_target_parse (HlsTarget *self, const gchar *target)
 {
-  const gchar *query = strchr (target, '?');
-  gchar *path = query ? g_strndup (target, (gsize) (query - target)) : g_strdup (target);
-  const gchar *session = g_strrstr (path, "/~"), *name = strrchr (path, '/');
-  gint kind;
+  gsize length = strcspn (target, "?");
+  const gchar *name;
+  gint kind = find_master (target, length, &name);
+  gchar *path, *session;
 
   *self = (HlsTarget) { .ask = { .msn = -1, .part = -1 } };
+  if (kind >= 0) {
+    self->thing = HLS_MASTER;
+    self->ask.kind = (HlsKind) kind;
+    return;
+  }
+  path = g_strndup (target, length);
+  session = g_strrstr (path, "/~");
   if (session)
     parse_session (self, session + 1);
-  if (self->thing == HLS_NOTHING) {
-    kind = find (masters, name + 1);
-    if (kind >= 0 && name > path + strlen (HLS_PREFIX)) {
-      self->thing = HLS_MASTER;
-      self->ask.kind = (HlsKind) kind;
-    }
-  }
-  if (query && self->thing == HLS_PLAYLIST)
-    parse_query (self, query + 1);
+  if (target[length] && self->thing == HLS_PLAYLIST)
+    parse_query (self, target + length + 1);
   g_free (path);
 }
 
 gchar *
 hls_target_dup_mount (const gchar *target)
 {
-  const gchar *query = strchr (target, '?');
-  gchar *path = query ? g_strndup (target, (gsize) (query - target)) : g_strdup (target);
-  gchar *mount = NULL;
-  HlsTarget parsed;
+  gsize length = strcspn (target, "?");
+  const gchar *name, *path = target + strlen (HLS_PREFIX) - 1;
 
-  hls_target_parse (&parsed, path);
-  if (parsed.thing == HLS_MASTER) {
-    *strrchr (path, '/') = 0;
-    mount = g_strconcat (path + strlen (HLS_PREFIX) - 1, query, NULL);
-  }
-  g_free (path);
-  return mount;
+  return find_master (target, length, &name) >= 0
+             ? g_strdup_printf ("%.*s%s", (int) (name - path), path, target + length)
+             : NULL;
 }

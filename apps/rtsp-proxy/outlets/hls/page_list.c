@@ -13,6 +13,7 @@ typedef struct {
   gatomicrefcount refs; // one for the connection, one for a question that is not decided
   Access *access;
   const HttpAsked *asked;
+  Demand *demand;    // of the list itself
   GPtrArray *mounts; // of Mount
   guint at;
   AccessCase *current; // about mount `at`, or NULL
@@ -33,6 +34,7 @@ unref (List *self)
     return;
   g_clear_pointer (&self->current, access_case_unref);
   g_clear_pointer (&self->body, g_bytes_unref);
+  demand_free (self->demand);
   g_ptr_array_unref (self->mounts);
   g_ptr_array_unref (self->challenges);
   g_string_free (self->items, TRUE);
@@ -62,7 +64,7 @@ ask (List *self, Mount *mount)
     .user_agent = http_request_get (asked->request, "User-Agent"),
     .method = asked->request->method,
     .authorization = http_request_get (asked->request, "Authorization"),
-    .token = asked->demand->token };
+    .token = self->demand->token };
 
   g_atomic_ref_count_inc (&self->refs);
   self->current = access_ask (self->access, asked->visitor, &request, on_decided, self);
@@ -73,7 +75,7 @@ ask (List *self, Mount *mount)
 static void
 add_item (List *self, Mount *mount)
 {
-  const gchar *path = mount_get_path (mount), *token = self->asked->demand->token;
+  const gchar *path = mount_get_path (mount), *token = self->demand->token;
   gchar *url = g_uri_escape_string (path + 1, "/", FALSE);
   gchar *query = token ? g_uri_escape_string (token, NULL, FALSE) : NULL;
   gchar *item = g_markup_printf_escaped ("<li><a href=\"/watch/%s%s%s\">%s</a></li>\n", url,
@@ -196,6 +198,7 @@ page_list_new (Mounts *mounts, Access *access, const HttpAsked *asked)
   g_mutex_init (&self->lock);
   self->access = access;
   self->asked = asked;
+  self->demand = demand_new (asked->request->target);
   self->mounts = mounts_dup_all (mounts);
   self->challenges = g_ptr_array_new_with_free_func (g_free);
   self->items = g_string_new (NULL);

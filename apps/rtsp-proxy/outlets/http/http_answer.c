@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define DATE_BYTES 40
+
 static gchar *
 dup_date (gint64 seconds)
 {
@@ -23,21 +25,64 @@ add_date (GString *answer, const gchar *name, gint64 seconds)
   g_free (text);
 }
 
-GString *
-http_answer_new (guint status, gboolean keeps)
+// Each thread writes the date once a second: that takes longer than the rest of a head.
+static void
+add_now (GString *answer)
 {
-  GString *answer = g_string_sized_new (512);
+  static _Thread_local gint64 written = -1;
+  static _Thread_local gchar date[DATE_BYTES];
+  gint64 now = g_get_real_time () / G_USEC_PER_SEC;
 
-  g_string_printf (answer, "HTTP/1.1 %u %s\r\n", status, soup_status_get_phrase (status));
-  add_date (answer, "Date", g_get_real_time () / G_USEC_PER_SEC);
+  if (now != written) {
+    gchar *text = dup_date (now);
+
+    g_strlcpy (date, text ? text : "", sizeof date);
+    g_free (text);
+    written = now;
+  }
+  if (*date)
+    http_answer_add (answer, "Date", date);
+}
+
+static void
+add_number (GString *answer, guint64 number)
+{
+  gchar digits[20];
+  gsize at = sizeof digits;
+
+  do
+    digits[--at] = (gchar) ('0' + number % 10);
+  while (number /= 10);
+  g_string_append_len (answer, digits + at, (gssize) (sizeof digits - at));
+}
+
+void
+http_answer_begin (GString *answer, guint status, gboolean keeps)
+{
+  g_string_assign (answer, "HTTP/1.1 ");
+  add_number (answer, status);
+  g_string_append_c (answer, ' ');
+  g_string_append (answer, soup_status_get_phrase (status));
+  g_string_append (answer, "\r\n");
+  add_now (answer);
   http_answer_add (answer, "Connection", keeps ? "keep-alive" : "close");
-  return answer;
 }
 
 void
 http_answer_add (GString *answer, const gchar *name, const gchar *value)
 {
-  g_string_append_printf (answer, "%s: %s\r\n", name, value);
+  g_string_append (answer, name);
+  g_string_append (answer, ": ");
+  g_string_append (answer, value);
+  g_string_append (answer, "\r\n");
+}
+
+void
+http_answer_add_length (GString *answer, guint64 length)
+{
+  g_string_append (answer, "Content-Length: ");
+  add_number (answer, length);
+  g_string_append (answer, "\r\n");
 }
 
 // Not from the MIME database of the system, which may be missing.
@@ -92,7 +137,7 @@ http_answer_end_title (
     http_answer_add (answer, "Accept-Ranges", "bytes");
     http_answer_add (answer, "Content-Type", http_answer_type (name));
     http_answer_add (answer, "X-Content-Type-Options", "nosniff");
-    g_string_append_printf (answer, "Content-Length: %" G_GUINT64_FORMAT "\r\n", body->length);
+    http_answer_add_length (answer, body->length);
   }
   if (body->status == SOUP_STATUS_PARTIAL_CONTENT)
     g_string_append_printf (answer,
@@ -110,7 +155,8 @@ http_answer_end_text (GString *answer, guint status, const gchar *reason, gboole
 
   http_answer_add (answer, "Content-Type", "text/plain; charset=utf-8");
   http_answer_add (answer, "X-Content-Type-Options", "nosniff");
-  g_string_append_printf (answer, "Content-Length: %" G_GSIZE_FORMAT "\r\n\r\n", strlen (text));
+  http_answer_add_length (answer, strlen (text));
+  g_string_append (answer, "\r\n");
   if (!head)
     g_string_append (answer, text);
   g_free (text);

@@ -6,11 +6,14 @@
 #include "outlets/http/http_request.h"
 #include "stores/bytes.h"
 
-// Begins an answer: the status line, Date and Connection. Free with g_string_free().
-GString *http_answer_new (guint status, gboolean keeps);
+// Begins an answer: the status line, Date and Connection. `answer` loses what it had.
+void http_answer_begin (GString *answer, guint status, gboolean keeps);
 
 // Adds a header.
 void http_answer_add (GString *answer, const gchar *name, const gchar *value);
+
+// Adds the header Content-Length.
+void http_answer_add_length (GString *answer, guint64 length);
 
 // Adds the headers of a title, of which `body` is sent. `name` is the end of its path. Ends the
 // head.

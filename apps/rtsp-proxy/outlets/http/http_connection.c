@@ -10,6 +10,7 @@
 #include "readers/places.h"
 
 #define READ_BYTES 4096
+#define OUT_BYTES 512                 // of most answers
 #define BURST 2                       // seconds of requests that may come at once
 #define LINGER_NS (2 * NS_PER_S)      // for the client to read the last answer
 #define LINGER_BYTES_MAX (256 * 1024) // of the client, which are read and dropped meanwhile
@@ -49,12 +50,14 @@ http_connection_close (HttpConnection *self)
 }
 
 void
-http_connection_ready (gpointer connection, gboolean gone)
+http_connection_ready (gpointer connection, gboolean can_read, gboolean gone)
 {
   HttpConnection *self = connection;
 
   if (gone)
     g_atomic_int_set (&self->gone, TRUE);
+  if (can_read) // after `gone`, see receive()
+    g_atomic_int_set (&self->can_read, TRUE);
   http_connection_wake (self);
 }
 
@@ -78,7 +81,7 @@ void
 http_connection_begin_answer (HttpConnection *self, guint status)
 {
   http_counts_add_answer (status);
-  self->out = http_answer_new (status, self->keeps);
+  http_answer_begin (self->out, status, self->keeps);
   if (self->route && self->route->is_shared)
     http_answer_add (self->out, "Access-Control-Allow-Origin", "*");
   self->out_at = 0;
@@ -135,16 +138,25 @@ http_connection_end (HttpConnection *self)
 
 // ---- reading requests ----
 
-// Receives bytes. Returns their number, 0 at the end, or -1 if there are none now.
+// Receives bytes. Returns their number, 0 at the end, or -1 if there are none now. The poll says
+// when there are some again: a system call less for each request.
 static gssize
 receive (HttpConnection *self, guint8 bytes[READ_BYTES])
 {
   gssize n;
 
+  if (!g_atomic_int_compare_and_exchange (&self->can_read, TRUE, FALSE))
+    return -1;
   do
     n = recv (self->fd, bytes, READ_BYTES, 0);
   while (n < 0 && errno == EINTR);
-  return n < 0 && errno != EAGAIN ? 0 : n;
+  if (n < 0 && errno == EAGAIN)
+    return -1;
+  // All bytes were received if the buffer is not full (epoll(7)), but an end may follow them, of
+  // which the poll has told already.
+  if (n == READ_BYTES || g_atomic_int_get (&self->gone))
+    g_atomic_int_set (&self->can_read, TRUE);
+  return MAX (n, 0);
 }
 
 static void
@@ -246,12 +258,12 @@ on_decided (AccessCase *decided, gpointer connection)
 static gboolean
 ask (HttpConnection *self, gboolean asks)
 {
-  AccessRequest request = { .user_agent = http_request_get (&self->request, "User-Agent"),
-    .method = self->request.method,
-    .authorization = http_request_get (&self->request, "Authorization") };
+  AccessRequest request = { .method = self->request.method };
 
   if (!asks)
     return http_connection_ask_route (self);
+  request.user_agent = http_request_get (&self->request, "User-Agent");
+  request.authorization = http_request_get (&self->request, "Authorization");
   if (!mounts_resolve (self->context->mounts, self->demand, &self->resolved, NULL))
     self->resolved = (Resolved) { 0 };
   request.action = self->route ? self->route->action : ACCESS_PLAYBACK;
@@ -310,9 +322,6 @@ clear_answer (HttpConnection *self)
   self->resolved = (Resolved) { 0 };
   g_clear_pointer (&self->demand, demand_free);
   http_request_clear (&self->request);
-  if (self->out)
-    g_string_free (self->out, TRUE);
-  self->out = NULL;
   self->body = (HttpBody) { 0 };
 }
 
@@ -391,6 +400,8 @@ finish (HttpConnection *self)
 {
   clear_answer (self);
   g_clear_pointer (&self->in, g_byte_array_unref);
+  g_string_free (self->headers, TRUE);
+  g_string_free (self->out, TRUE);
   http_poll_remove (self->context->poll, self->fd);
   g_clear_object (&self->socket);
   http_poll_leave (self->context->poll, self);
@@ -431,6 +442,8 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
   self->visitor = access_peer_new (ip, has_tls ? "https" : "http");
   self->peer = g_strdup (peer);
   self->in = g_byte_array_new ();
+  self->headers = g_string_new (NULL);
+  self->out = g_string_sized_new (OUT_BYTES);
   limits_get (&self->limits);
   g_free (ip);
   g_socket_set_blocking (socket, FALSE);

@@ -24,8 +24,9 @@ typedef struct {
   Access *access;
   WeirWorkers *workers;
   HttpPoll *poll;
-  const HttpRoute *routes;            // the last one has no prefix
-  const gchar *address, *tls_address; // at which it listens, without and with TLS
+  const HttpRoute *routes; // the last one has no prefix
+  // At which it listens, without and with TLS; NULL: requests may name any host.
+  const gchar *address, *tls_address;
   // The connection is closed and about to be freed. Called in any thread.
   void (*ended) (HttpConnection *connection, gpointer data);
   gpointer data;
@@ -45,5 +46,5 @@ GInetAddress *http_connection_get_address (HttpConnection *self); // (transfer n
 void http_connection_close (HttpConnection *self);
 
 // For the poll.
-void http_connection_ready (gpointer connection, gboolean gone);
+void http_connection_ready (gpointer connection, gboolean can_read, gboolean gone);
 void http_connection_drop (gpointer connection);

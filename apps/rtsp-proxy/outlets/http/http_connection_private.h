@@ -35,9 +35,10 @@ struct _HttpConnection {
   int fd; // of the socket
   GInetAddress *address;
   AccessPeer *visitor;
-  const gchar *listen; // the address to which it came
+  const gchar *listen; // the address to which it came, or NULL: the Host header is not checked
   gchar *peer;
   gint gone, closing; // atomic: the client has closed the connection; it is to be closed
+  gint can_read;      // atomic: bytes may have come since the last that were received
 
   // The fields below are the task's.
   State state;
@@ -56,8 +57,9 @@ struct _HttpConnection {
   HttpOpening *opening;
   StoreBytes *entered; // the title as a stream of its store; NULL: not counted
   HttpBody body;
-  gboolean keeps; // the connection stays open after the answer
-  GString *out;   // the answer
+  gboolean keeps;   // the connection stays open after the answer
+  GString *headers; // of a route's reply
+  GString *out;     // the answer
   gsize out_at;
   HttpSender sender;
   HttpReader *reader;

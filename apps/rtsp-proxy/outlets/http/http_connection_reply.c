@@ -26,7 +26,8 @@ http_connection_find_route (HttpConnection *self)
   gboolean asks = !route || target;
 
   self->route = route;
-  self->demand = demand_new (target ? target : self->request.target);
+  if (asks)
+    self->demand = demand_new (target ? target : self->request.target);
   g_free (target);
   return asks;
 }
@@ -55,14 +56,14 @@ write_head (HttpConnection *self, const HttpHead *head)
   http_answer_add (self->out, "Content-Type", head->type);
   http_answer_add (self->out, "X-Content-Type-Options", "nosniff");
   if (head->length >= 0)
-    g_string_append_printf (self->out, "Content-Length: %" G_GINT64_FORMAT "\r\n", head->length);
+    http_answer_add_length (self->out, (guint64) head->length);
   g_string_append (self->out, "\r\n");
 }
 
 gboolean
 http_connection_step_replying (HttpConnection *self, gint64 now)
 {
-  HttpHead head = { .headers = g_string_new (NULL) };
+  HttpHead head = { .headers = g_string_truncate (self->headers, 0) };
   gint64 wake_ns = WEIR_NEVER;
   gboolean known = !g_atomic_int_get (&self->gone)
                    && self->reply->ops->begin (self->reply, &head, now, &wake_ns);
@@ -75,7 +76,6 @@ http_connection_step_replying (HttpConnection *self, gint64 now)
     http_passer_init (&self->passer, self->out, has_body && !self->takes_over ? self->reply : NULL);
     self->state = STATE_PASSING;
   }
-  g_string_free (head.headers, TRUE);
   if (g_atomic_int_get (&self->gone))
     return http_connection_end (self);
   return known || http_connection_wait_until (self, wake_ns);

@@ -4,6 +4,7 @@
 #include "access/connections.h"
 #include "base/log.h"
 #include "base/port.h"
+#include "config/proxy_config.h"
 #include "outlets/http/http_connection.h"
 #include "outlets/http/http_counts.h"
 
@@ -127,6 +128,13 @@ start (HttpOutlet *self, TlsFront *front, GError **error)
          && listen_at (self, &self->tls_listen, on_tls_connection, &self->tls, error);
 }
 
+// Returns the address if requests to it must name it, else NULL.
+static const gchar *
+get_checked (const ListenAddress *at)
+{
+  return at->address && proxy_config_is_loopback (at->address) ? at->address : NULL;
+}
+
 HttpOutlet *
 http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access, const HttpRoute *routes,
     TlsFront *front, GError **error)
@@ -142,8 +150,8 @@ http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access, const
   self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
   self->tls_listen =
       (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
-  self->context.address = self->listen.address;
-  self->context.tls_address = self->tls_listen.address;
+  self->context.address = get_checked (&self->listen);
+  self->context.tls_address = get_checked (&self->tls_listen);
   if (!start (self, front, error))
     g_clear_pointer (&self, http_outlet_free);
   return self;

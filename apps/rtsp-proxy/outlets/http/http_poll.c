@@ -10,6 +10,7 @@
 #include "base/threads.h"
 
 #define EVENTS 256 // at once
+#define GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
 struct _HttpPoll {
   int epoll, event;
@@ -63,7 +64,8 @@ run (gpointer data)
     for (int i = 0; i < n; i++) {
       woken |= events[i].data.ptr == NULL;
       if (events[i].data.ptr)
-        self->ready (events[i].data.ptr, events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+        self->ready (
+            events[i].data.ptr, events[i].events & (EPOLLIN | GONE), events[i].events & GONE);
     }
     if (woken)
       goes_on = drop_left (self);

@@ -74,7 +74,7 @@ http_request_is_for (const HttpRequest *self, const gchar *address)
 {
   const gchar *host = http_request_get (self, "Host");
 
-  return !host || proxy_config_takes_host (address, host);
+  return !address || !host || proxy_config_takes_host (address, host);
 }
 
 // ---- conditions and ranges ----

@@ -15,7 +15,7 @@ typedef struct _HttpReply HttpReply;
 // valid until the reply is freed.
 typedef struct {
   const HttpRequest *request;
-  const Demand *demand;     // of the target that the route gave
+  const Demand *demand;     // of the target that the route gave, or NULL: it gave none
   const Resolved *resolved; // of the demand; `mount` is NULL if there is no such target
   AccessPeer *visitor;
   GInetAddress *address; // of the client
