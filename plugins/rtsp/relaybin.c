@@ -464,6 +464,12 @@ weir_relay_bin_class_init (RelayBinClass *klass)
       NULL, GST_TYPE_ELEMENT, 1, G_TYPE_UINT);
 }
 
+gboolean
+weir_is_relay_bin (GstElement *element)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (element, weir_relay_bin_get_type ());
+}
+
 GstElement *
 weir_relay_bin_new (WeirRelayReportFunc report, gpointer data, gboolean may_block)
 {

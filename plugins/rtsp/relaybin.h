@@ -20,6 +20,8 @@ typedef gsize (*WeirRelayReportFunc) (
 // are pushed by a thread of GStreamer's pool.
 GstElement *weir_relay_bin_new (WeirRelayReportFunc report, gpointer data, gboolean may_block);
 
+gboolean weir_is_relay_bin (GstElement *element);
+
 // Asks upstream for a keyframe of the stream `index`, if the RTCP packet says so. Call from any
 // thread.
 void weir_relay_bin_take_feedback (GstElement *self, guint index, const guint8 *data, gsize len);

@@ -23,7 +23,7 @@
 
 struct _WeirRelayRtcp {
   GstRTSPStream *stream;
-  GstElement *bin, *source;
+  GstElement *bin, *source;  // or NULL
   GSocket *sockets[SOCKETS]; // by the numbers below; NULL without the family
   guint64 id;
 };
@@ -33,7 +33,8 @@ struct _WeirRelayRtcp {
 static void
 take_request (WeirRelayRtcp *self, const guint8 *data, gsize len)
 {
-  weir_relay_bin_take_feedback (self->bin, gst_rtsp_stream_get_index (self->stream), data, len);
+  if (self->bin)
+    weir_relay_bin_take_feedback (self->bin, gst_rtsp_stream_get_index (self->stream), data, len);
 }
 
 static void
@@ -247,7 +248,7 @@ weir_relay_rtcp_new (GstRTSPStream *stream, GstElement *bin, GstElement *source)
 
   start ();
   self->stream = g_object_ref (stream);
-  self->bin = gst_object_ref (bin);
+  self->bin = bin ? gst_object_ref (bin) : NULL;
   self->source = source ? gst_object_ref (source) : NULL;
   g_mutex_lock (&shared.lock);
   self->id = ++shared.last_id;
@@ -269,7 +270,7 @@ weir_relay_rtcp_free (WeirRelayRtcp *self)
   for (guint number = 0; number < SOCKETS; number++)
     forget_socket (self->sockets[number]);
   g_object_unref (self->stream);
-  gst_object_unref (self->bin);
+  gst_clear_object (&self->bin);
   gst_clear_object (&self->source);
   g_free (self);
 }

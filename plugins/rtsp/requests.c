@@ -121,7 +121,11 @@ weir_client_defer (GstRTSPClient *client, GstRTSPContext *ctx)
   gboolean deferred;
   Request *request;
 
-  if (!self || !is_guarded (client))
+  if (!self)
+    return FALSE;
+  // The program may pause the media now, in any thread, before the response.
+  weir_transports_unmask (self);
+  if (!is_guarded (client))
     return FALSE;
   weir_served_take_over (self);
   request = request_new (ctx->request);

@@ -73,6 +73,9 @@ void weir_transports_on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, Se
 // also to the sinks, after the response. Call before each response is sent.
 void weir_transports_let_name (Served *self);
 
+// Lets the transports of the current PLAY say UDP again. Further calls have no effect.
+void weir_transports_unmask (Served *self);
+
 // Continues a playing media after a refused PLAY, if the program has stopped it for a seek.
 void weir_transports_play_on (GstRTSPSessionMedia *media);
 

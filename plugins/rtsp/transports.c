@@ -2,6 +2,7 @@
 // Sessions and transports of the readers that Weir serves; serve.c has the overview.
 #include "feedback.h"
 #include "relaymedia.h"
+#include "sendermedia.h"
 #include "served.h"
 #include "srtp.h"
 
@@ -234,25 +235,33 @@ set_lower (GstRTSPStreamTransport *transport, GstRTSPLowerTrans lower)
       lower;
 }
 
-// A relay media has all its elements, so gst-rtsp-server must not make more for this PLAY
-// (relaymedia.c).
+// Reports whether the stream of a transport has its elements, or gets them here.
+static gboolean
+has_elements (GstRTSPMedia *media, GstRTSPStreamTransport *transport)
+{
+  return weir_is_relay_media (media)
+         || weir_sender_media_complete (media, gst_rtsp_stream_transport_get_stream (transport));
+}
+
+// gst-rtsp-server must not make elements for this PLAY if the stream has all of them (relaymedia.c,
+// sendermedia.c).
 static void
-mask (Served *self, GPtrArray *transports)
+mask (Served *self, GstRTSPMedia *media, GPtrArray *transports)
 {
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
     const GstRTSPTransport *t =
         transport ? gst_rtsp_stream_transport_get_transport (transport) : NULL;
 
-    if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP)
+    if (!t || t->lower_transport != GST_RTSP_LOWER_TRANS_UDP || !has_elements (media, transport))
       continue;
     set_lower (transport, WEIR_RELAY_LOWER_TRANS);
     g_ptr_array_add (self->masked, g_object_ref (transport));
   }
 }
 
-static void
-unmask (Served *self)
+void
+weir_transports_unmask (Served *self)
 {
   for (guint i = 0; i < self->masked->len; i++)
     set_lower (g_ptr_array_index (self->masked, i), GST_RTSP_LOWER_TRANS_UDP);
@@ -267,7 +276,6 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
 {
   GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
   GstRTSPState state = gst_rtsp_session_media_get_rtsp_state (ctx->sessmedia);
-  gboolean relay = weir_is_relay_media (ctx->media);
 
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
@@ -279,13 +287,12 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
         || !is_joined (gst_rtsp_stream_transport_get_stream (transport))
         || (state == GST_RTSP_STATE_PLAYING && is_listed (transport)))
       continue;
-    if (is_ours (self, transport) && !relay)
+    if (!has_elements (ctx->media, transport) && is_ours (self, transport))
       weir_feedback_open (ctx->media, transport);
     list_silently (transport, TRUE);
     g_ptr_array_add (self->unnamed, g_object_ref (transport));
   }
-  if (relay)
-    mask (self, transports);
+  mask (self, ctx->media, transports);
   g_ptr_array_unref (transports);
   return GST_RTSP_STS_OK;
 }
@@ -293,7 +300,7 @@ weir_transports_on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Served 
 void
 weir_transports_let_name (Served *self)
 {
-  unmask (self);
+  weir_transports_unmask (self);
   for (guint i = 0; i < self->unnamed->len; i++)
     list_silently (g_ptr_array_index (self->unnamed, i), FALSE);
   g_ptr_array_set_size (self->unnamed, 0);

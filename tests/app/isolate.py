@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from control import CLIP_URI, Controlled, Watch
 from films import has_bye
 from leftovers import check_kills
-from proc import free_port, thread_names
+from proc import Rtsp, free_port, free_udp_pair, thread_names
 from proxy import CLIP, Proxy, matches, program, wait_until
 from tap import run, test
 from tspackets import STREAMS
@@ -344,16 +344,20 @@ def a_title_whose_worker_hangs_ends():
             reader.take()
 
 
+def reads(worker):
+    return any('demux' in name for name in thread_names(worker).values())
+
+
 @test(timeout=60)
 def a_title_that_is_closed_leaves_no_work_in_its_worker():
     with films(workers=1) as proxy:
         with Watch(proxy, '/films/film.mp4') as reader:
             reader.take()
             worker = worker_of_titles(proxy)
-            assert 'title-control' in thread_names(worker).values()
+            assert reads(worker)
         # GLib keeps up to two threads for the next title.
-        wait_until(lambda: 'title-control' not in (left := thread_names(worker).values()) and len(left) <= 3,
-                   10, 'the threads of the title have ended')
+        wait_until(lambda: not reads(worker) and len(thread_names(worker)) <= 4, 10,
+                   'the threads of the title have ended')
         assert worker_of_titles(proxy) == worker
         with Watch(proxy, '/films/film.mp4'):
             victim = worker_of_titles(proxy)
@@ -361,6 +365,43 @@ def a_title_that_is_closed_leaves_no_work_in_its_worker():
         proxy.wait_for_line(rf' worker {victim} was killed: it did not close a title within 5 s', 20)
         with Watch(proxy, '/films/film.mp4') as reader:
             reader.take()
+
+
+def threads_in_use(proxy):
+    """Returns the number of threads of the proxy and its workers, but for those that GLib keeps."""
+    return sum(name != 'pool-rtsp-proxy' for pid in {proxy.pid, *workers_of(proxy)}
+               for name in thread_names(pid).values())
+
+
+@contextmanager
+def udp_reader(proxy, path):
+    """A playing reader over UDP, with both tracks."""
+    with Rtsp(proxy.port) as rtsp, ExitStack() as stack:
+        url = proxy.url(path)
+        assert rtsp.request('DESCRIBE', url)[0] == 200
+        for track in range(2):
+            rtp, rtcp = map(stack.enter_context, free_udp_pair())
+            ports = f'{rtp.getsockname()[1]}-{rtcp.getsockname()[1]}'
+            assert rtsp.request('SETUP', f'{url}/stream={track}', {
+                'Transport': f'RTP/AVP;unicast;client_port={ports}'})[0] == 200
+        assert rtsp.request('PLAY', url)[0] == 200
+        rtp.settimeout(20)
+        rtp.recv(2048)
+        yield
+
+
+@test(timeout=60)
+def a_title_costs_few_threads():
+    with films(workers=1) as proxy, ExitStack() as stack:
+        for reader in Watch, udp_reader:
+            stack.enter_context(reader(proxy, '/films/film.mp4'))
+            time.sleep(1) # those that only start the title end
+            before = threads_in_use(proxy)
+            for _ in range(5):
+                stack.enter_context(reader(proxy, '/films/film.mp4'))
+            # Two for the two tracks; in the worker, three, and two for what it says.
+            wait_until(lambda most=before + 5 * 7: threads_in_use(proxy) <= most, 10,
+                       'five titles have few threads')
 
 
 @test(timeout=60)
