@@ -442,6 +442,24 @@ add_raw (TitleLocal *self, GstPad *pad, GstCaps *caps)
 }
 
 static void
+stop_task (GstElement *typefind, gpointer unused)
+{
+  GstPad *pad = gst_element_get_static_pad (typefind, "sink");
+
+  gst_pad_stop_task (pad);
+  gst_object_unref (pad);
+}
+
+// Ends the thread of typefind, which only waits once the element after it pulls. A thread cannot
+// end itself.
+static void
+let_go (GstElement *typefind, GstPad *src)
+{
+  if (GST_PAD_MODE (src) == GST_PAD_MODE_PULL)
+    gst_element_call_async (typefind, stop_task, NULL, NULL);
+}
+
+static void
 on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self)
 {
   const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
@@ -458,6 +476,7 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal
   } else {
     add_raw (self, pad, caps);
   }
+  let_go (typefind, pad);
   gst_object_unref (pad);
 }
 
