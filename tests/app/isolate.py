@@ -399,8 +399,8 @@ def a_title_costs_few_threads():
             before = threads_in_use(proxy)
             for _ in range(5):
                 stack.enter_context(reader(proxy, '/films/film.mp4'))
-            # Two for the two tracks; in the worker, two, and two for what it says.
-            wait_until(lambda most=before + 5 * 6: threads_in_use(proxy) <= most, 10,
+            # Two for the two tracks; in the worker, two; and one for its messages.
+            wait_until(lambda most=before + 5 * 5: threads_in_use(proxy) <= most, 10,
                        'five titles have few threads')
 
 

@@ -6,6 +6,7 @@
 #include <gio/gio.h>
 #include <glib-unix.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/threads.h"
 #include "base/timer.h"
 #include "isolate/pool.h"
+#include "isolate/title_watch.h"
 
 // A worker sends something every second. One that starts may have to read GStreamer's plugins
 // first.
@@ -24,6 +26,7 @@
 #define UNREAD_MAX 64 // messages, before the main thread does something else
 
 enum { CONTROL, FILE_READ, TRACKS, N_FDS = TRACKS + RELAY_MAX_TRACKS };
+enum { WATCHED_CONTROL, WATCHED_WAKE };
 
 struct _TitleLink {
   gatomicrefcount refs; // of the owner, and of what the main thread still has to do
@@ -33,15 +36,19 @@ struct _TitleLink {
   gint closing;       // atomic
   const gchar *fault; // atomic: what the worker did wrong
   GThread *thread;
+  // Of the thread that reads:
+  guint silent; // ticks
+  gboolean said_all;
 
   gpointer owner;
-  GMutex lock;
-  gboolean closed; // protected by `lock`: the owner may be gone
+  GMutex lock;       // protects the fields below
+  gboolean closed;   // the owner may be gone
+  TitleWatch *watch; // once all tracks are known
 
   // Of the main thread:
   Worker *worker;
   gboolean over; // the owner has closed the link
-  guint watch;
+  guint at_end;
   Timer *deadline;
 };
 
@@ -105,7 +112,7 @@ leave (TitleLink *self)
 {
   if (!self->worker)
     return;
-  g_clear_handle_id (&self->watch, g_source_remove);
+  g_clear_handle_id (&self->at_end, g_source_remove);
   g_clear_pointer (&self->deadline, timer_remove);
   worker_leave (g_steal_pointer (&self->worker), self);
   link_unref (self);
@@ -180,7 +187,7 @@ on_closed (gint socket, GIOCondition condition, gpointer data)
     ;
   if (!(condition & (G_IO_HUP | G_IO_ERR)))
     return G_SOURCE_CONTINUE;
-  self->watch = 0;
+  self->at_end = 0;
   leave (self);
   return G_SOURCE_REMOVE;
 }
@@ -196,7 +203,7 @@ end (gpointer data)
     g_clear_pointer (&self->deadline, timer_remove);
     g_atomic_pointer_set (&self->fault, "was killed: it did not close a title within 5 s");
     self->deadline = timer_add (CLOSE_MS, kill_worker, self);
-    self->watch = g_unix_fd_add (self->control, G_IO_IN | G_IO_HUP, on_closed, self);
+    self->at_end = g_unix_fd_add (self->control, G_IO_IN | G_IO_HUP, on_closed, self);
   }
   link_unref (self);
   return G_SOURCE_REMOVE;
@@ -208,7 +215,10 @@ title_link_prepare (void)
   workers_keep_ready (WORKER_TITLES);
 }
 
-// ---- the link's thread ----
+// ---- the threads that read ----
+
+// A title has a thread of its own until its tracks are known, because adding them may wait for
+// others. From then on nothing does, and one thread reads what all workers say.
 
 static void
 set_fault (TitleLink *self, const gchar *fault)
@@ -216,39 +226,136 @@ set_fault (TitleLink *self, const gchar *fault)
   g_atomic_pointer_compare_and_exchange (&self->fault, NULL, fault);
 }
 
-static void
+// Returns TRUE if the message says that no more tracks follow.
+static gboolean
 read_message (TitleLink *self, guint8 *scratch)
 {
   gssize n = recv (self->control, scratch, WIRE_MAX, MSG_DONTWAIT);
 
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return;
+    return FALSE;
   if (n <= 0)
     set_fault (self, "was killed: it closed the socket of a title");
   else if (!title_wire_read_control (scratch, (gsize) n, &self->handler->said, self->owner))
     set_fault (self, "was killed: it sent a malformed message");
+  else
+    return scratch[0] == TITLE_WIRE_COMPLETE;
+  return FALSE;
 }
 
-// Reads what the worker says until it says no more.
 static void
-read_all (TitleLink *self, guint8 *scratch)
+tell_gone (TitleLink *self)
+{
+  self->handler->gone (self->owner);
+  g_main_context_invoke (NULL, handle_fault, link_ref (self));
+}
+
+// Counts a tick without a message. A proxy that was suspended counts one only.
+static void
+count_silence (TitleLink *self, guint limit)
+{
+  if (++self->silent < limit)
+    return;
+  set_fault (self, limit == START_TICKS ? "was killed: it did not start within 30 s"
+                                        : "was killed: it did not answer for 5 s");
+}
+
+static void
+ignore (TitleLink *self, TitleWatch *watch)
+{
+  title_watch_set (watch, WATCHED_CONTROL, self->control, 0);
+  title_watch_set (watch, WATCHED_WAKE, self->wake, 0);
+}
+
+static TitleWatch *
+get_watch (TitleLink *self)
+{
+  TitleWatch *watch;
+
+  g_mutex_lock (&self->lock);
+  watch = self->watch;
+  g_mutex_unlock (&self->lock);
+  return watch;
+}
+
+static void
+on_watched (gpointer data, guint number, guint32 events)
+{
+  static guint8 scratch[WIRE_MAX];
+  TitleLink *self = data;
+  TitleWatch *watch;
+
+  if (self->said_all)
+    return;
+  if (number == TITLE_WATCH_TICK) {
+    count_silence (self, SILENT_TICKS + 1); // the first one may follow the last message at once
+  } else if (number == WATCHED_CONTROL) {
+    self->silent = 0;
+    read_message (self, scratch);
+  }
+  self->said_all = g_atomic_pointer_get (&self->fault) != NULL;
+  if (!self->said_all)
+    return;
+  watch = get_watch (self); // NULL if the link is being closed
+  if (watch)
+    ignore (self, watch);
+  tell_gone (self);
+}
+
+static void
+end_watch (TitleLink *self)
+{
+  TitleWatch *watch;
+
+  g_mutex_lock (&self->lock);
+  watch = g_steal_pointer (&self->watch);
+  g_mutex_unlock (&self->lock);
+  if (!watch)
+    return;
+  ignore (self, watch);
+  title_watch_free (watch);
+}
+
+// Lets the thread of all titles read from now on. Returns FALSE if it cannot.
+static gboolean
+hand_over (TitleLink *self)
+{
+  gboolean ok = TRUE;
+
+  g_mutex_lock (&self->lock);
+  if (!self->closed) {
+    self->silent = 0;
+    self->watch = title_watch_new (on_watched, self);
+    ok = title_watch_set (self->watch, WATCHED_CONTROL, self->control, EPOLLIN)
+         && title_watch_set (self->watch, WATCHED_WAKE, self->wake, EPOLLIN);
+  }
+  g_mutex_unlock (&self->lock);
+  if (!ok)
+    end_watch (self);
+  return ok;
+}
+
+// Reads what the worker says until it says no more. Returns TRUE if all tracks are known, and
+// another thread reads on.
+static gboolean
+read_tracks (TitleLink *self, guint8 *scratch)
 {
   struct pollfd fds[] = { { self->control, POLLIN, 0 }, { self->wake, POLLIN, 0 } };
-  guint silent = 0, limit = START_TICKS;
+  guint limit = START_TICKS;
 
   while (!g_atomic_pointer_get (&self->fault) && !g_atomic_int_get (&self->closing)) {
     gint n = poll (fds, G_N_ELEMENTS (fds), TICK_MS);
 
-    // A proxy that was suspended counts one tick only.
-    silent = n == 0 ? silent + 1 : 0;
-    if (silent >= limit)
-      set_fault (self, limit == START_TICKS ? "was killed: it did not start within 30 s"
-                                            : "was killed: it did not answer for 5 s");
+    if (n == 0)
+      count_silence (self, limit);
     if (n <= 0 || !fds[0].revents)
       continue;
+    self->silent = 0;
     limit = SILENT_TICKS;
-    read_message (self, scratch);
+    if (read_message (self, scratch) && hand_over (self))
+      return TRUE;
   }
+  return FALSE;
 }
 
 static gpointer
@@ -256,14 +363,13 @@ run (gpointer data)
 {
   TitleLink *self = data;
   guint8 *scratch = g_malloc (WIRE_MAX);
+  gboolean read_on;
 
   thread_set_name ("title-control");
-  read_all (self, scratch);
+  read_on = read_tracks (self, scratch);
   g_free (scratch);
-  if (g_atomic_int_get (&self->closing))
-    return NULL;
-  self->handler->gone (self->owner);
-  g_main_context_invoke (NULL, handle_fault, link_ref (self));
+  if (!read_on && !g_atomic_int_get (&self->closing))
+    tell_gone (self);
   return NULL;
 }
 
@@ -373,6 +479,7 @@ title_link_close (TitleLink *self)
   wake (self);
   if (self->thread)
     g_thread_join (self->thread);
+  end_watch (self);
   shutdown (self->control, SHUT_WR);
   g_main_context_invoke (NULL, end, link_ref (self));
 }

@@ -9,8 +9,9 @@
 
 typedef struct _TitleLink TitleLink;
 
-// Called in the link's thread, except `failed`, which the main thread may also call. None is called
-// after title_link_close().
+// Called in a thread that reads for the link, except `failed`, which the main thread may also call.
+// `track` and `complete` may wait for other threads, the others must not: one thread calls them for
+// all titles once `complete` was called. None is called after title_link_close().
 typedef struct {
   TitleControlHandler said;
   // The worker says no more: it has ended, or made a mistake. `failed` tells why, perhaps later.
@@ -23,7 +24,7 @@ typedef struct {
 TitleLink *title_link_open (int fd, const TitleLinkHandler *handler, gpointer owner,
     gint tracks[RELAY_MAX_TRACKS], GError **error);
 
-// Starts the link's thread. Call once.
+// Starts reading what the worker says. Call once.
 void title_link_start (TitleLink *self);
 
 // Sends a command. Never waits. Does nothing if the worker is gone.
@@ -32,7 +33,7 @@ void title_link_send (TitleLink *self, const TitleCommand *command);
 // Kills the worker, which has made a mistake. `why` is static, and completes "worker 1 ".
 void title_link_blame (TitleLink *self, const gchar *why);
 
-// Ends the link's thread, and tells the worker to close the title. Not in the link's thread.
+// Ends reading, and tells the worker to close the title. Not in a thread that reads.
 void title_link_close (TitleLink *self);
 
 // Closes the link, if it is not closed yet, and frees it.
