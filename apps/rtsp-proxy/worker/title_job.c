@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/threads.h"
 #include "base/timer.h"
+#include "isolate/title_watch.h"
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
 #include "rtp/fragments.h"
@@ -26,6 +28,8 @@ typedef struct {
   GstElement *pipeline, *title;
   Timer *alive; // of the main thread
   TitleOutbox *outbox;
+  TitleWatch *watch;
+  gboolean begun; // only for the thread that works for the job
 
   GMutex lock; // protects the fields below
   TitlePad *pads[RELAY_MAX_TRACKS];
@@ -211,7 +215,7 @@ on_complete (GstElement *title, Job *self)
   send_numbers (self, TITLE_WIRE_COMPLETE, 0, (guint8) title_file_is_raw (title));
 }
 
-// ---- commands; in the job's thread ----
+// ---- commands; in the thread that works for the job ----
 
 static TitlePad *
 get_pad (Job *self, guint track)
@@ -298,21 +302,22 @@ obey (Job *self, const TitleCommand *command)
   }
 }
 
-static void
+// Obeys the commands that have come. Returns FALSE if the proxy closes the title.
+static gboolean
 obey_all (Job *self)
 {
   guint8 data[64];
 
   for (;;) {
+    gssize n = recv (self->control, data, sizeof data, MSG_DONTWAIT);
     TitleCommand command;
-    gssize n;
 
-    title_outbox_send_until (self->outbox, self->control);
-    n = recv (self->control, data, sizeof data, 0);
     if (n < 0 && errno == EINTR)
       continue;
+    if (n < 0 && errno == EAGAIN)
+      return TRUE;
     if (n <= 0)
-      return;
+      return FALSE;
     if (title_wire_read_command (data, (gsize) n, &command))
       obey (self, &command);
   }
@@ -349,6 +354,7 @@ release (gpointer data)
 static void
 close_title (Job *self)
 {
+  title_watch_free (self->watch);
   title_outbox_stop (self->outbox);
   gst_element_set_state (self->pipeline, GST_STATE_NULL);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
@@ -360,17 +366,41 @@ close_title (Job *self)
   close (self->file);
 }
 
-static gpointer
-run (gpointer data)
+// Works for a title until there is no command for it. What it does may wait for the file, so each
+// title that has work has a thread; the others have none.
+static void
+work (gpointer job, gpointer unused)
 {
-  Job *self = data;
+  Job *self = job;
 
-  thread_set_name ("title-control");
-  gst_element_set_state (self->pipeline, GST_STATE_PAUSED);
-  obey_all (self);
-  close_title (self);
-  g_main_context_invoke (NULL, release, self);
-  return NULL;
+  thread_set_name ("title-work");
+  if (!self->begun)
+    gst_element_set_state (self->pipeline, GST_STATE_PAUSED);
+  self->begun = TRUE;
+  // Once it waits for the next command, another thread may have the job.
+  if (!obey_all (self)
+      || !title_watch_set (self->watch, 0, self->control, EPOLLIN | EPOLLONESHOT)) {
+    close_title (self);
+    g_main_context_invoke (NULL, release, self);
+  }
+  thread_set_name (THREAD_IDLE);
+}
+
+static void
+work_soon (Job *self)
+{
+  static gsize threads;
+
+  if (g_once_init_enter (&threads))
+    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
+  g_thread_pool_push ((GThreadPool *) threads, self, NULL);
+}
+
+static void
+on_command (gpointer job, guint number, guint32 events)
+{
+  if (number != TITLE_WATCH_TICK)
+    work_soon (job);
 }
 
 void
@@ -396,5 +426,6 @@ title_job_start (const gint *fds, guint n)
   gst_object_unref (bus);
   self->alive = timer_add_tick (ALIVE_MS, send_alive, self);
   send_alive (self);
-  g_thread_unref (g_thread_new ("title-control", run, self));
+  self->watch = title_watch_new (on_command, self);
+  work_soon (self);
 }

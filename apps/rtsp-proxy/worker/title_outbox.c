@@ -2,16 +2,14 @@
 #include "worker/title_outbox.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "isolate/title_watch.h"
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
-
-enum { CONTROL, WAKE, TRACKS, N_FDS = TRACKS + RELAY_MAX_TRACKS };
 
 typedef struct {
   GstClockTime at;
@@ -21,6 +19,7 @@ typedef struct {
 
 typedef struct {
   gint socket;     // -1: there is no such track
+  guint32 events;  // of epoll, which are waited for
   GQueue kept;     // of Message
   gsize bytes;     // of `kept`
   GArray *sent;    // the times of the messages that the proxy may not have taken; or none
@@ -30,7 +29,7 @@ typedef struct {
 } Track;
 
 struct _TitleOutbox {
-  gint wake; // an eventfd, for the thread that sends
+  TitleWatch *watch;
 
   GMutex lock; // protects the fields below
   GCond changed;
@@ -75,13 +74,21 @@ try_to_send (Track *track, const guint8 *data, gsize len, GstClockTime at)
   return TRUE;
 }
 
-static void
-wake (TitleOutbox *self)
+// Waits for what is needed to send on: that the proxy takes messages, or the socket has room.
+static gboolean
+wait_for_events (TitleOutbox *self, Track *track)
 {
-  const guint64 one = 1;
+  const Message *next = g_queue_peek_head (&track->kept);
+  guint32 events = EPOLLIN;
 
-  while (write (self->wake, &one, sizeof one) < 0 && errno == EINTR)
-    ;
+  if (next && !is_too_early (track, next->at))
+    events |= EPOLLOUT;
+  if (track->failed)
+    events = 0;
+  if (events == track->events)
+    return TRUE;
+  track->events = events;
+  return title_watch_set (self->watch, (guint) (track - self->tracks), track->socket, events);
 }
 
 static void
@@ -95,7 +102,7 @@ keep (TitleOutbox *self, Track *track, const WireMessage *message, GstClockTime 
   g_queue_push_tail (&track->kept, kept);
   track->bytes += message->len;
   if (track->kept.length == 1)
-    wake (self);
+    wait_for_events (self, track);
 }
 
 gboolean
@@ -184,14 +191,13 @@ title_outbox_flush (TitleOutbox *self, guint number, gboolean flushes)
   g_mutex_unlock (&self->lock);
 }
 
-// ---- the thread that sends ----
+// ---- the thread that sends, with the lock held ----
 
 static void
 send_kept (TitleOutbox *self, Track *track)
 {
   Message *next;
 
-  g_mutex_lock (&self->lock);
   while ((next = g_queue_peek_head (&track->kept))
          && try_to_send (track, next->data, next->len, next->at)) {
     track->bytes -= next->len;
@@ -201,7 +207,6 @@ send_kept (TitleOutbox *self, Track *track)
     drop (track);
   if (!has_more_than (track, 2))
     g_cond_broadcast (&self->changed);
-  g_mutex_unlock (&self->lock);
 }
 
 static void
@@ -215,55 +220,32 @@ note_taken (Track *track, guint32 n)
 
 // Reads what the proxy has taken.
 static void
-read_taken (TitleOutbox *self, Track *track)
+read_taken (Track *track)
 {
   guint8 data[8];
   guint32 n;
   gssize len = recv (track->socket, data, sizeof data, MSG_DONTWAIT);
 
-  g_mutex_lock (&self->lock);
   if (len > 0 && title_wire_read_taken (data, (gsize) len, &n))
     note_taken (track, n);
   track->failed |= len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
-  g_mutex_unlock (&self->lock);
 }
 
 static void
-list_sockets (TitleOutbox *self, struct pollfd fds[RELAY_MAX_TRACKS])
+on_watched (gpointer outbox, guint number, guint32 events)
 {
+  TitleOutbox *self = outbox;
+  Track *track;
+
+  if (number == TITLE_WATCH_TICK)
+    return;
+  track = &self->tracks[number];
   g_mutex_lock (&self->lock);
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    Track *track = &self->tracks[i];
-    const Message *next = g_queue_peek_head (&track->kept);
-
-    // Poll() ignores negative descriptors.
-    fds[i] = (struct pollfd) { track->failed ? -1 : track->socket, POLLIN, 0 };
-    if (next && !is_too_early (track, next->at))
-      fds[i].events |= POLLOUT;
-  }
+  if (events & ~(guint32) EPOLLOUT)
+    read_taken (track);
+  send_kept (self, track);
+  wait_for_events (self, track);
   g_mutex_unlock (&self->lock);
-}
-
-void
-title_outbox_send_until (TitleOutbox *self, gint control)
-{
-  struct pollfd fds[N_FDS] = { { control, POLLIN, 0 }, { self->wake, POLLIN, 0 } };
-  guint64 n;
-
-  while (fds[CONTROL].revents == 0) {
-    list_sockets (self, fds + TRACKS);
-    if (poll (fds, N_FDS, -1) < 0)
-      continue;
-    if (fds[WAKE].revents != 0 && read (self->wake, &n, sizeof n) < 0)
-      continue;
-    for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-      if (fds[TRACKS + i].fd < 0 || fds[TRACKS + i].revents == 0)
-        continue;
-      if (fds[TRACKS + i].revents & ~POLLOUT)
-        read_taken (self, &self->tracks[i]);
-      send_kept (self, &self->tracks[i]);
-    }
-  }
 }
 
 // ---- lifetime ----
@@ -273,26 +255,28 @@ title_outbox_new (void)
 {
   TitleOutbox *self = g_new0 (TitleOutbox, 1);
 
-  self->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     self->tracks[i].socket = -1;
     self->tracks[i].sent = g_array_new (FALSE, FALSE, sizeof (GstClockTime));
   }
+  self->watch = title_watch_new (on_watched, self);
   return self;
 }
 
 gboolean
 title_outbox_add (TitleOutbox *self, guint track, gint socket)
 {
-  if (self->wake < 0)
-    return FALSE;
+  gboolean ok;
+
   g_mutex_lock (&self->lock);
   self->tracks[track].socket = socket;
-  wake (self);
+  ok = wait_for_events (self, &self->tracks[track]);
+  if (!ok)
+    self->tracks[track].socket = -1;
   g_mutex_unlock (&self->lock);
-  return TRUE;
+  return ok;
 }
 
 void
@@ -307,14 +291,13 @@ title_outbox_stop (TitleOutbox *self)
 void
 title_outbox_free (TitleOutbox *self)
 {
+  title_watch_free (self->watch);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     drop (&self->tracks[i]);
     g_array_unref (self->tracks[i].sent);
     if (self->tracks[i].socket >= 0)
       close (self->tracks[i].socket);
   }
-  if (self->wake >= 0)
-    close (self->wake);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   g_free (self);

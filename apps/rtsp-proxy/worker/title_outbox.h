@@ -4,7 +4,7 @@
 // What the tracks of a title in a worker process have for the proxy: each track has a socket, and
 // keeps the messages for which its socket has no room, or which lie too far ahead of what the proxy
 // has taken. So one thread can read all tracks of the file, although the proxy takes one track
-// before another.
+// before another. The thread of title_watch.h sends what is kept.
 
 #include "isolate/wire.h"
 
@@ -22,7 +22,7 @@ typedef struct _TitleOutbox TitleOutbox;
 TitleOutbox *title_outbox_new (void);
 
 // Adds a track, with its socket, which is taken. Returns FALSE, and takes nothing, if the system
-// has no descriptors left.
+// cannot watch it.
 gboolean title_outbox_add (TitleOutbox *self, guint track, gint socket);
 
 // Sends a message, or keeps it. `at` is the time of its packets in the title (ns), or
@@ -40,9 +40,6 @@ void title_outbox_wait (TitleOutbox *self, guint track);
 
 // Drops what is kept of a track, and puts nothing until the flush ends.
 void title_outbox_flush (TitleOutbox *self, guint track, gboolean flushes);
-
-// Sends what the sockets have room for until `control` can be read.
-void title_outbox_send_until (TitleOutbox *self, gint control);
 
 // Ends all waits, for good.
 void title_outbox_stop (TitleOutbox *self);

@@ -9,24 +9,13 @@
 #define STEP (TITLE_OUTBOX_AHEAD / 5) // of the title, in a message
 #define AHEAD 5u                      // messages that are sent beyond what was taken
 
-// The proxy's end of one track, and the thread that sends in the worker.
+// The proxy's end of one track, and the worker's.
 typedef struct {
   TitleOutbox *outbox;
-  gint proxy;      // the socket
-  gint control[2]; // the thread ends when the first one can be read
-  GThread *thread;
+  gint proxy; // the socket
   WireMessage *message;
   guint32 n_taken;
 } Rig;
-
-static gpointer
-run (gpointer data)
-{
-  Rig *rig = data;
-
-  title_outbox_send_until (rig->outbox, rig->control[0]);
-  return NULL;
-}
 
 static void
 start (Rig *rig)
@@ -36,23 +25,17 @@ start (Rig *rig)
 
   *rig = (Rig) { .outbox = title_outbox_new (), .message = g_new (WireMessage, 1) };
   g_assert_cmpint (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
-  g_assert_cmpint (pipe (rig->control), ==, 0);
   g_assert_cmpint (setsockopt (pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), ==, 0);
   rig->proxy = pair[0];
   g_assert_true (title_outbox_add (rig->outbox, 0, pair[1]));
-  rig->thread = g_thread_new ("sends", run, rig);
 }
 
 static void
 stop (Rig *rig)
 {
-  g_assert_cmpint (write (rig->control[1], "", 1), ==, 1);
-  g_thread_join (rig->thread);
   title_outbox_free (rig->outbox);
   if (rig->proxy >= 0)
     close (rig->proxy);
-  close (rig->control[0]);
-  close (rig->control[1]);
   g_free (rig->message);
 }
 
@@ -216,6 +199,50 @@ malformed_messages_say_nothing (void)
   stop (&rig);
 }
 
+// One thread sends for all titles.
+static void
+a_title_that_takes_nothing_does_not_hold_others (void)
+{
+  Rig rigs[2];
+
+  start (&rigs[0]);
+  start (&rigs[1]);
+  put_many (&rigs[0], 0, 2 * AHEAD);
+  for (guint i = 0; i < 10; i++) {
+    put_many (&rigs[1], i * AHEAD, AHEAD);
+    expect (&rigs[1], i * AHEAD, AHEAD);
+    tell_taken (&rigs[1], rigs[1].n_taken);
+  }
+  stop (&rigs[0]);
+  put_many (&rigs[1], 10 * AHEAD, AHEAD);
+  expect (&rigs[1], 10 * AHEAD, AHEAD);
+  stop (&rigs[1]);
+}
+
+// A full socket, not the lead, is what keeps messages here.
+static void
+what_a_full_socket_keeps_is_sent_when_it_has_room (void)
+{
+  guint8 *data = g_malloc (WIRE_MAX);
+  guint n = 0;
+  Rig rig;
+
+  start (&rig);
+  while (title_outbox_is_empty (rig.outbox, 0)) {
+    wire_begin (rig.message, (WireType) TITLE_WIRE_PACKETS);
+    wire_put (rig.message, n++, 4);
+    rig.message->len = 16384;
+    g_assert_true (title_outbox_put (rig.outbox, 0, rig.message, GST_CLOCK_TIME_NONE));
+  }
+  for (guint i = 0; i < n; i++) {
+    g_assert_cmpint (recv (rig.proxy, data, WIRE_MAX, 0), ==, 16384);
+    g_assert_cmpuint (data[4], ==, (guint8) i);
+  }
+  g_assert_true (title_outbox_is_empty (rig.outbox, 0));
+  stop (&rig);
+  g_free (data);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -228,5 +255,7 @@ main (int argc, char **argv)
   ADD (a_flush_drops_what_is_kept_and_begins_anew);
   ADD (a_closed_socket_ends_the_track);
   ADD (malformed_messages_say_nothing);
+  ADD (a_title_that_takes_nothing_does_not_hold_others);
+  ADD (what_a_full_socket_keeps_is_sent_when_it_has_room);
   return g_test_run ();
 }
