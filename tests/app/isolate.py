@@ -399,8 +399,8 @@ def a_title_costs_few_threads():
             before = threads_in_use(proxy)
             for _ in range(5):
                 stack.enter_context(reader(proxy, '/films/film.mp4'))
-            # One for each of the two tracks, one for messages of the bus, and one that reads the file.
-            wait_until(lambda most=before + 5 * 4: threads_in_use(proxy) <= most, 10,
+            # One for each of the two tracks, and one that reads the file.
+            wait_until(lambda most=before + 5 * 3: threads_in_use(proxy) <= most, 10,
                        'five titles have few threads')
 
 

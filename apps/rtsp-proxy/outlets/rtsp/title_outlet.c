@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/title_outlet.h"
 
-#include "outlets/rtsp/threads.h"
+#include "outlets/rtsp/media_loop.h"
 #include "outlets/rtsp/title_factory.h"
 #include "outlets/rtsp/title_media.h"
 
@@ -14,13 +14,7 @@ make (int fd, const gchar *label)
 static gboolean
 open_media (GObject *media, GError **error)
 {
-  GstRTSPThreadPool *threads = rtsp_threads_new ();
-  GstRTSPThread *thread =
-      gst_rtsp_thread_pool_get_thread (threads, GST_RTSP_THREAD_TYPE_MEDIA, NULL);
-  gboolean prepared = title_media_prepare (GST_RTSP_MEDIA (media), thread, error);
-
-  g_object_unref (threads);
-  return prepared;
+  return title_media_prepare (GST_RTSP_MEDIA (media), media_loop_new (), error);
 }
 
 static void

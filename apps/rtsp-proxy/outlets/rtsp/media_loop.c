@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/rtsp/media_loop.h"
+
+#include <sys/epoll.h>
+
+#include "base/threads.h"
+#include "isolate/title_watch.h"
+
+typedef struct {
+  GstRTSPThread *thread;
+  TitleWatch *watch;
+  gboolean waits; // no thread runs the sources; protected by `arming`
+} MediaLoop;
+
+static GMutex arming;
+
+// ---- in a thread of the pool ----
+
+static void
+run_sources (GMainContext *context, gboolean waits)
+{
+  g_main_context_push_thread_default (context);
+  g_main_context_iteration (context, waits);
+  while (g_main_context_iteration (context, FALSE))
+    ;
+  g_main_context_pop_thread_default (context);
+}
+
+// Fills `fds` with what the sources wait for, and returns its number; 0 if they are ready, wait for
+// the time too, or for more.
+static gint
+query (GMainContext *context, GPollFD fds[TITLE_WATCH_MAX])
+{
+  gint n, timeout, priority;
+
+  if (!g_main_context_acquire (context))
+    return 0;
+  g_main_context_prepare (context, &priority);
+  n = g_main_context_query (context, priority, &timeout, fds, TITLE_WATCH_MAX);
+  g_main_context_release (context);
+  return timeout < 0 && n <= TITLE_WATCH_MAX ? n : 0;
+}
+
+// Waits for the sources without this thread: another one may have the loop when this returns TRUE.
+static gboolean
+wait_elsewhere (MediaLoop *self)
+{
+  GPollFD fds[TITLE_WATCH_MAX];
+  const gint n = query (self->thread->context, fds);
+  gboolean ok = n > 0;
+
+  g_mutex_lock (&arming);
+  for (gint i = 0; i < n && ok; i++)
+    ok = title_watch_set (self->watch, (guint) i, fds[i].fd, fds[i].events | EPOLLONESHOT);
+  self->waits = ok;
+  g_mutex_unlock (&arming);
+  return ok;
+}
+
+static void
+work (gpointer data, gpointer unused)
+{
+  MediaLoop *self = data;
+  gboolean elsewhere = FALSE;
+
+  thread_set_name ("rtsp-media");
+  run_sources (self->thread->context, FALSE);
+  while (g_main_loop_is_running (self->thread->loop) && !(elsewhere = wait_elsewhere (self)))
+    run_sources (self->thread->context, TRUE);
+  if (!elsewhere) {
+    title_watch_free (self->watch);
+    gst_rtsp_thread_unref (self->thread);
+    g_free (self);
+  }
+  thread_set_name (THREAD_IDLE);
+}
+
+static void
+work_soon (MediaLoop *self)
+{
+  static gsize threads;
+
+  if (g_once_init_enter (&threads))
+    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
+  g_thread_pool_push ((GThreadPool *) threads, self, NULL);
+}
+
+// ---- in the thread that waits ----
+
+static void
+on_ready (gpointer loop, guint number, guint32 events)
+{
+  MediaLoop *self = loop;
+  gboolean waited;
+
+  if (number == TITLE_WATCH_TICK)
+    return;
+  g_mutex_lock (&arming);
+  waited = self->waits;
+  self->waits = FALSE;
+  g_mutex_unlock (&arming);
+  if (waited)
+    work_soon (self);
+}
+
+GstRTSPThread *
+media_loop_new (void)
+{
+  GstRTSPThread *thread = gst_rtsp_thread_new (GST_RTSP_THREAD_TYPE_MEDIA);
+  MediaLoop *self = g_new0 (MediaLoop, 1);
+
+  // Only such a context wakes who waits for it when it gets a source.
+  g_main_loop_unref (thread->loop);
+  g_main_context_unref (thread->context);
+  thread->context = g_main_context_new_with_flags (G_MAIN_CONTEXT_FLAGS_OWNERLESS_POLLING);
+  thread->loop = g_main_loop_new (thread->context, TRUE);
+  self->thread = gst_rtsp_thread_ref (thread);
+  self->watch = title_watch_new (on_ready, self);
+  work_soon (self);
+  return thread;
+}
