@@ -12,9 +12,10 @@ import tempfile
 import time
 
 from blockstores import call, files_below, some_bytes, told
+from control import Watch
 from films import ffmpeg
 from proc import Rtsp, thread_names
-from proxy import CLIP, program
+from proxy import CLIP, program, wait_until
 from tap import Skip, run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
@@ -86,6 +87,17 @@ def threads_do_not_grow_with_connections():
         idle = names.count('pool-rtsp-proxy')
         assert idle <= 8, names
         assert len(names) - idle <= len(before) + 2, (before, names)
+
+
+@test
+def a_title_that_is_not_read_has_no_thread_for_its_bytes():
+    with Stored() as proxy, Watch(proxy, '/films/a.mp4') as reader:
+        assert reader.request('PAUSE', proxy.url('/films/a.mp4'))[0] == 200
+        wait_until(lambda: 'title-bytes' not in thread_names(proxy.pid).values(), 20,
+                   'the thread that gave the bytes has ended')
+        assert reader.request('PLAY', proxy.url('/films/a.mp4'), {'Range': 'npt=3-'})[0] == 200
+        reader.frames.clear()
+        reader.take()
 
 
 @test

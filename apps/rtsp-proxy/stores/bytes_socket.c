@@ -3,17 +3,24 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "isolate/title_watch.h"
 #include "run/clock.h"
+
+// A reader asks for many parts of a region, each as soon as it has the last.
+#define NEXT_MS 20
 
 typedef struct {
   StoreBytes *bytes;
   int socket;
+  TitleWatch *watch;
   StoreRegion *region, *next;
   GMutex lock;
   GCond changed;
@@ -130,34 +137,68 @@ send_bytes (Server *self, const BytesRequest *request)
   return TRUE;
 }
 
-static gpointer
-serve (gpointer data)
+// Serves until the reader asks for nothing for a moment. Returns FALSE if it never will.
+static gboolean
+serve (Server *self)
 {
-  Server *self = data;
+  struct pollfd next = { self->socket, POLLIN, 0 };
   BytesRequest request;
-  gboolean goes_on = TRUE;
 
-  thread_set_name ("title-bytes");
-  while (goes_on && recv (self->socket, &request, sizeof request, MSG_WAITALL) == sizeof request)
-    goes_on = request.length == 0 ? answer (self, (gint64) self->bytes->size)
-                                  : send_bytes (self, &request);
+  while (poll (&next, 1, NEXT_MS) != 0) {
+    if (recv (self->socket, &request, sizeof request, MSG_WAITALL) != sizeof request)
+      return FALSE;
+    if (!(request.length == 0 ? answer (self, (gint64) self->bytes->size)
+                              : send_bytes (self, &request)))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static void
+server_free (Server *self)
+{
+  title_watch_free (self->watch);
   store_region_free (self->region);
   store_region_free (self->next);
-  store_bytes_leave (self->bytes);
   store_bytes_unref (self->bytes);
   close (self->socket);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   g_free (self);
-  return NULL;
+}
+
+// Reading waits for a disk, so each title that is read has a thread; the others have none.
+static void
+work (gpointer server, gpointer unused)
+{
+  Server *self = server;
+
+  thread_set_name ("title-bytes");
+  // Once it waits for the next request, another thread may have the server.
+  if (!serve (self) || !title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT)) {
+    store_bytes_leave (self->bytes);
+    server_free (self);
+  }
+  thread_set_name (THREAD_IDLE);
+}
+
+static void
+on_request (gpointer server, guint number, guint32 events)
+{
+  static gsize threads;
+
+  if (number == TITLE_WATCH_TICK)
+    return;
+  if (g_once_init_enter (&threads))
+    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
+  g_thread_pool_push ((GThreadPool *) threads, server, NULL);
 }
 
 int
 bytes_socket_new (StoreBytes *bytes)
 {
   Server *self;
-  GThread *thread;
-  int pair[2];
+  int pair[2], wrong;
 
   if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
     return -1;
@@ -166,18 +207,13 @@ bytes_socket_new (StoreBytes *bytes)
   self->socket = pair[0];
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
-  thread = g_thread_try_new ("title-bytes", serve, self, NULL);
-  if (thread) {
-    g_thread_unref (thread);
+  self->watch = title_watch_new (on_request, self);
+  if (title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT))
     return pair[1];
-  }
-  close (pair[0]);
+  wrong = errno;
+  server_free (self);
   close (pair[1]);
-  store_bytes_unref (bytes);
-  g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
-  g_free (self);
-  errno = EAGAIN;
+  errno = wrong;
   return -1;
 }
 

@@ -19,9 +19,9 @@ typedef struct {
                 // the title. If they cannot be read, -1 - n: n bytes of text follow, the reason
 } BytesAnswer;
 
-// Returns the reader's end of a pair of sockets. A thread serves it until all copies of that end
-// are closed, and then calls store_bytes_leave(): call store_bytes_enter() before. Returns -1 with
-// errno on failure.
+// Returns the reader's end of a pair of sockets. A thread of a pool serves it while it sends
+// requests, until all copies of that end are closed, and then calls store_bytes_leave(): call
+// store_bytes_enter() before. Returns -1 with errno on failure.
 int bytes_socket_new (StoreBytes *bytes);
 
 // Opens a title for store_open(): counts a stream of `bytes`, and sets `*size` unless it is NULL.
