@@ -120,9 +120,10 @@ void weir_media_set_rtp_info_func (
 
 // Returns an element (floating) that stands in for `rtpbin` in a media that only sends packets with
 // times, to clients of a server that was given to weir_serve(): return it from create_rtpbin of the
-// class of the media. It has neither a thread nor an RTP session. It sends a sender report each
-// second while packets leave, and BYE at the end of a stream. It has no retransmission, and asks
-// nothing of upstream.
+// class of the media. It has neither a thread nor an RTP session, and a thread of the process reads
+// the RTCP that comes over UDP for all such medias. It sends a sender report each second while
+// packets leave, and BYE at the end of a stream. It has no retransmission, and asks nothing of
+// upstream.
 GstElement *weir_sender_bin_new (void);
 
 // A media whose payloaders only pass RTP on, such as `rtprelaypay`. It costs no thread and has no

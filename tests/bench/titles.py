@@ -41,7 +41,7 @@ PORT = 18890
 LIVE555_PORT = 8554 if os.geteuid() else 554  # its own choice
 MANY, FEW = 100, 30
 IN_RIG, JOINING = 500, 25  # readers; those that join in a second
-FILES, THREADS = 24, 9  # of a title, at most, in one process and in all
+FILES, THREADS = 24, 3  # of a title, at most, in one process and in all
 DELIVERED_LEAST = 90  # %, of the proxy; with less, it has another load than it seems
 
 
