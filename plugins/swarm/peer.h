@@ -28,8 +28,9 @@ public:
     return m_sends;
   }
 
-  // The swarm's: what it has counted of the peer, and whether it sends.
+  // The swarm's: what it has counted of the peer, how many pieces that is, and whether it sends.
   std::vector<bool> counted;
+  std::uint32_t n_counted = 0;
   bool counted_sends = false;
 
   bool on_handshake (lt::span<const char> reserved) override;

@@ -384,7 +384,7 @@ Swarm::stats ()
     stats.held = m_n_held;
     stats.held_bytes = uint64_t (m_n_held) * m_title.swarm.piece_bytes;
     stats.peers = uint32_t (m_peers.size ());
-    stats.seeds = count_seeds ();
+    stats.seeds = m_n_seeds;
     stats.bit_rate = uint64_t (bit_rate ());
     stats.finished = m_stats.finished;
     stats.left = m_left;

@@ -184,7 +184,6 @@ private:
   void decide_for (SwarmReader &reader, int64_t now_ns, Work &work);
   void set_priorities (int64_t now_ns, Work &work);
   int priority (uint32_t piece, bool ahead, int64_t now_ns) const;
-  unsigned count_seeds () const;
   void start_fetch (uint32_t piece, Work &work);
   void on_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes,
       const std::string &why);
@@ -232,6 +231,8 @@ private:
   std::set<PeerPlugin *> m_peers;
   uint32_t m_n_held = 0, m_n_come = 0;
   unsigned m_n_sending = 0;    // peers
+  unsigned m_n_seeds = 0;      // peers that have all pieces
+  unsigned m_n_silent = 0;     // peers that have not told what they have
   unsigned m_n_interested = 0; // peers, in what is there
   unsigned m_n_fetches = 0;
   double m_fetch_ns; // of the origin, averaged

@@ -113,9 +113,7 @@ Swarm::start_fetch (uint32_t piece, Work &work)
 bool
 Swarm::knows_peers (int64_t now_ns) const
 {
-  return !m_left && !m_peers.empty () && now_ns - m_opened_ns > SETTLING_NS
-         && std::all_of (m_peers.begin (), m_peers.end (),
-             [] (const PeerPlugin *peer) { return !peer->counted.empty (); });
+  return !m_left && !m_peers.empty () && m_n_silent == 0 && now_ns - m_opened_ns > SETTLING_NS;
 }
 
 void
@@ -223,7 +221,6 @@ Swarm::priority (uint32_t piece, bool ahead, int64_t now_ns) const
 void
 Swarm::set_priorities (int64_t now_ns, Work &work)
 {
-  const unsigned seeds = count_seeds ();
   const bool ahead = std::any_of (m_states.begin () + playing (now_ns), m_states.end (),
       [] (uint8_t state) { return state != WEIR_PIECE_HELD; });
   std::vector<uint8_t> priorities (m_title.pieces);
@@ -232,12 +229,12 @@ Swarm::set_priorities (int64_t now_ns, Work &work)
   for (uint32_t i = 0; i < m_title.pieces; i++) {
     priorities[i] = m_states[i] == WEIR_PIECE_HELD ? 0 : uint8_t (priority (i, ahead, now_ns));
     if (priorities[i] == FIRST)
-      most = std::max (most, m_known[i] - seeds + 1);
+      most = std::max (most, m_known[i] - m_n_seeds + 1);
   }
   for (uint32_t i = 0; i < m_title.pieces; i++) {
     if (m_pieces[i].told || m_states[i] == WEIR_PIECE_HELD)
       continue;
-    const bool hides = priorities[i] == LATER && (8 - LATER) * (m_known[i] - seeds + 1) <= most;
+    const bool hides = priorities[i] == LATER && (8 - LATER) * (m_known[i] - m_n_seeds + 1) <= most;
     const uint8_t wanted = hides ? NEVER : priorities[i];
     if (wanted == m_priorities[i])
       continue;

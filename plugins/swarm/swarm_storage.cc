@@ -254,6 +254,8 @@ Swarm::count_peer (PeerPlugin *peer, bool here)
 {
   const int by = here ? 1 : -1;
 
+  if (peer->n_counted == m_title.pieces)
+    m_n_seeds += unsigned (by);
   for (uint32_t i = 0; i < peer->counted.size (); i++) {
     if (!peer->counted[i])
       continue;
@@ -265,23 +267,13 @@ Swarm::count_peer (PeerPlugin *peer, bool here)
     m_n_sending += unsigned (by);
 }
 
-// Returns how many peers are known to have all pieces.
-unsigned
-Swarm::count_seeds () const
-{
-  return unsigned (std::count_if (m_peers.begin (), m_peers.end (), [] (const PeerPlugin *peer) {
-    return !peer->counted.empty ()
-           && std::find (peer->counted.begin (), peer->counted.end (), false)
-                  == peer->counted.end ();
-  }));
-}
-
 void
 Swarm::peer_came (PeerPlugin *peer)
 {
   std::lock_guard<std::mutex> lock (m_lock);
 
   m_peers.insert (peer);
+  m_n_silent++;
 }
 
 void
@@ -291,6 +283,7 @@ Swarm::peer_went (PeerPlugin *peer, bool banned)
 
   if (m_peers.erase (peer) == 0)
     return;
+  m_n_silent -= peer->counted.empty ();
   count_peer (peer, false);
   m_stats.banned += banned;
   wake (0);
@@ -303,10 +296,12 @@ Swarm::peer_changed (PeerPlugin *peer)
 
   if (m_peers.count (peer) == 0)
     return;
+  m_n_silent -= peer->counted.empty ();
   count_peer (peer, false);
   peer->counted.resize (m_title.pieces);
   for (uint32_t i = 0; i < m_title.pieces; i++)
     peer->counted[i] = peer->has (int (m_title.first + i));
+  peer->n_counted = uint32_t (std::count (peer->counted.begin (), peer->counted.end (), true));
   peer->counted_sends = peer->sends ();
   count_peer (peer, true);
   wake (0);
@@ -334,6 +329,9 @@ Swarm::peer_has (PeerPlugin *peer, int number, bool has)
       if (m_peers.count (peer) == 0 || peer->counted[i] == has)
         return;
       peer->counted[i] = has;
+      m_n_seeds -= peer->n_counted == m_title.pieces;
+      peer->n_counted += uint32_t (by);
+      m_n_seeds += peer->n_counted == m_title.pieces;
       m_known[i] = uint16_t (m_known[i] + by);
       if (peer->counted_sends)
         m_ready[i] = uint16_t (m_ready[i] + by);

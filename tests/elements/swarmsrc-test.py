@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -446,6 +447,27 @@ def peers_that_lie(case):
         found, _ = play(case, peers=f'{bad.address},{good.address}', pace=None)
         print(f'# {found}')
         assert found['wrong-bytes'] > 0 and found['banned'] >= 1, found
+
+
+@swarm_test
+def seeds_are_counted(case):
+    """A peer is a seed when it has said so of each piece, and until it has gone"""
+    with torrents.BadPeer(case.torrent, 'stalls') as whole, \
+            torrents.BadPeer(case.torrent, 'stalls', has=PIECES - 1) as most:
+        element = source(case, peers=f'{whole.address},{most.address}')
+
+        def counted(*expected):
+            until(lambda: (stats(element)['peers'], stats(element)['seeds']) == expected,
+                  lambda: (expected, stats(element)))
+
+        with Player(element, case.data) as player:
+            player.start()
+            counted(2, 1)
+            most.connection.sendall(struct.pack('>IBI', 5, 4, PIECES - 1))
+            counted(2, 2)
+            most.connection.shutdown(socket.SHUT_RDWR)
+            most.listener.close()
+            counted(1, 1)
 
 
 @swarm_test

@@ -56,7 +56,7 @@ class BadPeer:
     with wrong bytes ('lies'), not at all ('stalls'), or by closing the connection ('leaves'). With
     `rejects`, it says that it answers what it does not send (BEP 6). It begins to take requests at
     the event `unchokes`. `messages` has (number, body) of what came, number 20 that of extensions;
-    `accepted` and `ended` count the connections."""
+    `accepted` and `ended` count the connections, and `connection` is the last one."""
 
     def __init__(self, torrent, manner, rejects=False, has=None, unchokes=None):
         info = lt.torrent_info(str(torrent))
@@ -68,6 +68,7 @@ class BadPeer:
         # It knows the messages of extensions (BEP 10).
         self.reserved = bytes(5) + b'\x10\0' + (b'\4' if rejects else b'\0')
         self.messages = []
+        self.connection = None
         self.accepted = self.ended = 0
         self.listener = socket.create_server(('127.0.0.1', 0))
         threading.Thread(target=self._accept, daemon=True).start()
@@ -115,6 +116,7 @@ class BadPeer:
             bits = int('1' * self.has + '0' * (self.pieces - self.has + -self.pieces % 8), 2)
             field = bits.to_bytes((self.pieces + 7) // 8, 'big')
             connection.sendall(struct.pack('>IB', 1 + len(field), 5) + field)
+        self.connection = connection
         if self.unchokes:
             threading.Thread(target=self._unchoke, args=(connection,), daemon=True).start()
         else:
