@@ -23,7 +23,7 @@ extern "C" {
 
 PeerPlugin::PeerPlugin (std::shared_ptr<Swarm> swarm, lt::peer_connection_handle connection)
     : m_swarm (std::move (swarm)), m_connection (std::move (connection)),
-      m_have (std::size_t (m_swarm->title ().info->num_pieces ()))
+      m_have (std::size_t (m_swarm->info ().num_pieces ()))
 {
   m_swarm->peer_came (this);
 }
@@ -241,10 +241,17 @@ PeerPlugin::on_piece (const lt::peer_request &request, lt::span<const char>)
   return false;
 }
 
+bool
+PeerPlugin::on_request (const lt::peer_request &request)
+{
+  m_asks = int (request.piece);
+  return false;
+}
+
 void
 PeerPlugin::sent_payload (int bytes)
 {
-  m_swarm->sent_to_peer (bytes);
+  m_swarm->sent_to_peer (m_asks, bytes);
 }
 
 void

@@ -45,6 +45,7 @@ public:
   bool on_have_none () override;
   bool on_extension_handshake (const lt::bdecode_node &handshake) override;
   bool on_piece (const lt::peer_request &request, lt::span<const char> bytes) override;
+  bool on_request (const lt::peer_request &request) override;
   bool on_reject (const lt::peer_request &request) override;
   void sent_request (const lt::peer_request &request) override;
   void sent_payload (int bytes) override;
@@ -60,6 +61,7 @@ private:
   const lt::peer_connection_handle m_connection;
   std::vector<bool> m_have;              // of the torrent
   std::vector<lt::peer_request> m_asked; // of it, and not answered
+  int m_asks = -1;                       // the piece that it has asked for last
   int m_dont_have = 0;                   // the number of its message; 0: it does not know any
   bool m_rejects = false;                // what it does not send (BEP 6)
   bool m_sends = false;

@@ -297,15 +297,14 @@ Session::find (const std::string &name)
 
 // The newest one, as others may have left.
 std::shared_ptr<Swarm>
-Session::find_title (const Title &title)
+Session::find_torrent (const lt::torrent_info &info)
 {
   std::lock_guard<std::mutex> guard (m_lock);
   std::shared_ptr<Swarm> found;
 
   for (const auto &[name, weak] : m_swarms) {
     const auto swarm = weak.lock ();
-    if (swarm && swarm->title ().file == title.file
-        && swarm->title ().info->info_hashes () == title.info->info_hashes ()
+    if (swarm && swarm->info ().info_hashes () == info.info_hashes ()
         && (!found || found->has_ended ()))
       found = swarm;
   }

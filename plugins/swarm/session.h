@@ -14,9 +14,9 @@
 #include <libtorrent/io_context.hpp>
 #include <libtorrent/ip_filter.hpp>
 #include <libtorrent/session.hpp>
+#include <libtorrent/torrent_info.hpp>
 
 #include "disk.h"
-#include "title.h"
 
 struct SessionSettings {
   std::string networks; // networks.h
@@ -41,7 +41,7 @@ public:
 
   // Returns the swarm of that name, or null.
   std::shared_ptr<Swarm> find (const std::string &name);
-  std::shared_ptr<Swarm> find_title (const Title &title);
+  std::shared_ptr<Swarm> find_torrent (const lt::torrent_info &info);
 
   // Adds a torrent, whose storage is `swarm`, or null as long as the torrent has no metadata. Its
   // `save_path` is the swarm's name. Returns false and a reason in `why`.

@@ -33,14 +33,19 @@ Swarm::least_storage (const Title &title)
   return std::min (uint64_t (PIECES_LEAST) * title.swarm.piece_bytes, title.swarm.bytes);
 }
 
+static bool
+is_folder (const std::string &origin)
+{
+  return !origin.empty () && origin.back () == '/';
+}
+
 Swarm::Swarm (
     const std::shared_ptr<Session> &session, const Title &title, const SwarmSettings &settings)
-    : m_title (title), m_settings (settings), m_keep (kept_pieces (title, settings)),
-      m_ahead (m_keep < title.pieces ? m_keep : 0), m_opened_ns (clock_now_ns ()),
-      m_session (session), m_pieces (title.pieces), m_states (title.pieces, WEIR_PIECE_MISSING),
-      m_arrived (title.pieces), m_known (title.pieces), m_ready (title.pieces),
-      m_priorities (title.pieces, 1), m_fetch_ns (FETCH_GUESS_NS), m_bit_rate (settings.bit_rate),
-      m_viewer (g_random_int () | uint64_t (g_random_int ()) << 32)
+    : m_info (title.info), m_settings (settings), m_opened_ns (clock_now_ns ()),
+      m_session (session), m_pieces (std::size_t (title.info->num_pieces ())),
+      m_states (m_pieces.size (), WEIR_PIECE_MISSING), m_arrived (m_pieces.size ()),
+      m_known (m_pieces.size ()), m_ready (m_pieces.size ()), m_priorities (m_pieces.size (), 0),
+      m_fetch_ns (FETCH_GUESS_NS), m_viewer (g_random_int () | uint64_t (g_random_int ()) << 32)
 {
 }
 
@@ -59,26 +64,25 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
 {
   static std::mutex opening;
   std::lock_guard<std::mutex> one (opening);
-  std::shared_ptr<Swarm> swarm = session->find_title (title);
+  std::shared_ptr<Swarm> swarm = session->find_torrent (*title.info);
   lt::add_torrent_params params;
   lt::torrent_handle handle;
 
-  if (swarm) {
-    std::lock_guard<std::mutex> lock (swarm->m_lock);
-
-    if (!swarm->m_left && swarm->m_session) {
-      swarm->m_readers.insert (reader);
-      if (swarm->m_bit_rate == 0)
-        swarm->m_bit_rate = settings.bit_rate;
-      return swarm;
-    }
-  }
   if (settings.storage_bytes < least_storage (title)) {
     why = "a storage of " + std::to_string (settings.storage_bytes)
           + " bytes is too small: the torrent has pieces of "
           + std::to_string (title.swarm.piece_bytes) + " bytes, and at least "
           + std::to_string (PIECES_LEAST) + " must fit";
     return nullptr;
+  }
+  if (swarm) {
+    std::lock_guard<std::mutex> lock (swarm->m_lock);
+
+    if (!swarm->m_left && swarm->m_session) {
+      swarm->add_reader (title, settings, reader);
+      swarm->wake (0);
+      return swarm;
+    }
   }
   swarm.reset (new Swarm (session, title, settings));
   swarm->m_slots = Slots::make (title.swarm.piece_bytes, settings.folder, why);
@@ -90,17 +94,16 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
   params.flags |= lt::torrent_flags::sequential_download;
   params.max_connections = int (settings.connections);
   params.upload_limit = settings.upload ? int (std::min<uint64_t> (settings.upload, INT_MAX)) : -1;
-  params.piece_priorities.assign (
-      std::size_t (title.info->num_pieces ()), lt::download_priority_t (0));
-  std::fill_n (
-      params.piece_priorities.begin () + title.first, title.pieces, lt::download_priority_t (1));
+  std::fill_n (swarm->m_priorities.begin () + title.first, title.pieces, 1);
+  for (const uint8_t priority : swarm->m_priorities)
+    params.piece_priorities.emplace_back (priority);
   if (settings.trackers)
     params.trackers = title.trackers;
   params.extensions.emplace_back ([swarm] (const lt::torrent_handle &added, lt::client_data_t) {
     return torrent_plugin_new (swarm, added);
   });
   swarm->start ();
-  swarm->m_readers.insert (reader);
+  swarm->add_reader (title, settings, reader);
   if (!session->add (std::move (params), swarm, handle, why)) {
     swarm->remove_reader (reader);
     return nullptr;
@@ -149,6 +152,52 @@ Swarm::close (std::shared_ptr<Session> session)
 
 // ---- readers ----
 
+// Adds a reader, and its file unless it is there.
+void
+Swarm::add_reader (const Title &title, const SwarmSettings &settings, SwarmReader *reader)
+{
+  const auto [i, is_new] = m_files.try_emplace (title.file);
+  SwarmFile &file = i->second;
+
+  if (is_new) {
+    file.title = title;
+    file.keep = kept_pieces (title, settings);
+    file.ahead = file.keep < title.pieces ? file.keep : 0;
+    file.bit_rate = settings.bit_rate;
+    file.no_origin = settings.no_origin;
+    if (!is_folder (settings.origin))
+      file.origin = settings.origin;
+    else if (m_folder.empty ())
+      m_folder = settings.origin;
+    for (uint32_t piece = title.first; title.has (piece); piece++) {
+      file.n_held += m_states[piece] == WEIR_PIECE_HELD;
+      file.n_come += m_pieces[piece].come;
+    }
+  }
+  if (file.bit_rate == 0)
+    file.bit_rate = settings.bit_rate;
+  file.n_readers++;
+  reader->file = &file;
+  m_readers.insert (reader);
+}
+
+// Its pieces leave, unless they could not come again, or another file has them, too.
+void
+Swarm::close_file (SwarmFile *file)
+{
+  const Title title = file->title;
+  const bool again = !url (title.file).empty ();
+
+  m_files.erase (title.file);
+  for (uint32_t i = title.first; title.has (i); i++) {
+    if (!again || file_of (i))
+      continue;
+    if (m_states[i] == WEIR_PIECE_HELD)
+      drop (i);
+    m_pieces[i].come = false;
+  }
+}
+
 void
 Swarm::remove_reader (SwarmReader *reader)
 {
@@ -159,6 +208,8 @@ Swarm::remove_reader (SwarmReader *reader)
 
     unwant (*reader);
     m_readers.erase (reader);
+    if (--reader->file->n_readers == 0)
+      close_file (reader->file);
     *reader = SwarmReader ();
     wake (0);
     if (m_readers.empty ())
@@ -176,11 +227,12 @@ Swarm::begin (SwarmReader *reader)
 
   SwarmReader begun;
 
+  begun.file = reader->file;
   begun.leave = reader->leave;
   begun.timeout_s = reader->timeout_s;
   begun.active = true;
-  begun.next = begun.play_byte = m_title.skew;
-  begun.seen.assign (m_title.pieces, false);
+  begun.next = begun.play_byte = reader->file->title.begin ();
+  begun.seen.assign (reader->file->title.pieces, false);
   begun.read_ns = begun.rate_ns = begun.begun_ns = begun.play_ns = now_ns;
   *reader = begun;
   wake (now_ns);
@@ -219,18 +271,19 @@ Swarm::set_flushing (SwarmReader *reader, bool flushing)
 void
 Swarm::note_read (SwarmReader &reader, uint64_t from, uint32_t bytes, int64_t now_ns)
 {
-  const auto piece = uint32_t (from / m_title.swarm.piece_bytes);
+  const Title &title = reader.file->title;
+  const auto nth = uint32_t (from / title.swarm.piece_bytes) - title.first;
 
   reader.next = from + bytes;
   reader.read_ns = now_ns;
   reader.last_bytes = bytes;
   reader.bytes += bytes;
   reader.rate_bytes += bytes;
-  if (!reader.seen[piece]) {
-    reader.seen[piece] = true;
+  if (!reader.seen[nth]) {
+    reader.seen[nth] = true;
     reader.n_seen++;
   }
-  if (reader.next == m_title.skew + m_title.size && reader.n_seen >= SEEN_LEAST * m_title.pieces)
+  if (reader.next == title.begin () + title.size && reader.n_seen >= SEEN_LEAST * title.pieces)
     reader.ended = true;
   if (!reader.start_up_ns)
     reader.start_up_ns = std::max<int64_t> (now_ns - reader.begun_ns, 1);
@@ -257,7 +310,8 @@ Swarm::wait_for (
   reader.late += reader.settled;
   wake (begun_ns);
   while (m_states[piece] != WEIR_PIECE_HELD && result == ReadResult::OK) {
-    const int64_t until_ns = std::max (begun_ns, m_progress_ns) + timeout_ns;
+    const SwarmFile &file = *reader.file;
+    const int64_t until_ns = std::max (begun_ns, file.progress_ns) + timeout_ns;
     if (reader.flushing) {
       result = ReadResult::FLUSHING;
     } else if (!m_failure.empty ()) {
@@ -266,12 +320,12 @@ Swarm::wait_for (
     } else if (!timeout_ns) {
       m_changed.wait (lock);
     } else if (clock_now_ns () >= until_ns) {
-      why = "piece " + std::to_string (piece) + " of " + std::to_string (m_title.pieces)
-            + " came neither from a peer, of which " + std::to_string (m_peers.size ())
-            + " are there, nor from the origin: "
-            + (m_settings.origin.empty ()       ? m_settings.no_origin
-                : m_stats.origin_error.empty () ? "it has not answered yet"
-                                                : m_stats.origin_error);
+      why = "piece " + std::to_string (piece - file.title.first) + " of "
+            + std::to_string (file.title.pieces) + " came neither from a peer, of which "
+            + std::to_string (m_peers.size ()) + " are there, nor from the origin: "
+            + (url (file.title.file).empty ()      ? file.no_origin
+                : file.stats.origin_error.empty () ? "it has not answered yet"
+                                                   : file.stats.origin_error);
       result = ReadResult::FAILED;
     } else {
       m_changed.wait_for (lock, std::chrono::nanoseconds (until_ns - clock_now_ns ()));
@@ -289,7 +343,8 @@ void
 Swarm::note_wait (SwarmReader &reader, int64_t begun_ns, int64_t now_ns)
 {
   const auto due_ns = std::max (begun_ns,
-      reader.play_ns + int64_t (double (reader.next - reader.play_byte) * 8e9 / bit_rate ()));
+      reader.play_ns
+          + int64_t (double (reader.next - reader.play_byte) * 8e9 / bit_rate (*reader.file)));
 
   if (reader.settled && now_ns <= due_ns + STALL_NS)
     return;
@@ -304,9 +359,10 @@ Swarm::note_wait (SwarmReader &reader, int64_t begun_ns, int64_t now_ns)
 ReadResult
 Swarm::read (SwarmReader *reader, uint64_t offset, char *bytes, size_t *length, std::string &why)
 {
-  const uint64_t from = offset + m_title.skew;
-  const auto piece = uint32_t (from / m_title.swarm.piece_bytes);
-  const auto start = uint32_t (from % m_title.swarm.piece_bytes);
+  const auto most = uint32_t (m_info->piece_length ());
+  const uint64_t from = offset + reader->file->title.begin ();
+  const auto piece = uint32_t (from / most);
+  const auto start = uint32_t (from % most);
   std::shared_ptr<Slot> slot;
 
   {
@@ -333,7 +389,7 @@ Swarm::read (SwarmReader *reader, uint64_t offset, char *bytes, size_t *length, 
         return result;
     }
     slot = m_pieces[piece].slot;
-    *length = std::min<size_t> (*length, m_title.piece_bytes (piece) - start);
+    *length = std::min<size_t> (*length, piece_bytes (piece) - start);
     note_read (*reader, from, uint32_t (*length), clock_now_ns ());
     if (reader->ended)
       wake (0);
@@ -370,23 +426,36 @@ Swarm::has_ended ()
   return m_left || !m_session;
 }
 
+uint64_t
+Swarm::size (const SwarmReader *reader)
+{
+  std::lock_guard<std::mutex> lock (m_lock);
+
+  return reader->file ? reader->file->title.size : 0;
+}
+
 SwarmStats
-Swarm::stats ()
+Swarm::stats (const SwarmReader *reader)
 {
   std::shared_ptr<Session> session;
-  SwarmStats stats;
+  SwarmStats stats = {};
 
   {
     std::lock_guard<std::mutex> lock (m_lock);
+    if (!reader->file)
+      return stats; // it was removed
+    const SwarmFile &file = *reader->file;
 
-    stats = m_stats;
-    stats.pieces = m_title.pieces;
-    stats.held = m_n_held;
-    stats.held_bytes = uint64_t (m_n_held) * m_title.swarm.piece_bytes;
+    stats = file.stats;
+    stats.size = file.title.size;
+    stats.pieces = file.title.pieces;
+    stats.held = file.n_held;
+    stats.held_bytes = uint64_t (file.n_held) * file.title.swarm.piece_bytes;
     stats.peers = uint32_t (m_peers.size ());
     stats.seeds = m_n_seeds;
-    stats.bit_rate = uint64_t (bit_rate ());
-    stats.finished = m_stats.finished;
+    stats.banned = m_banned;
+    stats.bit_rate = uint64_t (bit_rate (file));
+    stats.finished = file.n_come == file.title.pieces;
     stats.left = m_left;
     session = m_session;
   }
@@ -406,12 +475,15 @@ uint64_t
 Swarm::bytes_ahead (const SwarmReader *reader)
 {
   std::lock_guard<std::mutex> lock (m_lock);
-  auto end = uint32_t (reader->next / m_title.swarm.piece_bytes);
+  if (!reader->file)
+    return 0;
+  const Title &title = reader->file->title;
+  auto end = uint32_t (reader->next / title.swarm.piece_bytes);
 
-  while (end < m_title.pieces && m_states[end] == WEIR_PIECE_HELD)
+  while (title.has (end) && m_states[end] == WEIR_PIECE_HELD)
     end++;
   return std::max (reader->next,
-             std::min (uint64_t (end) * m_title.swarm.piece_bytes, m_title.skew + m_title.size))
+             std::min (uint64_t (end) * title.swarm.piece_bytes, title.begin () + title.size))
          - reader->next;
 }
 

@@ -19,7 +19,8 @@ extern "C" {
 #define SECOND (1000 * MS)
 #define GAP_NS (10 * MS)       // between two decisions, and a microsecond more for each piece
 #define AGAIN_NS (250 * MS)    // after which the swarm decides again if nothing happens
-#define FETCHES_MAX 4          // at the origin
+#define FETCHES_MAX 4          // at the origin, for a file
+#define PARTS_MAX 16           // of a piece, in as many files
 #define FETCH_TIMEOUT_MS 20000 // of one
 #define RATE_UNKNOWN 8e6       // bits a second, before a reader has read for a second
 #define RATE_LEAST 200e3
@@ -36,12 +37,28 @@ extern "C" {
 #define LATER 1
 #define NEVER 0
 
+// What the origin gives of a piece in one file.
+struct Swarm::Part {
+  TitleRange range;
+  std::string url;
+  uint64_t file_bytes;
+};
+
+struct Swarm::Fetch {
+  uint32_t piece;
+  std::vector<Part> parts;
+  std::size_t next; // part
+  uint64_t came;    // bytes
+  std::vector<char> bytes;
+};
+
 // What is to be done once the lock is released.
 struct Swarm::Work {
   std::shared_ptr<Session> session;
   lt::torrent_handle handle;
   std::vector<std::pair<lt::piece_index_t, lt::download_priority_t>> priorities;
-  std::vector<uint32_t> fetches, untold, leaving, back;
+  std::vector<std::shared_ptr<Fetch>> fetches;
+  std::vector<uint32_t> fetched, untold, leaving, back;
   int64_t again_ns = INT64_MAX;
   bool leaves = false;
 };
@@ -49,7 +66,7 @@ struct Swarm::Work {
 void
 Swarm::wake (int64_t at_ns)
 {
-  const int64_t due_ns = std::max (at_ns, m_decided_ns + GAP_NS + 1000 * int64_t (m_title.pieces));
+  const int64_t due_ns = std::max (at_ns, m_decided_ns + GAP_NS + 1000 * int64_t (n_pieces ()));
 
   if (due_ns >= m_wake_ns || !m_session)
     return;
@@ -58,21 +75,21 @@ Swarm::wake (int64_t at_ns)
 }
 
 double
-Swarm::bit_rate () const
+Swarm::bit_rate (const SwarmFile &file) const
 {
-  double rate = m_bit_rate;
+  double rate = file.bit_rate;
 
   if (rate > 0)
     return rate;
   for (const SwarmReader *reader : m_readers)
-    rate = std::max (rate, reader->active ? reader->rate : 0);
+    rate = std::max (rate, reader->active && reader->file == &file ? reader->rate : 0);
   return rate > 0 ? std::max (rate, RATE_LEAST) : RATE_UNKNOWN;
 }
 
 bool
-Swarm::origin_usable (int64_t now_ns) const
+Swarm::origin_usable (const SwarmFile &file, int64_t now_ns) const
 {
-  return !m_settings.origin.empty () && now_ns >= m_origin_again_ns;
+  return now_ns >= file.origin_again_ns && !url (file.title.file).empty ();
 }
 
 int64_t
@@ -95,18 +112,35 @@ Swarm::origin_is_silent (int64_t now_ns) const
 WeirPlayhead
 Swarm::playhead (const SwarmReader &reader, int64_t now_ns) const
 {
-  const auto most_ns = int64_t (reader.last_bytes * 8e9 / bit_rate ()) + SECOND;
+  const auto most_ns = int64_t (reader.last_bytes * 8e9 / bit_rate (*reader.file)) + SECOND;
 
   return { reader.next, reader.waiting ? now_ns : std::max (reader.read_ns, now_ns - most_ns) };
 }
 
-void
+// Returns false if the origin does not have the piece.
+bool
 Swarm::start_fetch (uint32_t piece, Work &work)
 {
+  std::vector<Part> from = parts (piece);
+
+  if (from.empty ())
+    return false;
   m_states[piece] = WEIR_PIECE_ORIGIN;
   m_pieces[piece].fetched_ns = clock_now_ns ();
-  m_n_fetches++;
-  work.fetches.push_back (piece);
+  m_pieces[piece].fetching = true;
+  work.fetched.push_back (piece);
+  work.fetches.push_back (std::make_shared<Fetch> (
+      Fetch{ piece, std::move (from), 0, 0, std::vector<char> (piece_bytes (piece)) }));
+  return true;
+}
+
+unsigned
+Swarm::count_fetches (const Title &title) const
+{
+  const auto first = m_pieces.begin () + title.first;
+
+  return unsigned (std::count_if (
+      first, first + title.pieces, [] (const Piece &piece) { return piece.fetching; }));
 }
 
 // Whether it is known which pieces no peer has. Connections take a moment.
@@ -116,42 +150,47 @@ Swarm::knows_peers (int64_t now_ns) const
   return !m_left && !m_peers.empty () && m_n_silent == 0 && now_ns - m_opened_ns > SETTLING_NS;
 }
 
+// The cores count pieces from the file's first one on.
 void
 Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
 {
+  const SwarmFile &file = *reader.file;
+  const Title &its = file.title;
   const auto lead_ns =
       std::clamp (int64_t (3 * m_fetch_ns), int64_t (LEAD_LEAST_NS), int64_t (LEAD_MOST_NS));
-  const auto none = [this] (uint32_t piece) { return title_range (m_title, piece).length == 0; };
   std::vector<uint8_t> states;
-  std::vector<uint16_t> availability (m_title.pieces);
+  std::vector<uint16_t> availability (its.pieces);
   double draws[WEIR_WANTED_MAX];
-  WeirSwarmTitle title = m_title.swarm;
+  WeirSwarmTitle title = its.swarm;
   WeirPlayhead head = playhead (reader, now_ns);
-  const bool usable = origin_usable (now_ns);
+  const bool usable = origin_usable (file, now_ns);
   const bool answers = usable && !m_silent;
 
-  title.bit_rate = bit_rate ();
+  head.byte -= uint64_t (its.first) * title.piece_bytes;
+  title.bit_rate = bit_rate (file);
   if (usable) {
     // What has left libtorrent's view of missing pieces cannot come from peers.
-    for (uint32_t i = 0; i < m_title.pieces; i++)
-      availability[i] = m_pieces[i].told || m_left ? 0 : m_known[i];
-    states = m_states;
-    for (const uint32_t i : { 0u, m_title.pieces - 1 }) {
-      if (none (i))
+    for (uint32_t i = 0; i < its.pieces; i++)
+      availability[i] = m_pieces[its.first + i].told || m_left ? 0 : m_known[its.first + i];
+    states.assign (m_states.begin () + its.first, m_states.begin () + its.first + its.pieces);
+    for (const uint32_t i : { 0u, its.pieces - 1 }) {
+      if (parts (its.first + i).empty ())
         states[i] = WEIR_PIECE_HELD; // the origin does not have it
     }
     const WeirWatcherView view = { title, head, states.data (), availability.data (), lead_ns,
       knows_peers (now_ns) ? m_settings.window_ns / 3 * 2 : 0, m_viewer,
-      m_ahead ? std::max (m_ahead / 2, 1u) : 0 };
+      file.ahead ? std::max (file.ahead / 2, 1u) : 0 };
+    unsigned n_fetches = count_fetches (its);
     int64_t again_ns = INT64_MAX;
     uint32_t piece;
-    while (m_n_fetches < FETCHES_MAX
+    while (n_fetches++ < FETCHES_MAX
            && (piece = weir_watcher_next (&view, now_ns, &again_ns)) != WEIR_NO_PIECE) {
       // What is further away than the storage holds would leave at once.
-      if (m_ahead && piece >= (reader.piece == WEIR_NO_PIECE ? 0 : reader.piece) + m_ahead)
+      if (file.ahead
+          && its.first + piece
+                 >= (reader.piece == WEIR_NO_PIECE ? its.first : reader.piece) + file.ahead)
         break;
-      start_fetch (piece, work);
-      states[piece] = WEIR_PIECE_ORIGIN;
+      states[piece] = start_fetch (its.first + piece, work) ? WEIR_PIECE_ORIGIN : WEIR_PIECE_HELD;
     }
     work.again_ns = std::min (work.again_ns, again_ns);
   }
@@ -160,29 +199,36 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
   // Before a piece has come, peers are expected to send together at the title's rate.
   const double transfer_ns = m_transfer_ns > 0 ? m_transfer_ns + m_transfer_spread_ns
                                                : SENDING * title.piece_bytes * 8e9 / title.bit_rate;
-  for (uint32_t i = 0; i < m_title.pieces; i++)
-    availability[i] = m_pieces[i].told ? 0 : m_n_sending ? m_ready[i] : m_known[i];
-  WeirPickerView view = { title, head, m_states.data (), availability.data (), m_arrived.data (),
-    title.piece_bytes * 8e9 / transfer_ns, m_swarm_rate, lead_ns + lead_ns / 4,
-    m_settings.window_ns, m_ahead, true, !m_peers.empty () && m_n_interested == 0 };
+  for (uint32_t i = 0; i < its.pieces; i++) {
+    const uint32_t piece = its.first + i;
+    availability[i] = m_pieces[piece].told ? 0 : m_n_sending ? m_ready[piece] : m_known[piece];
+  }
+  WeirPickerView view = { title, head, m_states.data () + its.first, availability.data (),
+    m_arrived.data () + its.first, title.piece_bytes * 8e9 / transfer_ns, m_swarm_rate,
+    lead_ns + lead_ns / 4, m_settings.window_ns, file.ahead, true,
+    !m_peers.empty () && m_n_interested == 0 };
   if (!answers) {
     // Without an origin nothing can come too late: the reader waits.
     view.playhead.byte -= view.playhead.byte % title.piece_bytes;
     view.playhead.at_ns = now_ns + view.lead_ns + int64_t (std::ceil (transfer_ns)) + 1;
   }
   weir_picker_order (m_settings.picker, &view, now_ns, &reader.first, &reader.ordered);
-  if (!answers)
-    reader.first = 0;
+  reader.first = answers ? reader.first + its.first : its.first;
+  reader.ordered += its.first;
   // Those that were asked of peers, and as many to be asked next.
   const auto asked = unsigned (std::count_if (reader.wanted, reader.wanted + reader.n_wanted,
       [this] (uint32_t piece) { return m_pieces[piece].asked > 0; }));
   unsigned most = std::clamp (m_n_sending + 2, unsigned (WANTED_LEAST), unsigned (WANTED_MOST));
   most = std::min (asked + most, unsigned (WEIR_WANTED_MAX));
-  if (m_ahead)
-    most = std::clamp (m_ahead / 3, 1u, most);
+  if (file.ahead)
+    most = std::clamp (file.ahead / 3, 1u, most);
   std::generate_n (draws, most, g_random_double);
+  for (unsigned i = 0; i < reader.n_wanted; i++)
+    reader.wanted[i] -= its.first;
   reader.n_wanted = weir_picker_refill (
       m_settings.picker, &view, now_ns, draws, reader.wanted, reader.n_wanted, most);
+  for (unsigned i = 0; i < reader.n_wanted; i++)
+    reader.wanted[i] += its.first;
 }
 
 // Returns libtorrent's priority of a piece that is not held. With `ahead`, what was played has to
@@ -190,9 +236,14 @@ Swarm::decide_for (SwarmReader &reader, int64_t now_ns, Work &work)
 int
 Swarm::priority (uint32_t piece, bool ahead, int64_t now_ns) const
 {
-  bool played = true, ordered = false;
+  bool is_read = false, played = true, ordered = false, bounded = false;
 
   for (const SwarmReader *reader : m_readers) {
+    const uint32_t ahead_of = reader->file->ahead;
+    if (!reader->file->title.has (piece))
+      continue;
+    is_read = true;
+    bounded |= ahead_of > 0;
     if (!reader->active)
       continue;
     // Who waits gets help from peers where the origin is slow, or does not have the piece.
@@ -204,15 +255,17 @@ Swarm::priority (uint32_t piece, bool ahead, int64_t now_ns) const
     if (m_states[piece] == WEIR_PIECE_MISSING && reader->piece != WEIR_NO_PIECE
         && piece >= reader->piece && piece < reader->first)
       return NEVER;
-    if (m_ahead && reader->piece != WEIR_NO_PIECE && piece >= reader->piece + m_ahead)
+    if (ahead_of && reader->piece != WEIR_NO_PIECE && piece >= reader->piece + ahead_of)
       played = true;
     ordered |= piece >= reader->first && piece < reader->ordered;
   }
+  if (!is_read)
+    return NEVER;
   if (m_states[piece] == WEIR_PIECE_ORIGIN)
     return m_silent ? FIRST : NEVER;
   if (m_states[piece] == WEIR_PIECE_WANTED)
     return ordered ? LATER : FIRST;
-  return played && (m_ahead || ahead) ? NEVER : LATER;
+  return played && (bounded || ahead) ? NEVER : LATER;
 }
 
 // libtorrent takes pieces of the highest priority before all others, which it takes in order. It
@@ -221,17 +274,16 @@ Swarm::priority (uint32_t piece, bool ahead, int64_t now_ns) const
 void
 Swarm::set_priorities (int64_t now_ns, Work &work)
 {
-  const bool ahead = std::any_of (m_states.begin () + playing (now_ns), m_states.end (),
-      [] (uint8_t state) { return state != WEIR_PIECE_HELD; });
-  std::vector<uint8_t> priorities (m_title.pieces);
+  const bool ahead = lacks_ahead ();
+  std::vector<uint8_t> priorities (n_pieces ());
   unsigned most = 0;
 
-  for (uint32_t i = 0; i < m_title.pieces; i++) {
+  for (uint32_t i = 0; i < n_pieces (); i++) {
     priorities[i] = m_states[i] == WEIR_PIECE_HELD ? 0 : uint8_t (priority (i, ahead, now_ns));
     if (priorities[i] == FIRST)
       most = std::max (most, m_known[i] - m_n_seeds + 1);
   }
-  for (uint32_t i = 0; i < m_title.pieces; i++) {
+  for (uint32_t i = 0; i < n_pieces (); i++) {
     if (m_pieces[i].told || m_states[i] == WEIR_PIECE_HELD)
       continue;
     const bool hides = priorities[i] == LATER && (8 - LATER) * (m_known[i] - m_n_seeds + 1) <= most;
@@ -239,17 +291,17 @@ Swarm::set_priorities (int64_t now_ns, Work &work)
     if (wanted == m_priorities[i])
       continue;
     m_priorities[i] = wanted;
-    work.priorities.emplace_back (
-        lt::piece_index_t (int (m_title.first + i)), lt::download_priority_t (wanted));
+    work.priorities.emplace_back (lt::piece_index_t (int (i)), lt::download_priority_t (wanted));
   }
 }
 
 bool
 Swarm::stays () const
 {
-  return std::any_of (m_readers.begin (), m_readers.end (), [this] (const SwarmReader *reader) {
+  return std::any_of (m_readers.begin (), m_readers.end (), [] (const SwarmReader *reader) {
+    const bool finished = reader->file->n_come == reader->file->title.pieces;
     return reader->leave == Leave::SEED
-           || (reader->leave == Leave::STREAM ? !reader->ended : !m_stats.finished);
+           || (reader->leave == Leave::STREAM ? !reader->ended : !finished);
   });
 }
 
@@ -298,36 +350,67 @@ Swarm::decide ()
     work.session->remove (work.handle);
   else if (!work.priorities.empty ())
     work.handle.prioritize_pieces (work.priorities);
-  cancel_requests (work.session, work.fetches);
-  for (const uint32_t piece : work.fetches) {
-    const TitleRange range = title_range (m_title, piece);
-    m_pieces[piece].fetch = origin_get (
-        { m_settings.origin, m_title.size, range.offset, range.length, FETCH_TIMEOUT_MS },
-        [self = shared_from_this (), piece, range] (const std::vector<char> &bytes,
-            const std::string &why) { self->on_fetched (piece, range, bytes, why); });
-  }
+  cancel_requests (work.session, std::move (work.fetched));
+  for (const auto &fetch : work.fetches)
+    fetch_next (fetch);
   hand_over (std::move (work.untold));
   tell_peers (work.session, std::move (work.leaving), std::move (work.back));
 }
 
 // ---- the origin ----
 
+// Returns where a file is at the origin, or "".
+std::string
+Swarm::url (lt::file_index_t file) const
+{
+  const auto found = m_files.find (file);
+  std::string text = m_folder;
+
+  if (found != m_files.end () && !found->second.origin.empty ())
+    return found->second.origin;
+  if (!text.empty ()) {
+    gchar *path = g_uri_escape_string (title_path (*m_info, file).c_str (), "/", FALSE);
+    text += path;
+    g_free (path);
+  }
+  return text;
+}
+
+// Returns what the origin is asked for, or nothing if it does not have all of the piece.
+std::vector<Swarm::Part>
+Swarm::parts (uint32_t piece) const
+{
+  const std::vector<TitleRange> ranges = title_ranges (*m_info, piece);
+  std::vector<Part> found;
+
+  for (const TitleRange &range : ranges) {
+    found.push_back (
+        { range, url (range.file), uint64_t (m_info->files ().file_size (range.file)) });
+    if (found.back ().url.empty () || ranges.size () > PARTS_MAX)
+      return {};
+  }
+  return found;
+}
+
 void
-Swarm::origin_failed (const std::string &why)
+Swarm::origin_failed (uint32_t piece, const std::string &why)
 {
   const int64_t now_ns = clock_now_ns ();
-  bool other;
+  bool other = false;
 
   {
     std::lock_guard<std::mutex> lock (m_lock);
 
-    m_stats.origin_errors++;
-    if (now_ns >= m_origin_again_ns) {
-      m_back_off_ns = std::clamp (2 * m_back_off_ns, BACK_OFF_NS, BACK_OFF_MOST_NS);
-      m_origin_again_ns = now_ns + m_back_off_ns;
-    }
-    other = m_stats.origin_error != why;
-    m_stats.origin_error = why;
+    for_files (piece, [&] (SwarmFile &file) {
+      if (now_ns >= file.origin_again_ns) {
+        file.back_off_ns = std::clamp (2 * file.back_off_ns, BACK_OFF_NS, BACK_OFF_MOST_NS);
+        file.origin_again_ns = now_ns + file.back_off_ns;
+      }
+      other |= file.stats.origin_error != why;
+      file.stats.origin_error = why;
+    });
+    if (SwarmFile *file = file_of (piece))
+      file->stats.origin_errors++;
     wake (now_ns);
   }
   if (other)
@@ -335,59 +418,83 @@ Swarm::origin_failed (const std::string &why)
 }
 
 void
-Swarm::on_fetched (
-    uint32_t piece, const TitleRange &range, const std::vector<char> &bytes, const std::string &why)
+Swarm::fetch_next (const std::shared_ptr<Fetch> &fetch)
 {
+  const Part &part = fetch->parts[fetch->next];
+
+  m_pieces[fetch->piece].fetch = origin_get (
+      { part.url, part.file_bytes, part.range.offset, part.range.length, FETCH_TIMEOUT_MS },
+      [self = shared_from_this (), fetch] (const std::vector<char> &bytes, const std::string &why) {
+        const uint32_t at = fetch->parts[fetch->next].range.in_piece;
+
+        g_clear_object (&self->m_pieces[fetch->piece].fetch);
+        if (why.empty ()) {
+          std::copy (bytes.begin (), bytes.end (), fetch->bytes.begin () + at);
+          fetch->came += bytes.size ();
+        }
+        if (why.empty () && ++fetch->next < fetch->parts.size ())
+          self->fetch_next (fetch);
+        else
+          self->on_fetched (*fetch, why);
+      });
+}
+
+void
+Swarm::on_fetched (const Fetch &fetch, const std::string &why)
+{
+  const uint32_t piece = fetch.piece;
   bool wanted, closed;
 
-  g_clear_object (&m_pieces[piece].fetch);
   {
     std::lock_guard<std::mutex> lock (m_lock);
     const auto took_ns = double (clock_now_ns () - m_pieces[piece].fetched_ns);
+    SwarmFile *file = file_of (piece);
 
-    m_n_fetches--;
+    m_pieces[piece].fetching = false;
     closed = !m_session;
     wanted = m_states[piece] == WEIR_PIECE_ORIGIN;
+    if (file)
+      file->stats.origin_bytes += fetch.came;
     if (why.empty ()) {
-      m_stats.origin_bytes += bytes.size ();
       m_fetch_ns += (took_ns - m_fetch_ns) / 4;
-      m_back_off_ns = 0;
       m_origin_answered_ns = clock_now_ns ();
-    } else if (wanted) {
+      for_files (piece, [] (SwarmFile &its) { its.back_off_ns = 0; });
+    }
+    if (wanted && (!why.empty () || !file)) {
       m_states[piece] = WEIR_PIECE_MISSING;
+      wanted = false;
     }
     wake (0);
   }
   if (closed)
     return;
   if (!why.empty ()) {
-    origin_failed (why);
-  } else if (wanted && !add_fetched (piece, range, bytes)) {
+    origin_failed (piece, why);
+  } else if (wanted && !add_fetched (fetch)) {
     {
       std::lock_guard<std::mutex> lock (m_lock);
 
-      m_stats.wrong_bytes += bytes.size ();
+      if (SwarmFile *file = file_of (piece))
+        file->stats.wrong_bytes += fetch.came;
       if (m_states[piece] == WEIR_PIECE_ORIGIN)
         m_states[piece] = WEIR_PIECE_MISSING;
     }
-    origin_failed (
+    origin_failed (piece,
         "its bytes are not the torrent's: piece " + std::to_string (piece) + " does not hash");
   }
 }
 
 // Returns false if the bytes are wrong.
 bool
-Swarm::add_fetched (uint32_t piece, const TitleRange &range, const std::vector<char> &bytes)
+Swarm::add_fetched (const Fetch &fetch)
 {
-  std::vector<char> whole (m_title.piece_bytes (piece));
+  const uint32_t piece = fetch.piece;
   std::shared_ptr<Slot> slot;
 
-  std::copy (bytes.begin (), bytes.end (), whole.begin () + range.in_piece);
-  if (lt::hasher (whole).final ()
-      != m_title.info->hash_for_piece (lt::piece_index_t (int (m_title.first + piece))))
+  if (lt::hasher (fetch.bytes).final () != m_info->hash_for_piece (lt::piece_index_t (int (piece))))
     return false;
   slot = m_slots->take ();
-  const bool written = slot->write (0, whole.data (), whole.size ());
+  const bool written = slot->write (0, fetch.bytes.data (), fetch.bytes.size ());
   {
     std::lock_guard<std::mutex> lock (m_lock);
 
@@ -398,7 +505,8 @@ Swarm::add_fetched (uint32_t piece, const TitleRange &range, const std::vector<c
     }
     if (m_states[piece] != WEIR_PIECE_ORIGIN)
       return true; // peers were faster
-    m_stats.duplicate_bytes += m_arrived[piece];
+    if (SwarmFile *file = file_of (piece))
+      file->stats.duplicate_bytes += m_arrived[piece];
     m_pieces[piece].slot = slot;
     hold (piece, clock_now_ns ());
     if (m_states[piece] == WEIR_PIECE_HELD) {
@@ -416,8 +524,8 @@ void
 Swarm::hand_over (std::vector<uint32_t> pieces)
 {
   for (const uint32_t piece : pieces) {
-    std::vector<char> bytes (m_title.piece_bytes (piece));
-    const int number = int (m_title.first + piece);
+    std::vector<char> bytes (piece_bytes (piece));
+    const int number = int (piece);
     lt::torrent_handle handle;
 
     {

@@ -15,10 +15,24 @@ extern "C" {
 
 #define BLOCK 0x4000
 
-bool
-Swarm::is_mine (int piece) const
+// Returns the first file that is read and has bytes of the piece, or null.
+SwarmFile *
+Swarm::file_of (uint32_t piece)
 {
-  return piece >= int (m_title.first) && uint32_t (piece) - m_title.first < m_title.pieces;
+  for (auto &[index, file] : m_files) {
+    if (file.title.has (piece))
+      return &file;
+  }
+  return nullptr;
+}
+
+void
+Swarm::for_files (uint32_t piece, const std::function<void (SwarmFile &)> &work)
+{
+  for (auto &[index, file] : m_files) {
+    if (file.title.has (piece))
+      work (file);
+  }
 }
 
 bool
@@ -40,11 +54,11 @@ Swarm::read (int number, int start, char *bytes, int length)
 {
   std::shared_ptr<Slot> slot;
 
-  if (!is_mine (number))
+  if (!is_piece (number))
     return false;
   {
     std::lock_guard<std::mutex> lock (m_lock);
-    const uint32_t i = uint32_t (number) - m_title.first;
+    const uint32_t i = uint32_t (number);
 
     if (m_states[i] == WEIR_PIECE_HELD || has_block (m_pieces[i], start))
       slot = m_pieces[i].slot;
@@ -57,18 +71,18 @@ Swarm::write (int number, int start, const char *bytes, int length)
 {
   std::shared_ptr<Slot> slot;
 
-  if (!is_mine (number))
+  if (!is_piece (number))
     return true;
   {
     std::lock_guard<std::mutex> lock (m_lock);
-    const uint32_t i = uint32_t (number) - m_title.first;
+    const uint32_t i = uint32_t (number);
     Piece &piece = m_pieces[i];
 
     if (m_states[i] == WEIR_PIECE_HELD)
       return true; // from the origin, in the meantime
     if (!piece.slot)
       piece.slot = m_slots->take ();
-    piece.blocks.resize (m_title.swarm.piece_bytes / BLOCK + 1);
+    piece.blocks.resize (std::size_t (m_info->piece_length ()) / BLOCK + 1);
     if (!has_block (piece, start)) {
       piece.blocks[std::size_t (start) / BLOCK] = true;
       m_arrived[i] += uint32_t (length);
@@ -88,9 +102,9 @@ Swarm::hash (int number, lt::sha1_hash &hash)
 {
   std::vector<char> bytes;
 
-  if (!is_mine (number))
+  if (!is_piece (number))
     return false;
-  bytes.resize (m_title.piece_bytes (uint32_t (number) - m_title.first));
+  bytes.resize (piece_bytes (uint32_t (number)));
   if (!read (number, 0, bytes.data (), int (bytes.size ())))
     return false;
   hash = lt::hasher (bytes).final ();
@@ -103,10 +117,9 @@ Swarm::hash_block (int number, int start, lt::sha256_hash &hash)
   char bytes[BLOCK];
   int length;
 
-  if (!is_mine (number))
+  if (!is_piece (number))
     return false;
-  length =
-      std::min<int> (BLOCK, int (m_title.piece_bytes (uint32_t (number) - m_title.first)) - start);
+  length = std::min<int> (BLOCK, int (piece_bytes (uint32_t (number))) - start);
   if (length <= 0 || !read (number, start, bytes, length))
     return false;
   hash = lt::hasher256 (lt::span<const char> (bytes, length)).final ();
@@ -116,10 +129,10 @@ Swarm::hash_block (int number, int start, lt::sha256_hash &hash)
 void
 Swarm::clear (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   std::lock_guard<std::mutex> lock (m_lock);
-  const uint32_t i = uint32_t (number) - m_title.first;
+  const uint32_t i = uint32_t (number);
   if (m_states[i] == WEIR_PIECE_HELD)
     return;
   m_pieces[i].slot.reset ();
@@ -129,17 +142,29 @@ Swarm::clear (int number)
 
 // ---- pieces come and leave ----
 
-// Returns the first piece that is being played.
+// Returns the first piece of a file that is being played.
 uint32_t
-Swarm::playing (int64_t now_ns) const
+Swarm::playing (const SwarmFile &file) const
 {
-  uint32_t first = m_title.pieces;
+  uint32_t first = file.title.first + file.title.pieces;
 
   for (const SwarmReader *reader : m_readers) {
-    if (reader->active && reader->piece != WEIR_NO_PIECE)
+    if (reader->active && reader->file == &file && reader->piece != WEIR_NO_PIECE)
       first = std::min (first, reader->piece);
   }
   return first;
+}
+
+// Tells whether a reader has not got all that it has not read.
+bool
+Swarm::lacks_ahead () const
+{
+  return std::any_of (m_files.begin (), m_files.end (), [this] (const auto &entry) {
+    const SwarmFile &file = entry.second;
+    return std::any_of (m_states.begin () + playing (file),
+        m_states.begin () + file.title.first + file.title.pieces,
+        [] (uint8_t state) { return state != WEIR_PIECE_HELD; });
+  });
 }
 
 bool
@@ -156,36 +181,51 @@ Swarm::hold (uint32_t piece, int64_t now_ns)
   m_states[piece] = WEIR_PIECE_HELD;
   m_pieces[piece].blocks.clear ();
   m_arrived[piece] = 0;
-  m_progress_ns = now_ns;
-  m_n_come += !m_pieces[piece].come;
+  for_files (piece, [this, piece, now_ns] (SwarmFile &file) {
+    file.progress_ns = now_ns;
+    file.n_held++;
+    file.n_come += !m_pieces[piece].come;
+  });
   m_pieces[piece].come = true;
-  m_stats.finished = m_n_come == m_title.pieces;
-  m_n_held++;
-  while (m_n_held > m_keep) {
-    const WeirStorageView view = { m_states.data (), m_known.data (), m_title.pieces,
-      playing (now_ns) };
-    uint32_t leaves = weir_storage_leave (&view, piece);
-    if (leaves == WEIR_NO_PIECE)
-      leaves = piece;
-    if (is_pinned (leaves))
-      break; // until it has been read, it comes on top
-    m_states[leaves] = WEIR_PIECE_MISSING;
-    m_pieces[leaves].slot.reset ();
-    m_n_held--;
-    m_stats.left_storage++;
-    if (m_pieces[leaves].told)
-      m_leaving.push_back (leaves);
-  }
+  for_files (piece, [this, piece] (SwarmFile &file) { make_room (file, piece); });
   m_changed.notify_all ();
+}
+
+void
+Swarm::make_room (SwarmFile &file, uint32_t arriving)
+{
+  const Title &title = file.title;
+
+  while (file.n_held > file.keep) {
+    const WeirStorageView view = { m_states.data () + title.first, m_known.data () + title.first,
+      title.pieces, playing (file) - title.first };
+    const uint32_t least = weir_storage_leave (&view, arriving - title.first);
+    const uint32_t leaves = least == WEIR_NO_PIECE ? arriving : title.first + least;
+    // Until a piece has been read, it comes on top.
+    if (m_states[leaves] != WEIR_PIECE_HELD || is_pinned (leaves))
+      break;
+    file.stats.left_storage++;
+    drop (leaves);
+  }
+}
+
+void
+Swarm::drop (uint32_t piece)
+{
+  m_states[piece] = WEIR_PIECE_MISSING;
+  m_pieces[piece].slot.reset ();
+  for_files (piece, [] (SwarmFile &file) { file.n_held--; });
+  if (m_pieces[piece].told)
+    m_leaving.push_back (piece);
 }
 
 void
 Swarm::piece_passed (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   std::lock_guard<std::mutex> lock (m_lock);
-  const uint32_t i = uint32_t (number) - m_title.first;
+  const uint32_t i = uint32_t (number);
   const int64_t now_ns = clock_now_ns ();
   m_pieces[i].told = true;
   if (m_states[i] != WEIR_PIECE_HELD && m_pieces[i].slot) {
@@ -200,10 +240,11 @@ Swarm::piece_passed (int number)
 void
 Swarm::piece_failed (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   std::lock_guard<std::mutex> lock (m_lock);
-  m_stats.wrong_bytes += m_title.piece_bytes (uint32_t (number) - m_title.first);
+  if (SwarmFile *file = file_of (uint32_t (number)))
+    file->stats.wrong_bytes += piece_bytes (uint32_t (number));
   wake (0);
 }
 
@@ -219,10 +260,10 @@ Swarm::files_checked ()
 bool
 Swarm::has_left (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return false;
   std::lock_guard<std::mutex> lock (m_lock);
-  const uint32_t i = uint32_t (number) - m_title.first;
+  const uint32_t i = uint32_t (number);
   return m_pieces[i].told && m_states[i] != WEIR_PIECE_HELD;
 }
 
@@ -239,9 +280,9 @@ Swarm::tell_peers (const std::shared_ptr<Session> &session, std::vector<uint32_t
       return;
     for (PeerPlugin *peer : self->m_peers) {
       for (const uint32_t piece : leaving)
-        peer->tell (int (self->m_title.first + piece), false);
+        peer->tell (int (piece), false);
       for (const uint32_t piece : back)
-        peer->tell (int (self->m_title.first + piece), true);
+        peer->tell (int (piece), true);
     }
   });
 }
@@ -254,7 +295,7 @@ Swarm::count_peer (PeerPlugin *peer, bool here)
 {
   const int by = here ? 1 : -1;
 
-  if (peer->n_counted == m_title.pieces)
+  if (peer->n_counted == n_pieces ())
     m_n_seeds += unsigned (by);
   for (uint32_t i = 0; i < peer->counted.size (); i++) {
     if (!peer->counted[i])
@@ -285,7 +326,7 @@ Swarm::peer_went (PeerPlugin *peer, bool banned)
     return;
   m_n_silent -= peer->counted.empty ();
   count_peer (peer, false);
-  m_stats.banned += banned;
+  m_banned += banned;
   wake (0);
 }
 
@@ -298,9 +339,9 @@ Swarm::peer_changed (PeerPlugin *peer)
     return;
   m_n_silent -= peer->counted.empty ();
   count_peer (peer, false);
-  peer->counted.resize (m_title.pieces);
-  for (uint32_t i = 0; i < m_title.pieces; i++)
-    peer->counted[i] = peer->has (int (m_title.first + i));
+  peer->counted.resize (n_pieces ());
+  for (uint32_t i = 0; i < n_pieces (); i++)
+    peer->counted[i] = peer->has (int (i));
   peer->n_counted = uint32_t (std::count (peer->counted.begin (), peer->counted.end (), true));
   peer->counted_sends = peer->sends ();
   count_peer (peer, true);
@@ -318,20 +359,20 @@ Swarm::peer_interested (bool interested)
 void
 Swarm::peer_has (PeerPlugin *peer, int number, bool has)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   {
     std::lock_guard<std::mutex> lock (m_lock);
-    const uint32_t i = uint32_t (number) - m_title.first;
+    const uint32_t i = uint32_t (number);
     const int by = has ? 1 : -1;
 
     if (!peer->counted.empty ()) {
       if (m_peers.count (peer) == 0 || peer->counted[i] == has)
         return;
       peer->counted[i] = has;
-      m_n_seeds -= peer->n_counted == m_title.pieces;
+      m_n_seeds -= peer->n_counted == n_pieces ();
       peer->n_counted += uint32_t (by);
-      m_n_seeds += peer->n_counted == m_title.pieces;
+      m_n_seeds += peer->n_counted == n_pieces ();
       m_known[i] = uint16_t (m_known[i] + by);
       if (peer->counted_sends)
         m_ready[i] = uint16_t (m_ready[i] + by);
@@ -346,27 +387,31 @@ Swarm::peer_has (PeerPlugin *peer, int number, bool has)
 void
 Swarm::peer_sent (int number, int start, int length)
 {
-  std::lock_guard<std::mutex> lock (m_lock);
-  const auto bytes = uint64_t (length);
-
-  m_stats.peer_bytes += bytes;
-  m_second_bytes += bytes;
-  m_progress_ns = clock_now_ns ();
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
-  const uint32_t i = uint32_t (number) - m_title.first;
+  std::lock_guard<std::mutex> lock (m_lock);
+  const uint32_t i = uint32_t (number);
+  const int64_t now_ns = clock_now_ns ();
+  const auto bytes = uint64_t (length);
+  m_second_bytes += bytes;
+  for_files (i, [now_ns] (SwarmFile &file) { file.progress_ns = now_ns; });
+  SwarmFile *file = file_of (i);
+  if (!file)
+    return;
+  file->stats.peer_bytes += bytes;
   if (m_states[i] == WEIR_PIECE_HELD || has_block (m_pieces[i], start))
-    m_stats.duplicate_bytes += bytes;
+    file->stats.duplicate_bytes += bytes;
   else if (m_states[i] == WEIR_PIECE_ORIGIN)
-    m_stats.late_bytes += bytes;
+    file->stats.late_bytes += bytes;
 }
 
 void
-Swarm::sent_to_peer (int bytes)
+Swarm::sent_to_peer (int piece, int bytes)
 {
   std::lock_guard<std::mutex> lock (m_lock);
 
-  m_stats.sent_bytes += uint64_t (bytes);
+  if (SwarmFile *file = file_of (uint32_t (piece)))
+    file->stats.sent_bytes += uint64_t (bytes);
 }
 
 void
@@ -386,10 +431,10 @@ Swarm::second_passed ()
 void
 Swarm::peer_asked (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   std::lock_guard<std::mutex> lock (m_lock);
-  Piece &piece = m_pieces[uint32_t (number) - m_title.first];
+  Piece &piece = m_pieces[uint32_t (number)];
   if (piece.asked++ == 0)
     piece.asked_ns = clock_now_ns ();
 }
@@ -397,10 +442,10 @@ Swarm::peer_asked (int number)
 void
 Swarm::peer_answered (int number)
 {
-  if (!is_mine (number))
+  if (!is_piece (number))
     return;
   std::lock_guard<std::mutex> lock (m_lock);
-  m_pieces[uint32_t (number) - m_title.first].asked--;
+  m_pieces[uint32_t (number)].asked--;
 }
 
 // Averages the time of a piece from its first request to its last byte, as TCP does with its round
@@ -432,7 +477,7 @@ Swarm::cancel_requests (const std::shared_ptr<Session> &session, std::vector<uin
       return;
     for (PeerPlugin *peer : self->m_peers) {
       for (const uint32_t piece : pieces)
-        peer->cancel (int (self->m_title.first + piece));
+        peer->cancel (int (piece));
     }
   });
 }

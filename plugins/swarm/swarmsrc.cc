@@ -73,7 +73,7 @@ create (GstBaseSrc *src, guint64 offset, guint size, GstBuffer **result)
 {
   WeirSwarmSrc *self = WEIR_SWARM_SRC (src);
   const std::shared_ptr<Swarm> swarm = weir_swarm_src_get_swarm (self);
-  const guint64 end = std::min<guint64> (offset + size, swarm->title ().size);
+  const guint64 end = std::min<guint64> (offset + size, swarm->size (&self->inner->reader));
   GstFlowReturn flow = GST_FLOW_OK;
   GstMapInfo map;
   std::string why;
@@ -115,11 +115,12 @@ create (GstBaseSrc *src, guint64 offset, guint size, GstBuffer **result)
 static gboolean
 get_size (GstBaseSrc *src, guint64 *size)
 {
-  const std::shared_ptr<Swarm> swarm = weir_swarm_src_get_swarm (WEIR_SWARM_SRC (src));
+  WeirSwarmSrc *self = WEIR_SWARM_SRC (src);
+  const std::shared_ptr<Swarm> swarm = weir_swarm_src_get_swarm (self);
 
   if (!swarm)
     return FALSE;
-  *size = swarm->title ().size;
+  *size = swarm->size (&self->inner->reader);
   return TRUE;
 }
 
@@ -232,13 +233,10 @@ find_origin (const std::string &given, const Title &title, const Session &sessio
       settings.no_origin =
           "the torrent's web seed \"" + url + "\" is not asked, as " + wrong + "; set \"origin\"";
   }
-  if (!origin.empty () && origin.back () == '/') {
-    gchar *path =
-        g_uri_escape_string (title.info->files ().file_path (title.file).c_str (), "/", FALSE);
-
-    origin += path;
-    g_free (path);
-  }
+  // Of several files, a web seed is the folder (BEP 19).
+  if (given.empty () && !origin.empty () && origin.back () != '/'
+      && title_path (*title.info, title.file).find ('/') != std::string::npos)
+    origin += '/';
   return true;
 }
 
@@ -277,18 +275,17 @@ resolve_magnet (const std::string &uri, const SwarmSrcProperties &p, Session &se
 }
 
 static std::shared_ptr<Session>
-get_session (WeirSwarmSrc *self, const SwarmSrcProperties &p, int file, std::string &why)
+get_session (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
 {
-  // A session has a torrent once: another file of it needs another session.
   return Session::get (
       { p.networks, p.listen, bool (p.dht), bool (p.lsd), bool (p.exchange), bool (p.rate_blind),
-          p.unchoke_interval_s,
-          p.own_session ? static_cast<const void *> (self) : GINT_TO_POINTER (file) },
+          p.unchoke_interval_s, p.own_session ? self : nullptr },
       why);
 }
 
 static bool
-open_swarm (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
+open_swarm (
+    WeirSwarmSrc *self, const SwarmSrcProperties &p, GstResourceError &code, std::string &why)
 {
   SwarmSrcInner *inner = self->inner;
   std::shared_ptr<const lt::torrent_info> info;
@@ -307,15 +304,18 @@ open_swarm (WeirSwarmSrc *self, const SwarmSrcProperties &p, std::string &why)
     // The session of the process may have the torrent already.
     SwarmSrcProperties own = p;
     own.own_session = TRUE;
-    const auto session = get_session (self, own, 0, why);
+    const auto session = get_session (self, own, why);
     if (!session || !resolve_magnet (p.torrent, p, *session, info, why))
       return false;
   } else if (!title_load (p.torrent, info, why)) {
     return false;
   }
-  if (!title_make (info, p.file, title, why))
+  const TitleFound found = title_make (info, p.file, title, why);
+  if (found == TitleFound::NO_FILE)
+    code = GST_RESOURCE_ERROR_NOT_FOUND;
+  if (found != TitleFound::YES)
     return false;
-  const auto session = get_session (self, p, int (title.file), why);
+  const auto session = get_session (self, p, why);
   if (!session || !find_origin (p.origin, title, *session, settings, why)
       || !read_storage (
           p.storage, title.swarm.bytes, Swarm::least_storage (title), settings.storage_bytes, why))
@@ -376,6 +376,7 @@ static gboolean
 start (GstBaseSrc *src)
 {
   WeirSwarmSrc *self = WEIR_SWARM_SRC (src);
+  GstResourceError code = GST_RESOURCE_ERROR_OPEN_READ;
   SwarmSrcProperties properties;
   std::string why;
   bool same;
@@ -390,8 +391,9 @@ start (GstBaseSrc *src)
     return TRUE;
   }
   close_swarm (self);
-  if (!open_swarm (self, properties, why)) {
-    GST_ELEMENT_ERROR (self, RESOURCE, OPEN_READ, ("%s", why.c_str ()), (nullptr));
+  if (!open_swarm (self, properties, code, why)) {
+    gst_element_message_full (GST_ELEMENT (self), GST_MESSAGE_ERROR, GST_RESOURCE_ERROR, code,
+        g_strdup (why.c_str ()), nullptr, __FILE__, GST_FUNCTION, __LINE__);
     return FALSE;
   }
   tell_of_warnings (self, self->inner->swarm);

@@ -153,40 +153,40 @@ static GstStructure *
 make_stats (WeirSwarmSrc *self)
 {
   const std::shared_ptr<Swarm> swarm = weir_swarm_src_get_swarm (self);
-  const SwarmStats s = swarm ? swarm->stats () : SwarmStats ();
+  const SwarmStats s = swarm ? swarm->stats (&self->inner->reader) : SwarmStats ();
   const SwarmReader r = swarm ? swarm->copy_reader (&self->inner->reader) : SwarmReader ();
   const guint64 ahead = swarm ? swarm->bytes_ahead (&self->inner->reader) : 0;
   const guint64 unused = s.duplicate_bytes + s.wrong_bytes;
   const auto useful = double (s.peer_bytes - std::min (unused, s.peer_bytes));
   const double all = useful + double (s.origin_bytes);
 
-  return gst_structure_new ("application/x-weir-swarmsrc-stats",         //
-      "peer-bytes", G_TYPE_UINT64, guint64 (s.peer_bytes),               //
-      "origin-bytes", G_TYPE_UINT64, guint64 (s.origin_bytes),           //
-      "sent-bytes", G_TYPE_UINT64, guint64 (s.sent_bytes),               //
-      "duplicate-bytes", G_TYPE_UINT64, guint64 (s.duplicate_bytes),     //
-      "late-bytes", G_TYPE_UINT64, guint64 (s.late_bytes),               //
-      "wrong-bytes", G_TYPE_UINT64, guint64 (s.wrong_bytes),             //
-      "read-bytes", G_TYPE_UINT64, guint64 (r.bytes),                    //
-      "held-bytes", G_TYPE_UINT64, guint64 (s.held_bytes),               //
-      "ahead-bytes", G_TYPE_UINT64, ahead,                               //
-      "size", G_TYPE_UINT64, guint64 (swarm ? swarm->title ().size : 0), //
-      "bitrate", G_TYPE_UINT64, guint64 (s.bit_rate),                    //
-      "share-saved", G_TYPE_DOUBLE, all > 0 ? useful / all : 0.0,        //
-      "pieces", G_TYPE_UINT, s.pieces,                                   //
-      "pieces-held", G_TYPE_UINT, s.held,                                //
-      "pieces-late", G_TYPE_UINT, r.late,                                //
-      "pieces-left", G_TYPE_UINT, s.left_storage,                        //
-      "origin-errors", G_TYPE_UINT, s.origin_errors,                     //
-      "peers", G_TYPE_UINT, s.peers,                                     //
-      "seeds", G_TYPE_UINT, s.seeds,                                     //
-      "banned", G_TYPE_UINT, s.banned,                                   //
-      "stalls", G_TYPE_UINT, r.stalls,                                   //
-      "port", G_TYPE_UINT, s.port,                                       //
-      "start-up", G_TYPE_UINT64, guint64 (r.start_up_ns),                //
-      "stalled", G_TYPE_UINT64, guint64 (r.stalled_ns),                  //
-      "finished", G_TYPE_BOOLEAN, gboolean (s.finished),                 //
-      "left", G_TYPE_BOOLEAN, gboolean (s.left),                         //
+  return gst_structure_new ("application/x-weir-swarmsrc-stats",     //
+      "peer-bytes", G_TYPE_UINT64, guint64 (s.peer_bytes),           //
+      "origin-bytes", G_TYPE_UINT64, guint64 (s.origin_bytes),       //
+      "sent-bytes", G_TYPE_UINT64, guint64 (s.sent_bytes),           //
+      "duplicate-bytes", G_TYPE_UINT64, guint64 (s.duplicate_bytes), //
+      "late-bytes", G_TYPE_UINT64, guint64 (s.late_bytes),           //
+      "wrong-bytes", G_TYPE_UINT64, guint64 (s.wrong_bytes),         //
+      "read-bytes", G_TYPE_UINT64, guint64 (r.bytes),                //
+      "held-bytes", G_TYPE_UINT64, guint64 (s.held_bytes),           //
+      "ahead-bytes", G_TYPE_UINT64, ahead,                           //
+      "size", G_TYPE_UINT64, s.size,                                 //
+      "bitrate", G_TYPE_UINT64, guint64 (s.bit_rate),                //
+      "share-saved", G_TYPE_DOUBLE, all > 0 ? useful / all : 0.0,    //
+      "pieces", G_TYPE_UINT, s.pieces,                               //
+      "pieces-held", G_TYPE_UINT, s.held,                            //
+      "pieces-late", G_TYPE_UINT, r.late,                            //
+      "pieces-left", G_TYPE_UINT, s.left_storage,                    //
+      "origin-errors", G_TYPE_UINT, s.origin_errors,                 //
+      "peers", G_TYPE_UINT, s.peers,                                 //
+      "seeds", G_TYPE_UINT, s.seeds,                                 //
+      "banned", G_TYPE_UINT, s.banned,                               //
+      "stalls", G_TYPE_UINT, r.stalls,                               //
+      "port", G_TYPE_UINT, s.port,                                   //
+      "start-up", G_TYPE_UINT64, guint64 (r.start_up_ns),            //
+      "stalled", G_TYPE_UINT64, guint64 (r.stalled_ns),              //
+      "finished", G_TYPE_BOOLEAN, gboolean (s.finished),             //
+      "left", G_TYPE_BOOLEAN, gboolean (s.left),                     //
       "origin-error", G_TYPE_STRING, s.origin_error.c_str (), nullptr);
 }
 

@@ -5,9 +5,13 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+
 #include <libtorrent/error_code.hpp>
 
+#include "names.h"
+
 #define FILE_BYTES_MAX (16 << 20) // of a .torrent file
+#define NAMES_SHOWN 200           // bytes
 
 bool
 title_load (
@@ -45,48 +49,74 @@ last_part (const std::string &path)
   return path.substr (path.rfind ('/') + 1);
 }
 
-// Returns the number of matching files, and one of them in `index`.
-static int
-find_file (
-    const lt::file_storage &files, const std::string &name, bool whole, lt::file_index_t &index)
+// Returns the path below the torrent's folder, with a slash before it; "" for a torrent of one
+// file.
+static std::string
+inner_path (const std::string &path)
 {
-  int n = 0;
+  const auto slash = path.find ('/');
 
-  for (const lt::file_index_t i : files.file_range ()) {
-    const std::string path = files.file_path (i);
-    if (files.pad_file_at (i) || files.file_size (i) == 0
-        || !(
-            name.empty () || path == name
-            || (!whole && (last_part (path) == name || path.substr (path.find ('/') + 1) == name))))
-      continue;
-    index = i;
-    n++;
-  }
-  return n;
+  return slash == std::string::npos ? "" : path.substr (slash);
+}
+
+std::string
+title_path (const lt::torrent_info &info, lt::file_index_t file)
+{
+  return info.orig_files ().file_path (file);
+}
+
+// How well a name fits the path of a file; the best fit counts.
+static int
+fit (const std::string &path, const std::string &name)
+{
+  if (name.empty () || path == name || (name[0] == '/' && inner_path (path) == name))
+    return 2;
+  return last_part (path) == name || inner_path (path) == "/" + name ? 1 : 0;
 }
 
 static bool
-choose (const lt::file_storage &files, const std::string &name, lt::file_index_t &index,
-    std::string &why)
+is_title (const lt::file_storage &files, lt::file_index_t file)
 {
-  const int n_whole = find_file (files, name, true, index);
-  const int n = n_whole == 1 ? 1 : find_file (files, name, false, index);
+  return !files.pad_file_at (file) && files.file_size (file) > 0;
+}
+
+static std::string
+list_names (const lt::torrent_info &info)
+{
   std::string names;
 
+  for (const lt::file_index_t i : info.files ().file_range ()) {
+    const std::string path = title_path (info, i), inner = inner_path (path);
+    if (is_title (info.files (), i) && names.size () < NAMES_SHOWN)
+      names += (names.empty () ? "\"" : ", \"") + (inner.empty () ? path : inner) + "\"";
+  }
+  return names;
+}
+
+static bool
+choose (const lt::torrent_info &info, const std::string &name, lt::file_index_t &index,
+    std::string &why)
+{
+  int best = 0, n = 0;
+
+  for (const lt::file_index_t i : info.files ().file_range ()) {
+    const int fits = is_title (info.files (), i) ? fit (title_path (info, i), name) : 0;
+    if (fits == 0 || fits < best)
+      continue;
+    n = fits == best ? n + 1 : 1;
+    best = fits;
+    index = i;
+  }
   if (n == 1)
     return true;
-  for (const lt::file_index_t i : files.file_range ()) {
-    if (!files.pad_file_at (i) && names.size () < 200)
-      names += (names.empty () ? "\"" : ", \"") + files.file_path (i) + "\"";
-  }
   why = name.empty ()
-            ? "the torrent has several files; \"file\" of swarmsrc chooses one of " + names
-        : n == 0 ? "the torrent has no file \"" + name + "\"; it has " + names
+            ? "the torrent has several files; \"file\" chooses one of " + list_names (info)
+        : n == 0 ? "the torrent has no file \"" + name + "\"; it has " + list_names (info)
                  : "the torrent has several files \"" + name + "\"; write the whole path of one";
   return false;
 }
 
-bool
+TitleFound
 title_make (const std::shared_ptr<const lt::torrent_info> &info, const std::string &name,
     Title &title, std::string &why)
 {
@@ -95,10 +125,12 @@ title_make (const std::shared_ptr<const lt::torrent_info> &info, const std::stri
 
   if (!info->info_hashes ().has_v1 ()) {
     why = "the torrent is of version 2 only; a torrent of version 1 or a hybrid one is needed";
-    return false;
+    return TitleFound::UNFIT;
   }
-  if (!choose (files, name, title.file, why))
-    return false;
+  if (!names_check (*info, why))
+    return TitleFound::UNFIT;
+  if (!choose (*info, name, title.file, why))
+    return TitleFound::NO_FILE;
   for (const auto &tracker : info->trackers ())
     title.trackers.push_back (tracker.url);
   for (const auto &seed : info->web_seeds ())
@@ -113,32 +145,32 @@ title_make (const std::shared_ptr<const lt::torrent_info> &info, const std::stri
   const uint64_t last = (begin + title.size - 1) / piece_bytes;
   title.first = uint32_t (begin / piece_bytes);
   title.skew = uint32_t (begin % piece_bytes);
-  if (last - title.first >= WEIR_PIECES_MAX) {
-    why = "the file has more than " + std::to_string (WEIR_PIECES_MAX) + " pieces";
-    return false;
+  if (info->num_pieces () > int (WEIR_PIECES_MAX)) {
+    why = "the torrent has more than " + std::to_string (WEIR_PIECES_MAX) + " pieces";
+    return TitleFound::UNFIT;
   }
   title.pieces = uint32_t (last - title.first) + 1;
   title.swarm.piece_bytes = piece_bytes;
-  title.swarm.bytes =
-      uint64_t (title.pieces - 1) * piece_bytes + title.piece_bytes (title.pieces - 1);
+  title.swarm.bytes = uint64_t (title.pieces - 1) * piece_bytes
+                      + uint64_t (info->piece_size (lt::piece_index_t (int (last))));
   title.swarm.bit_rate = 0;
-  return true;
+  return TitleFound::YES;
 }
 
-TitleRange
-title_range (const Title &title, uint32_t piece)
+std::vector<TitleRange>
+title_ranges (const lt::torrent_info &info, uint32_t piece)
 {
-  const lt::file_storage &files = title.info->files ();
-  TitleRange range = { 0, 0, 0 };
+  const auto number = lt::piece_index_t (int (piece));
+  std::vector<TitleRange> ranges;
   uint32_t at = 0;
 
-  for (const lt::file_slice &slice : files.map_block (
-           lt::piece_index_t (int (title.first + piece)), 0, int (title.piece_bytes (piece)))) {
-    if (slice.file_index == title.file)
-      range = { uint64_t (slice.offset), uint32_t (slice.size), at };
-    else if (!files.pad_file_at (slice.file_index))
-      return { 0, 0, 0 };
+  for (const lt::file_slice &slice :
+      info.files ().map_block (number, 0, info.piece_size (number))) {
+    const TitleRange range = { slice.file_index, uint64_t (slice.offset), uint32_t (slice.size),
+      at };
+    if (slice.size > 0 && !info.files ().pad_file_at (slice.file_index))
+      ranges.push_back (range);
     at += uint32_t (slice.size);
   }
-  return range;
+  return ranges;
 }

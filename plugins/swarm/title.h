@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A title: one file of a torrent, and where each of its pieces lies. Pieces are counted from the
-// one with the file's first byte.
+// A title: one file of a torrent, and where each of its pieces lies.
 
 #include <memory>
 #include <string>
@@ -23,16 +22,22 @@ struct Title {
   uint32_t pieces; // with bytes of the file
   WeirSwarmTitle swarm;
 
-  uint32_t piece_bytes (uint32_t piece) const
+  uint64_t begin () const // of the file in the torrent, in bytes
   {
-    return uint32_t (info->piece_size (lt::piece_index_t (int (first + piece))));
+    return uint64_t (first) * swarm.piece_bytes + skew;
+  }
+
+  bool has (uint32_t piece) const // of the torrent
+  {
+    return piece >= first && piece - first < pieces;
   }
 };
 
-// The bytes of a piece that an origin with only the file can give; the others are padding.
+// Bytes of a piece that are in one file. The others of a piece are padding.
 struct TitleRange {
-  uint64_t offset;   // in the file
-  uint32_t length;   // 0: the piece has bytes of another file
+  lt::file_index_t file;
+  uint64_t offset; // in the file
+  uint32_t length;
   uint32_t in_piece; // where they begin in the piece
 };
 
@@ -41,9 +46,16 @@ struct TitleRange {
 bool title_load (
     const std::string &path, std::shared_ptr<const lt::torrent_info> &info, std::string &why);
 
-// Makes a title of the file `name` of a torrent: its path in the torrent, or the last part of this.
-// The name may be empty if the torrent has one file. Returns false and a reason in `why`.
-bool title_make (const std::shared_ptr<const lt::torrent_info> &info, const std::string &name,
+enum class TitleFound { YES, NO_FILE, UNFIT };
+
+// Makes a title of the file `name` of a torrent: its path in the torrent, or the last part of this;
+// with a slash before it, its path below the torrent's folder. The name may be empty if the torrent
+// has one file. Gives a reason in `why` if it has no such file, or is unfit.
+TitleFound title_make (const std::shared_ptr<const lt::torrent_info> &info, const std::string &name,
     Title &title, std::string &why);
 
-TitleRange title_range (const Title &title, uint32_t piece);
+// Returns the path of a file in the torrent, with the name of the torrent's folder.
+std::string title_path (const lt::torrent_info &info, lt::file_index_t file);
+
+// Returns what a piece of the torrent has of each file.
+std::vector<TitleRange> title_ranges (const lt::torrent_info &info, uint32_t piece);

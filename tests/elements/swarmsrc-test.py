@@ -801,7 +801,7 @@ def a_torrent_of_several_files(case):
     (case.folder / 'b').write_bytes(bytes(range(256)) * 1000)
     case.torrent = make_torrent(case.folder, ['b', 'title'], PIECE)
     error, _ = error_of(case)
-    assert 'several files' in error and 'set/title' in error, error
+    assert 'several files' in error and '"/b", "/title"' in error, error
     (case.folder / 'set').mkdir()
     for name in ('b', 'title'):
         (case.folder / name).rename(case.folder / 'set' / name)
@@ -809,6 +809,97 @@ def a_torrent_of_several_files(case):
         # The first piece has bytes of both files, so it comes from the peer.
         found, _ = play(case, file='title', origin=origin.url, peers=peer.address)
         assert found['size'] == SIZE and found['peer-bytes'] >= PIECE, found
+
+
+class Files:
+    """A torrent of two files, of which no piece begins with the second one, and a folder at an
+    origin with them."""
+
+    def __init__(self, case):
+        self.case = case
+        self.other = bytes(range(256)) * 1000
+        (case.folder / 'b').write_bytes(self.other)
+        case.torrent = make_torrent(case.folder, ['b', 'title'], PIECE)
+        self.origin = Origin(case.data, 'set/title')
+        self.origin.files['/set/b'] = self.other
+        self.players = contextlib.ExitStack()
+
+    def play(self, name, **properties):
+        """Starts to read a file, in the session of others."""
+        element = source(self.case, file=name, origin=self.origin.base + '/', own_session=False,
+                         **properties)
+        data = self.other if name == '/b' else self.case.data
+        player = self.players.enter_context(Player(element, data, None))
+        player.start()
+        return player
+
+    def __enter__(self):
+        self.origin.__enter__()
+        return self
+
+    def __exit__(self, *what):
+        self.players.close()
+        self.origin.__exit__(*what)
+
+
+@swarm_test
+def two_files_at_once(case):
+    """Two files of a torrent share a session, its connections, and the piece with bytes of both,
+    which the origin has in two files"""
+    with Files(case) as files, torrents.BadPeer(case.torrent, 'empty') as peer:
+        both = [files.play(name, peers=peer.address, leave='seed') for name in ('/b', '/title')]
+        assert [player.wait() for player in both] == [None, None]
+        assert [player.bytes for player in both] == [len(files.other), SIZE]
+        assert not any(player.wrong for player in both)
+        until(lambda: all(stats(player.element)['peers'] == 1 for player in both),
+              lambda: [stats(player.element) for player in both])
+        found = [stats(player.element) for player in both]
+        assert [each['size'] for each in found] == [len(files.other), SIZE], found
+        assert found[0]['port'] == found[1]['port'] and peer.accepted == 1, (found, peer.accepted)
+        whole = len(files.other) + SIZE
+        assert files.origin.sent == whole == sum(each['origin-bytes'] for each in found), found
+
+
+@swarm_test
+def a_file_that_is_read_again(case):
+    """A file whose pieces have left comes again, while another one of the torrent is read"""
+    with Files(case) as files:
+        stays = files.play('/title', leave='seed')
+        assert stays.wait() is None
+        for _ in range(2):
+            player = files.play('/b')
+            assert player.wait() is None and (player.bytes, player.wrong) == (len(files.other), [])
+            player.pipeline.set_state(Gst.State.NULL)
+        found = stats(stays.element)
+        assert found['pieces-held'] == found['pieces'], found
+
+
+@swarm_test
+def names_in_a_torrent(case):
+    """Names that leave the folder, are empty, very long, not of text, or not of one file, are refused"""
+    def refusal(paths, folder='set'):
+        info = {'name': folder, 'piece length': PIECE, 'pieces': bytes(20),
+                'files': [{'length': 9, 'path': path} for path in paths]}
+        case.torrent = case.folder / 'names.torrent'
+        case.torrent.write_bytes(bencode({'info': info}))
+        return error_of(case, file='/good', timeout=1)[0]
+
+    for path, reason in [
+            (['..', 'x'], 'leaves its folder'), (['.'], 'leaves its folder'),
+            (['a', '..', '..', 'x'], 'leaves its folder'), (['/etc/passwd'], 'has a slash'),
+            (['a/b'], 'has a slash'), ([''], 'is empty'), (['a', ''], 'is empty'),
+            (['x' * 300], 'more than 240 bytes'), (['y' * 200] * 6, 'more than 1024 bytes'),
+            (['a\nb'], 'a control character'), (['a\x7f'], 'a control character'),
+            (['a\0b'], 'not UTF-8'), ([b'\xff\xfe'], 'not UTF-8'), (['good'], 'two files have it'),
+            (['a\u202eb'], 'libtorrent changes it')]:
+        error = refusal([['good'], path])
+        assert 'is refused: ' in error and reason in error, (path, error)
+        assert '\n' not in error and len(error) < 400, error
+    assert 'the name "..", which is refused' in refusal([['good'], ['b']], '..')
+    # Names that differ in case are two, and a folder may be called as a file.
+    for path in ['Good'], ['good', 'x'], ['a b#%?.mp4']:
+        assert 'refused' not in refusal([['good'], path]), path
+    assert 'has no file "/good"' in refusal([['sub', 'good'], ['b']])
 
 
 @swarm_test

@@ -46,24 +46,23 @@ def make_torrent(folder, names, piece, private=True):
 
 
 class Origin(WebServer):
-    """An origin of `data`, at the path /`name`. `manner` is a fault: '404', 'slow' (no answer),
+    """An origin of `data`, at the path /`name`, and of what is added to `files`. `manner` is a fault: '404', 'slow' (no answer),
     'whole' (no ranges), 'long' (another length), 'wrong' (other bytes), 'short' (it ends early),
     'down' (it closes the connection). `sent` counts the bytes that it sends, `missed` has the times
     of requests while it was down."""
 
     def __init__(self, data, name='title'):
         super().__init__(None)
-        self.data = data
-        self.path = f'/{name}'
-        self.url = self.base + self.path
+        self.files = {f'/{name}': data}
+        self.url = f'{self.base}/{name}'
         self.manner = 'good'
         self.sent = 0
         self.missed = []
         self._server.RequestHandlerClass.do_GET = lambda request: self._give(request)
 
     def _give(self, request):
-        manner, data = self.manner, self.data
-        if manner == '404' or request.path != self.path:
+        manner, data = self.manner, self.files.get(request.path)
+        if manner == '404' or data is None:
             request.send_error(404)
             return
         if manner == 'down':
