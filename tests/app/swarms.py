@@ -2,6 +2,8 @@
 """Titles of torrents over RTSP and HTTP: from nginx, from other peers, which a tracker tells of, and
 to them."""
 
+import concurrent.futures
+import hashlib
 import os
 import random
 import shutil
@@ -16,6 +18,7 @@ from nginx import Nginx
 from openapi import Contract
 from proc import Rtsp, free_port
 from proxy import CLIP
+from rangeserver import bencode
 from stockpeers import Peer, Tracker, describe
 from tap import run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
@@ -45,6 +48,36 @@ def fill(folder):
     shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
     shutil.copy(short(), folder)
     shutil.copy(short(), os.path.join(folder, 'sub', 'b c.mp4'))
+
+
+FILES = 'notes.txt', 'one.mp4', 'more/two films.mp4'
+
+
+def fill_set(folder):
+    """Fills a folder with that of a torrent of several files."""
+    os.makedirs(os.path.join(folder, 'set', 'more'))
+    with open(os.path.join(folder, 'set', FILES[0]), 'w', encoding='utf-8') as file:
+        file.write('notes\n' * 1000)
+    shutil.copy(short(), os.path.join(folder, 'set', FILES[1]))
+    shutil.copy(CLIP, os.path.join(folder, 'set', FILES[2]))
+
+
+def several(path, url, files=FILES):
+    """Writes a torrent of several files, whose folder is at `url`."""
+    with tempfile.TemporaryDirectory() as folder:
+        fill_set(folder)
+        bodies = []
+        for name in FILES:
+            with open(os.path.join(folder, 'set', name), 'rb') as file:
+                bodies.append(file.read())
+    data = b''.join(bodies)
+    pieces = (hashlib.sha1(data[i:i + 16384]).digest() for i in range(0, len(data), 16384))
+    info = {'name': 'set', 'piece length': 16384, 'pieces': b''.join(pieces),
+            'files': [{'length': len(body), 'path': name.split('/')}
+                      for name, body in zip(files, bodies)]}
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'wb') as file:
+        file.write(bencode({'info': info, 'url-list': url}))
 
 
 class Swarm(TitleProxy):
@@ -191,7 +224,7 @@ def the_configuration_names_the_origin():
 
 @test
 def what_cannot_be_served_is_named_and_hinders_no_other():
-    """titles without a torrent, broken torrents, those of several files, and origins that fail"""
+    """titles without a torrent, broken torrents, and origins that fail"""
     with Folder() as folder, Nginx(fill) as nginx, tempfile.TemporaryDirectory() as outside:
         good = folder.add('a.mp4', short(), '--origin', nginx.url + 'short.mp4')
         with open(good, 'rb') as file:
@@ -199,9 +232,7 @@ def what_cannot_be_served_is_named_and_hinders_no_other():
         dice = random.Random(21)
         broken = {'empty': b'', 'noise': dice.randbytes(5000), 'cut': whole[:len(whole) // 2],
                   'list': b'le', 'huge': b'd' + b'0' * (17 << 20),
-                  'length': whole.replace(b'6:lengthi', b'6:lengthi-'),
-                  'files': b'd4:infod5:filesld6:lengthi1e4:pathl1:aeed6:lengthi1e4:pathl1:beee4:name1:x'
-                           b'12:piece lengthi16384e6:pieces20:' + b'x' * 20 + b'ee'}
+                  'length': whole.replace(b'6:lengthi', b'6:lengthi-')}
         for name, data in broken.items():
             with open(os.path.join(folder.name, name + '.torrent'), 'wb') as file:
                 file.write(data)
@@ -222,6 +253,39 @@ def what_cannot_be_served_is_named_and_hinders_no_other():
             proxy.wait_for_line('title gone: .*it has no such file', start=seen)
             proxy.wait_for_line('cannot be opened: gone: ', start=seen)
             assert proxy.fetch('/films/a.mp4') == (200, short_bytes())
+
+
+@test
+def each_file_of_a_torrent_is_a_title():
+    """two files are read at once, over one session; the API has both; other names are not found"""
+    with Folder() as folder, Nginx(fill_set) as nginx:
+        several(os.path.join(folder.name, 'films', 'both.torrent'), nginx.url)
+        with Swarm(folder.name) as proxy, concurrent.futures.ThreadPoolExecutor() as pool:
+            one = pool.submit(proxy.fetch, '/films/films/both/one.mp4')
+            two = pool.submit(proxy.fetch, '/films/films/both/more/two%20films.mp4')
+            assert one.result() == (200, short_bytes())
+            assert two.result() == (200, clip())
+            sizes = [proxy.figures(f'films/both/{name}')['size'] for name in FILES[1:]]
+            assert sizes == [len(short_bytes()), len(clip())], sizes
+            for name in 'none.mp4', 'set/one.mp4', 'two%20films.mp4', 'more', 'one.mp4/x':
+                assert proxy.fetch('/films/films/both/' + name)[0] == 404, name
+            seen = len(proxy.lines)
+            assert proxy.fetch('/films/films/both')[0] == 404
+            proxy.wait_for_line('films/both: the torrent has several files; "file" chooses one of '
+                                '"/notes.txt", "/one.mp4", "/more/two films.mp4"', start=seen)
+            assert not any('is taken' in line for line in proxy.lines), proxy.lines
+
+
+@test
+def names_in_a_torrent_cannot_leave_it():
+    """a torrent with such a name is refused, with a line"""
+    with Folder() as folder, Nginx(fill_set) as nginx:
+        for name, reason in (('../one.mp4', 'leaves its folder'), ('a\nb', 'a control character'),
+                             ('one.mp4', 'two files have it')):
+            several(os.path.join(folder.name, 'bad.torrent'), nginx.url, ('notes.txt', 'one.mp4', name))
+            with Swarm(folder.name) as proxy:
+                assert proxy.fetch('/films/bad/notes.txt')[0] == 500, name
+                proxy.wait_for_line(f'bad/notes.txt: the torrent has a file .* is refused: .*{reason}')
 
 
 @test

@@ -10,20 +10,20 @@
 struct _SwarmReader {
   GstElement *element;
   GstBus *bus;
-  GstPad *pad;         // in pull mode
-  gchar *label, *path; // the path of the open torrent
+  GstPad *pad; // in pull mode
+  const SwarmReaderTitle *title;
+  gchar *path; // of the open torrent
   guint64 size;
 };
 
 // ---- messages ----
 
-// Logs warnings, such as that the origin fails. Returns the reason of the first error, or NULL.
-// (transfer full)
-static gchar *
+// Logs warnings, such as that the origin fails. Returns the first error, or NULL. (transfer full)
+static GError *
 take_messages (SwarmReader *self)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
-  gchar *reason = NULL;
+  GError *first = NULL;
   GstMessage *message;
 
   while ((message = gst_bus_pop_filtered (self->bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING))) {
@@ -31,31 +31,32 @@ take_messages (SwarmReader *self)
 
     if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
       gst_message_parse_error (message, &error, NULL);
-      if (!reason)
-        reason = g_strdup (error->message);
+      if (!first)
+        first = g_steal_pointer (&error);
     } else {
       gst_message_parse_warning (message, &error, NULL);
-      log_event_limited (&limit, "title %s: %s", self->label, error->message);
+      log_event_limited (&limit, "title %s: %s", self->title->label, error->message);
     }
-    g_error_free (error);
+    g_clear_error (&error);
     gst_message_unref (message);
   }
-  return reason;
+  return first;
 }
 
 static void
 set_error (SwarmReader *self, gint code, GError **error)
 {
-  gchar *reason = take_messages (self);
-  gchar *file = g_strconcat (self->label, ".torrent", NULL);
-  gchar **parts = g_strsplit (reason ? reason : "the swarm gives no bytes of it", self->path, -1);
-  gchar *named = g_strjoinv (file, parts);
+  GError *reason = take_messages (self);
+  gchar **parts =
+      g_strsplit (reason ? reason->message : "the swarm gives no bytes of it", self->path, -1);
+  gchar *named = g_strjoinv (self->title->torrent_name, parts);
 
-  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->label, named);
+  if (g_error_matches (reason, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND))
+    code = G_IO_ERROR_NOT_FOUND;
+  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->title->label, named);
   g_free (named);
   g_strfreev (parts);
-  g_free (file);
-  g_free (reason);
+  g_clear_error (&reason);
 }
 
 // ---- reading ----
@@ -63,6 +64,7 @@ set_error (SwarmReader *self, gint code, GError **error)
 gsize
 swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize length, GError **error)
 {
+  GError *unused;
   gsize got = 0;
 
   length = (gsize) MIN (length, self->size - MIN (offset, self->size));
@@ -81,7 +83,8 @@ swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize lengt
     }
     got += n;
   }
-  g_free (take_messages (self));
+  unused = take_messages (self);
+  g_clear_error (&unused);
   return got;
 }
 
@@ -110,18 +113,19 @@ start (SwarmReader *self, GError **error)
 }
 
 SwarmReader *
-swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate, const gchar *label,
-    guint timeout_s, GError **error)
+swarm_reader_new (const SwarmReaderTitle *title, guint64 rate, guint timeout_s, GError **error)
 {
   SwarmReader *self = g_new0 (SwarmReader, 1);
+  gchar *file = title->file ? g_strconcat ("/", title->file, NULL) : NULL;
   GError *missing = NULL;
 
-  self->label = g_strdup (label);
-  self->path = g_strdup_printf ("/proc/self/fd/%d", torrent);
+  self->title = title;
+  self->path = g_strdup_printf ("/proc/self/fd/%d", title->torrent);
   self->element = element_make ("swarmsrc", &missing);
   if (!self->element) {
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, missing->message);
     g_error_free (missing);
+    g_free (file);
     swarm_reader_free (self);
     return NULL;
   }
@@ -129,9 +133,11 @@ swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate, con
   self->bus = gst_bus_new ();
   gst_element_set_bus (self->element, self->bus);
   self->pad = gst_element_get_static_pad (self->element, "src");
-  for (; properties[0]; properties += 2)
-    gst_util_set_object_arg (G_OBJECT (self->element), properties[0], properties[1]);
-  g_object_set (self->element, "torrent", self->path, "bitrate", rate, "timeout", timeout_s, NULL);
+  for (const gchar *const *p = title->properties; p[0]; p += 2)
+    gst_util_set_object_arg (G_OBJECT (self->element), p[0], p[1]);
+  g_object_set (self->element, "torrent", self->path, "file", file, "bitrate", rate, "timeout",
+      timeout_s, NULL);
+  g_free (file);
   if (start (self, error))
     return self;
   swarm_reader_free (self);
@@ -165,7 +171,6 @@ swarm_reader_free (SwarmReader *self)
     gst_object_unref (self->element);
   }
   gst_clear_object (&self->bus);
-  g_free (self->label);
   g_free (self->path);
   g_free (self);
 }

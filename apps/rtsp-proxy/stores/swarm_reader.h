@@ -8,12 +8,21 @@
 
 typedef struct _SwarmReader SwarmReader;
 
-// Joins the swarm of the torrent that `torrent` is open on. `properties` has the names and values
-// of swarmsrc's properties in turn; `rate` is the title's in bits a second, 0: unknown. `label` is
-// the title's name in the log. A read for which nothing comes for `timeout_s` fails. Waits until
-// the size is known. Returns NULL and sets an error of the domain G_IO_ERROR on failure.
-SwarmReader *swarm_reader_new (int torrent, const gchar *const *properties, guint64 rate,
-    const gchar *label, guint timeout_s, GError **error);
+// What is read. The fields outlive the reader.
+typedef struct {
+  int torrent;                    // is open on the torrent
+  const gchar *torrent_name;      // of its file, for the log
+  const gchar *file;              // the path of the file in the torrent; NULL: it has one file
+  const gchar *label;             // the title's name in the log
+  const gchar *const *properties; // names and values of swarmsrc's properties in turn
+} SwarmReaderTitle;
+
+// Joins the swarm of the torrent. `rate` is the title's in bits a second, 0: unknown. A read for
+// which nothing comes for `timeout_s` fails. Waits until the size is known. Returns NULL and sets
+// an error of the domain G_IO_ERROR on failure: G_IO_ERROR_NOT_FOUND if the torrent has no such
+// file.
+SwarmReader *swarm_reader_new (
+    const SwarmReaderTitle *title, guint64 rate, guint timeout_s, GError **error);
 
 guint64 swarm_reader_get_size (const SwarmReader *self);
 

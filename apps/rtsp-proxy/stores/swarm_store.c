@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -206,36 +207,39 @@ swarm_unref (Swarm *self)
 
 // ---- opening ----
 
-// Opens the torrent of a title, and computes what its content is known by. Returns -1 and sets an
-// error on failure.
-static int
-open_torrent (Swarm *self, const gchar *name, gchar **id, GError **error)
+// Opens the torrent of a title: NAME.torrent has the title NAME, or those below it. Of two, the one
+// with the longer name counts. Sets `*file` to the rest of the name, or to NULL.
+static void
+find_torrent (Swarm *self, const gchar *name, SwarmTorrent *torrent, const gchar **file)
 {
-  gchar *file = g_strconcat (name, ".torrent", NULL);
-  int fd = store_is_name (name) ? beneath_open (self->folder, file) : -1;
-  guint8 *bytes;
-  gssize n;
+  const gchar *end = store_is_name (name) ? name + strlen (name) : NULL;
 
-  g_free (file);
-  if (fd < 0) {
-    g_set_error (
-        error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no torrent for a title '%s'", name);
-    return -1;
+  while (end && torrent->fd < 0) {
+    torrent->name = g_strdup_printf ("%.*s.torrent", (int) (end - name), name);
+    torrent->fd = beneath_open (self->folder, torrent->name);
+    *file = *end ? end + 1 : NULL;
+    if (torrent->fd < 0)
+      swarm_torrent_clear (torrent);
+    end = g_strrstr_len (name, end - name, "/");
   }
-  bytes = g_malloc (TORRENT_BYTES_MAX);
-  n = pread (fd, bytes, TORRENT_BYTES_MAX, 0);
-  if (n > 0 && n < TORRENT_BYTES_MAX) {
-    *id = g_compute_checksum_for_data (G_CHECKSUM_SHA1, bytes, (gsize) n);
-  } else {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s.torrent: %s", name,
+}
+
+// Computes what the content of a torrent is known by.
+static gboolean
+identify (SwarmTorrent *torrent, GError **error)
+{
+  guint8 *bytes = g_malloc (TORRENT_BYTES_MAX);
+  const gssize n = pread (torrent->fd, bytes, TORRENT_BYTES_MAX, 0);
+
+  if (n > 0 && n < TORRENT_BYTES_MAX)
+    torrent->id = g_compute_checksum_for_data (G_CHECKSUM_SHA1, bytes, (gsize) n);
+  else
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: %s", torrent->name,
         n < 0    ? g_strerror (errno)
         : n == 0 ? "the file is empty"
                  : "more than 16 MiB are no torrent");
-    close (fd);
-    fd = -1;
-  }
   g_free (bytes);
-  return fd;
+  return torrent->id != NULL;
 }
 
 // Returns the title if this torrent of it is in the swarm. (transfer full)
@@ -265,13 +269,14 @@ replace (Swarm *self, const gchar *name, SwarmTitle *title)
   return before;
 }
 
-// Joins the swarm of a title. Takes ownership of `torrent`.
+// Joins the swarm of a title. Takes what `torrent` has.
 static SwarmTitle *
-join (Swarm *self, int torrent, const gchar *name, const gchar *id, GError **error)
+join (Swarm *self, SwarmTorrent *torrent, const gchar *name, const gchar *file, GError **error)
 {
   SwarmTitle *title =
-      swarm_title_new (torrent, name, id, (const gchar *const *) self->properties, error);
-  SwarmTitle *other = title ? find (self, name, id) : NULL; // somebody may have been faster
+      swarm_title_new (torrent, name, file, (const gchar *const *) self->properties, error);
+  // Somebody may have been faster.
+  SwarmTitle *other = title ? find (self, name, swarm_title_get_id (title)) : NULL;
 
   if (other) {
     swarm_title_unref (title);
@@ -284,20 +289,17 @@ join (Swarm *self, int torrent, const gchar *name, const gchar *id, GError **err
 }
 
 static SwarmTitle *
-open_title (Swarm *self, const gchar *name, GError **error)
+open_title (
+    Swarm *self, SwarmTorrent *torrent, const gchar *name, const gchar *file, GError **error)
 {
-  SwarmTitle *title;
-  gchar *id = NULL;
-  int torrent = open_torrent (self, name, &id, error);
+  SwarmTitle *title = NULL;
 
-  if (torrent < 0)
-    return NULL;
-  title = find (self, name, id);
-  if (title)
-    close (torrent);
-  else
-    title = join (self, torrent, name, id, error);
-  g_free (id);
+  if (identify (torrent, error)) {
+    title = find (self, name, torrent->id);
+    if (!title)
+      title = join (self, torrent, name, file, error);
+  }
+  swarm_torrent_clear (torrent);
   return title;
 }
 
@@ -306,15 +308,24 @@ swarm_store_open_bytes (Store *store, const gchar *name, GError **error)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
   Swarm *self = ((SwarmStore *) store)->swarm;
+  SwarmTorrent torrent = { .fd = -1 };
+  SwarmTitle *title;
+  StoreBytes *bytes;
+  const gchar *file = NULL;
   GError *why = NULL;
-  SwarmTitle *title = open_title (self, name, &why);
-  StoreBytes *bytes = title ? swarm_bytes_new (title, &why) : NULL;
 
+  find_torrent (self, name, &torrent, &file);
+  if (torrent.fd < 0) {
+    g_set_error (
+        error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no torrent for a title '%s'", name);
+    return NULL;
+  }
+  title = open_title (self, &torrent, name, file, &why);
+  bytes = title ? swarm_bytes_new (title, &why) : NULL;
   g_clear_pointer (&title, swarm_title_unref);
   if (bytes)
     return bytes;
-  if (!g_error_matches (why, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-    log_event_limited (&limit, "a title of the swarm cannot be opened: %s", why->message);
+  log_event_limited (&limit, "a title of the swarm cannot be opened: %s", why->message);
   g_propagate_error (error, why);
   return NULL;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A folder of torrents as a store: the title NAME is the file that NAME.torrent describes. Peers
-// and the origin have its bytes.
+// A folder of torrents as a store: the title NAME is the file that NAME.torrent describes. If it
+// describes several, each is a title NAME/FILE, with its path in the torrent. Peers and the origin
+// have the bytes.
 
 #include "stores/store.h"
 

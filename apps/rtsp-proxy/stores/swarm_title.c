@@ -16,13 +16,14 @@ typedef struct {
 
 struct _SwarmTitle {
   gatomicrefcount refs;
-  int torrent;
-  gchar *name, *id;
+  SwarmTorrent torrent;
+  gchar *name, *file;
   GStrv properties;
-  guint64 rate;        // bits a second; 0: unknown
-  SwarmReader *holder; // keeps the title in the swarm
-  GMutex lock;         // protects the fields below
-  GPtrArray *readers;  // of SwarmReader, without references
+  SwarmReaderTitle title; // of the fields above
+  guint64 rate;           // bits a second; 0: unknown
+  SwarmReader *holder;    // keeps the title in the swarm
+  GMutex lock;            // protects the fields below
+  GPtrArray *readers;     // of SwarmReader, without references
   gint64 left_us;
   Past past;
 };
@@ -95,8 +96,7 @@ swarm_title_get_figures (SwarmTitle *self, StoreSwarmTitle *figures)
 SwarmReader *
 swarm_title_add_reader (SwarmTitle *self, GError **error)
 {
-  SwarmReader *reader = swarm_reader_new (self->torrent, (const gchar *const *) self->properties,
-      self->rate, self->name, READ_S, error);
+  SwarmReader *reader = swarm_reader_new (&self->title, self->rate, READ_S, error);
 
   if (!reader)
     return NULL;
@@ -160,30 +160,38 @@ find_rate (SwarmReader *reader, guint64 *rate, GError **error)
   return FALSE;
 }
 
-SwarmTitle *
-swarm_title_new (
-    int torrent, const gchar *name, const gchar *id, const gchar *const *properties, GError **error)
+void
+swarm_torrent_clear (SwarmTorrent *self)
 {
-  SwarmReader *holder = swarm_reader_new (torrent, properties, 0, name, OPEN_S, error);
-  SwarmTitle *self;
-  guint64 rate;
+  if (self->fd >= 0)
+    close (self->fd);
+  self->fd = -1;
+  g_clear_pointer (&self->name, g_free);
+  g_clear_pointer (&self->id, g_free);
+}
 
-  if (!holder || !find_rate (holder, &rate, error)) {
-    g_clear_pointer (&holder, swarm_reader_free);
-    close (torrent);
-    return NULL;
-  }
-  swarm_reader_rest (holder);
-  self = g_new0 (SwarmTitle, 1);
+SwarmTitle *
+swarm_title_new (SwarmTorrent *torrent, const gchar *name, const gchar *file,
+    const gchar *const *properties, GError **error)
+{
+  SwarmTitle *self = g_new0 (SwarmTitle, 1);
+
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  self->torrent = torrent;
+  self->torrent = *torrent;
+  *torrent = (SwarmTorrent) { .fd = -1 };
   self->name = g_strdup (name);
-  self->id = g_strdup (id);
+  self->file = g_strdup (file);
   self->properties = g_strdupv ((gchar **) properties);
-  self->rate = rate;
-  self->holder = holder;
+  self->title = (SwarmReaderTitle) { self->torrent.fd, self->torrent.name, self->file, self->name,
+    (const gchar *const *) self->properties };
   self->readers = g_ptr_array_new ();
+  self->holder = swarm_reader_new (&self->title, 0, OPEN_S, error);
+  if (!self->holder || !find_rate (self->holder, &self->rate, error)) {
+    swarm_title_unref (self);
+    return NULL;
+  }
+  swarm_reader_rest (self->holder);
   self->left_us = g_get_monotonic_time ();
   return self;
 }
@@ -200,13 +208,13 @@ swarm_title_unref (SwarmTitle *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  swarm_reader_free (self->holder);
-  close (self->torrent);
+  g_clear_pointer (&self->holder, swarm_reader_free);
   g_ptr_array_unref (self->readers);
   g_strfreev (self->properties);
   g_mutex_clear (&self->lock);
+  swarm_torrent_clear (&self->torrent);
   g_free (self->name);
-  g_free (self->id);
+  g_free (self->file);
   g_free (self);
 }
 
@@ -225,5 +233,5 @@ swarm_title_get_rate (const SwarmTitle *self)
 const gchar *
 swarm_title_get_id (const SwarmTitle *self)
 {
-  return self->id;
+  return self->torrent.id;
 }

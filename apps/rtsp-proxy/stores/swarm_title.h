@@ -9,10 +9,19 @@
 
 typedef struct _SwarmTitle SwarmTitle;
 
-// Joins the swarm of `torrent`, which is open on the file `name`.torrent whose content has the
-// checksum `id`. Takes ownership of `torrent`. Reads what is needed to find the rate. Returns NULL
-// and sets an error of the domain G_IO_ERROR on failure.
-SwarmTitle *swarm_title_new (int torrent, const gchar *name, const gchar *id,
+// A torrent, open on a file whose content has the checksum `id`.
+typedef struct {
+  int fd;
+  gchar *name; // of the file
+  gchar *id;
+} SwarmTorrent;
+
+void swarm_torrent_clear (SwarmTorrent *self);
+
+// Joins the swarm of `torrent`, of which `file` is read, or NULL if it has one file. Takes what
+// `torrent` has. Reads what is needed to find the rate. Returns NULL and sets an error of the
+// domain G_IO_ERROR on failure: G_IO_ERROR_NOT_FOUND if the torrent has no such file.
+SwarmTitle *swarm_title_new (SwarmTorrent *torrent, const gchar *name, const gchar *file,
     const gchar *const *properties, GError **error);
 SwarmTitle *swarm_title_ref (SwarmTitle *self);
 void swarm_title_unref (SwarmTitle *self);
