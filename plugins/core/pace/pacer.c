@@ -263,12 +263,14 @@ bitrate_due (const WeirPacer *self, const WeirPaceEntry *head)
   return self->full_at - max64 (ahead, 0);
 }
 
+// A packet that leaves too late counts as due later: those behind it would follow as a burst.
 static void
-bitrate_pop (WeirPacer *self, const WeirPaceEntry *head)
+bitrate_pop (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
 {
   uint64_t rate = rate_at (self, head);
   int64_t due = max64 (bitrate_due (self, head), head->arrival);
 
+  due = max64 (due, now - WEIR_PACE_LATE_NS - self->settings.round_ns);
   if (rate == 0)
     return;
   if (!self->have_lag_origin)
@@ -383,7 +385,7 @@ leave (WeirPacer *self, int64_t now)
   if (self->settings.mode == WEIR_PACE_TIMESTAMP)
     timestamp_pop (self, head);
   else if (self->settings.mode == WEIR_PACE_BITRATE)
-    bitrate_pop (self, head);
+    bitrate_pop (self, head, now);
   else
     block_pop (self, head, now);
   weir_pacer_remove_first (self);

@@ -22,6 +22,9 @@
 //
 //   bytes due <= max (burst, largest packet) + bitrate / 8 * t
 //
+// Packets that leave late are made up for by those behind them, but only WEIR_PACE_LATE_NS and a
+// round of it: however late a thread wakes, no larger burst leaves.
+//
 // With bitrate 0 the rate is measured from the packets' times, as a moving average. It is then
 // multiplied by 1 + lag / 2 s, within 0.5 and 2, so that output follows input; the lag is how much
 // later behind its time the next packet leaves than the first packet did. Packets leave at once
