@@ -585,8 +585,7 @@ def others(url, directory):
                     'video-H264-1')
         yield Other(url, transport, at,
                     ['gst-launch-1.0', 'rtspsrc', f'location={url}', f'protocols={transport}',
-                     '!', 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
-                     'video/x-h264,stream-format=byte-stream', '!', 'filesink',
+                     '!', 'rtph264depay', '!', 'video/x-h264,stream-format=byte-stream', '!', 'filesink',
                      'location=rtspsrc.h264', 'buffer-mode=unbuffered'], 'rtspsrc.h264')
 
 

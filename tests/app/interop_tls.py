@@ -88,7 +88,7 @@ def ffmpeg(url):
 
 def rtspsrc(url):
     with Proc('gst-launch-1.0', 'rtspsrc', f'location={url}', 'tls-validation-flags=0', 'retry=1',
-              '!', 'application/x-rtp,media=video', '!', 'identity', 'eos-after=20', '!',
+              '!', 'rtph264depay', '!', 'identity', 'eos-after=20', '!',
               'fakesink') as child:
         child.wait(30)
         # Its PAUSE at the end may fail, because the program ends.

@@ -158,9 +158,9 @@ def rtspsrc_gets_a_keyframe_first():
             for n in range(STARTS):
                 done = subprocess.run(
                     ['gst-launch-1.0', '-q', 'rtspsrc', f'location={proxy.url()}',
-                     f'protocols={transport}', 'latency=0', '!', 'application/x-rtp,media=video',
-                     '!', 'rtph264depay', '!', 'video/x-h264,stream-format=byte-stream,alignment=au',
-                     '!', 'fakesink', 'num-buffers=1', 'dump=true'],
+                     f'protocols={transport}', 'latency=0', '!', 'rtph264depay', '!',
+                     'video/x-h264,stream-format=byte-stream,alignment=au', '!', 'fakesink',
+                     'num-buffers=1', 'dump=true'],
                     capture_output=True, text=True, timeout=30, check=False)
                 lines = re.findall(r'^[0-9a-f]{8} \(\S+\): ((?:[0-9a-f]{2} )+)', done.stdout, re.M)
                 picture = bytes.fromhex(''.join(lines))

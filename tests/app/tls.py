@@ -81,7 +81,7 @@ def ffmpeg_and_rtspsrc_read_over_tls():
         # rtspsrc asks for UDP first, with SRTP.
         done = subprocess.run(
             ['gst-launch-1.0', 'rtspsrc', f'location={proxy.tls_url()}',
-             'tls-validation-flags=0', '!', 'application/x-rtp,media=video', '!', 'identity',
+             'tls-validation-flags=0', '!', 'rtph264depay', '!', 'identity',
              'eos-after=30', '!', 'fakesink'], capture_output=True, text=True, timeout=40,
             check=False, env=stock_environment())
         # Its PAUSE at the end may fail, because the program ends.
