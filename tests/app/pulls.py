@@ -19,7 +19,7 @@ from control import Watch
 from proc import Rtsp, free_port
 from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, wait_until
 from scripted import Server
-from sent import Sender, check_frames, clip_hashes, hashes, media
+from sent import Sender, check_frames, clip_hashes, media, read_hashes
 from tap import run, test
 
 GROUP = '239.255.77.1'
@@ -102,12 +102,11 @@ def other_codecs_in_mpegts_arrive_unchanged():
         for proxy in proxies:
             wait_up(proxy, 2)
         with ThreadPoolExecutor(len(codecs)) as pool:
-            read = list(pool.map(lambda proxy: hashes(proxy.url(), '-rtsp_transport', 'tcp'),
-                                 proxies))
-    for codec, got in zip(codecs, read):
+            read = list(pool.map(read_hashes, proxies))
+    for codec, proxy, got in zip(codecs, proxies, read):
         assert set(got) == {'video', 'audio'}, (codec, set(got))
         for kind, frames in got.items():
-            assert len(frames) > 40, (codec, kind, len(frames))
+            assert len(frames) > 40, (codec, kind, len(frames), proxy.output())
             # Repeated frames would mean that the decoder filled gaps.
             assert len(set(frames)) > len(frames) * 0.9, (codec, kind)
 
@@ -341,7 +340,7 @@ def a_live_launch_line_is_served():
             'audiotestsrc is-live=true ! opusenc ! rtpopuspay pt=97 name=pay1')
     with pulled(line) as proxy:
         wait_up(proxy, 2)
-        got = hashes(proxy.url(), '-rtsp_transport', 'tcp')
+        got = read_hashes(proxy)
         assert set(got) == {'video', 'audio'}, set(got)
         assert len(got['video']) > 50 and len(got['audio']) > 100, got
 

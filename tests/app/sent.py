@@ -82,6 +82,11 @@ def read_frames(proxy, path='/cam', transport='tcp', seconds=3):
     return times
 
 
+def read_hashes(proxy):
+    """Returns {stream: hashes} of read_frames()."""
+    return {kind: [frame for _, frame in each] for kind, each in read_frames(proxy).items()}
+
+
 def check_frames(proxy, kinds, transport='tcp', path='/cam'):
     """Checks that a reader has the clip's frames in order, without a gap between first and last.
     Returns its frames()."""
