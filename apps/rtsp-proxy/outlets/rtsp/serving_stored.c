@@ -111,7 +111,6 @@ begin_pause (const RtspRequest *request)
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   if (request->reader)
     reader_pause (request->reader, FALSE);
-  title_media_pausing (gst_rtsp_session_media_get_media (request->ctx->sessmedia));
   return GST_RTSP_STS_OK;
 }
 

@@ -59,8 +59,8 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer u
   g_object_set (element, "max-coalesce", (guint64) 0, NULL);
 }
 
-// Returns the stream time of the last packet that a sink has sent, or GST_CLOCK_TIME_NONE for a
-// sink of RTCP.
+// Returns the stream time of the last packet that a sink has sent or, paused, of the one it holds,
+// or GST_CLOCK_TIME_NONE for a sink of RTCP.
 static GstClockTime
 sent_up_to (GstElement *sink)
 {
@@ -98,8 +98,8 @@ note_sent (const GValue *item, gpointer least)
     *(GstClockTime *) least = MIN (*(GstClockTime *) least, at);
 }
 
-void
-title_media_pausing (GstRTSPMedia *media)
+static GstClockTime
+sent_by_all (GstRTSPMedia *media)
 {
   GstBin *pipeline = dup_pipeline (media);
   GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
@@ -108,13 +108,16 @@ title_media_pausing (GstRTSPMedia *media)
   gst_iterator_foreach (sinks, note_sent, &least);
   gst_iterator_free (sinks);
   gst_object_unref (pipeline);
-  ((TitleMedia *) media)->left_at = least;
+  return least;
 }
 
 void
 title_media_paused (GstRTSPMedia *media)
 {
-  title_file_fill_gaps (((TitleMedia *) media)->file);
+  TitleMedia *self = (TitleMedia *) media;
+
+  self->left_at = sent_by_all (media);
+  title_file_fill_gaps (self->file);
 }
 
 // ---- PLAY ----
@@ -312,7 +315,6 @@ go_to (GstRTSPMedia *media, GstRTSPTimeRange *range, GstSeekFlags flags, gdouble
 static gboolean
 pause_for_play (GstRTSPMedia *media, GstRTSPSessionMedia *session)
 {
-  title_media_pausing (media);
   gst_rtsp_session_media_set_state (session, GST_STATE_PAUSED);
   title_media_paused (media);
   return gst_rtsp_media_unsuspend (media);

@@ -16,11 +16,8 @@ gboolean title_media_is (GstRTSPMedia *media);
 // sets `error` to G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
 gboolean title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error);
 
-// Remembers the time up to which packets were sent. Call before the media is paused.
-void title_media_pausing (GstRTSPMedia *media);
-
-// Sends gaps on tracks without data, so that the paused media can play again. Call after the media
-// was paused.
+// Remembers the time up to which packets were sent, and sends gaps on tracks without data, so that
+// the paused media can play again. Call after the media was paused: until then, packets are sent.
 void title_media_paused (GstRTSPMedia *media);
 
 // Checks a PLAY, and sets `range` and `flags` for title_media_play(). Playing starts at the
