@@ -48,8 +48,8 @@ static const Kind kinds[] = {
                            "the beginning" } } },
   { "swarm://", swarm_pull_check, NULL, NULL, PULL_PASSES,
       { { "swarm:///DIR/", "a folder of torrents: `rtsp://HOST/MOUNT/NAME` plays the file of "
-                           "`NAME.torrent`, which peers and an HTTP server have, for each reader "
-                           "from the beginning" } } },
+                           "`NAME.torrent`, and `NAME/FILE` one of several, which peers and an "
+                           "HTTP server have, for each reader from the beginning" } } },
   { "https://", origin_pull_check, NULL, NULL, PULL_PASSES,
       { { "https://HOST[:PORT]/PATH/",
             "an HTTP server with ranges, or a bucket of an S3-compatible one: "

@@ -4,11 +4,11 @@
 #include "base/element.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "outlets/rtsp/title_sinks.h"
 #include "title/title_file.h"
 #include "title/title_open.h"
 #include "weir-rtsp.h"
 
-#include <gst/base/gstbasesink.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,41 +43,7 @@ typedef struct {
 GType title_media_get_type (void);
 G_DEFINE_TYPE (TitleMedia, title_media, GST_TYPE_RTSP_MEDIA)
 
-// ---- sinks ----
-
-static void
-on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer unused)
-{
-  if (!GST_IS_BASE_SINK (element))
-    return;
-  // ratepacer has paced the packets.
-  gst_base_sink_set_sync (GST_BASE_SINK (element), FALSE);
-  if (!g_object_class_find_property (G_OBJECT_GET_CLASS (element), "max-coalesce"))
-    return;
-  // The sink may still hold packets of the position before a seek.
-  gst_util_set_object_arg (G_OBJECT (element), "join", "live");
-  g_object_set (element, "max-coalesce", (guint64) 0, NULL);
-}
-
-// Returns the stream time of the last packet that a sink has sent or, paused, of the one it holds,
-// or GST_CLOCK_TIME_NONE for a sink of RTCP.
-static GstClockTime
-sent_up_to (GstElement *sink)
-{
-  GstSample *sample = NULL;
-  GstClockTime at = GST_CLOCK_TIME_NONE;
-
-  g_object_get (sink, "last-sample", &sample, NULL);
-  if (!sample)
-    return at;
-  if (gst_sample_get_buffer (sample) && gst_sample_get_caps (sample)
-      && gst_structure_has_name (
-          gst_caps_get_structure (gst_sample_get_caps (sample), 0), "application/x-rtp"))
-    at = gst_segment_to_stream_time (gst_sample_get_segment (sample), GST_FORMAT_TIME,
-        GST_BUFFER_PTS (gst_sample_get_buffer (sample)));
-  gst_sample_unref (sample);
-  return at;
-}
+// ---- PAUSE ----
 
 static GstBin *
 dup_pipeline (GstRTSPMedia *media)
@@ -89,34 +55,14 @@ dup_pipeline (GstRTSPMedia *media)
   return pipeline;
 }
 
-static void
-note_sent (const GValue *item, gpointer least)
-{
-  GstClockTime at = sent_up_to (g_value_get_object (item));
-
-  if (GST_CLOCK_TIME_IS_VALID (at))
-    *(GstClockTime *) least = MIN (*(GstClockTime *) least, at);
-}
-
-static GstClockTime
-sent_by_all (GstRTSPMedia *media)
-{
-  GstBin *pipeline = dup_pipeline (media);
-  GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
-  GstClockTime least = GST_CLOCK_TIME_NONE;
-
-  gst_iterator_foreach (sinks, note_sent, &least);
-  gst_iterator_free (sinks);
-  gst_object_unref (pipeline);
-  return least;
-}
-
 void
 title_media_paused (GstRTSPMedia *media)
 {
   TitleMedia *self = (TitleMedia *) media;
+  GstBin *pipeline = dup_pipeline (media);
 
-  self->left_at = sent_by_all (media);
+  self->left_at = title_sinks_get_sent (pipeline);
+  gst_object_unref (pipeline);
   title_file_fill_gaps (self->file);
 }
 
@@ -557,7 +503,7 @@ title_media_new (int fd, const gchar *label)
   self->file = file;
   self->fd = fd;
   self->label = g_strdup (label);
-  g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), NULL);
+  title_sinks_set_up (GST_BIN (pipeline));
   threads_name_tasks (pipeline, "title");
   gst_rtsp_media_collect_streams (media);
   gst_rtsp_media_take_pipeline (media, GST_PIPELINE (pipeline));
