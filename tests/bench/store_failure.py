@@ -27,8 +27,8 @@ TIMES_FASTER = 20
 FAULT_AFTER = 12  # slices; all streams play then, of raid0, too
 SLICES, QUICK_SLICES = 60, 20
 # Blocks of a disk that is gone are written anew after a minute, at most so many bytes in a second;
-# neither is scaled.
-GONE_SLICES, REPAIR_RATE = 400, 8 << 20
+# neither is scaled. More slices of a shorter time would be more files than a disk may have open.
+GONE_TIMES_FASTER, GONE_SLICES, REPAIR_RATE = 5, 150, 8 << 20
 
 
 def fail(disk, fault, goes):
@@ -59,9 +59,9 @@ def measure(scale, policy, fault, slices, goes=False):
 
 
 def run(_rig, quick):
-    scale = Scale(TIMES_FASTER)
     for name, fault in FAULTS.items():
         goes = name == GONE
+        scale = Scale(GONE_TIMES_FASTER if goes and not quick else TIMES_FASTER)
         for policy in POLICIES[:1] if goes else POLICIES:
             slices = QUICK_SLICES if quick else GONE_SLICES if goes else SLICES
             yield name, policy, measure(scale, policy, fault, slices, goes)
