@@ -10,6 +10,7 @@ import re
 import subprocess
 import tempfile
 import time
+import urllib.request
 from datetime import datetime
 
 from chromium import Chromium
@@ -335,6 +336,19 @@ def a_reader_that_goes_away_is_forgotten():
         wait_until(lambda: not proxy.get('/v1/readers')['readers'], 10, 'the reader has left')
         assert proxy.fetch(f'{folder}/live.m3u8')[0] == 404
         proxy.wait_for_line(r' mount /cam down: no readers', 10)
+
+
+@test(timeout=60)
+def a_player_without_patience_gets_a_playlist_after_some_attempts():
+    with Web() as proxy:
+        for _ in range(30):
+            try:
+                if urllib.request.urlopen(f'{proxy.web}/hls/cam/index.m3u8', timeout=0.7).status == 200:
+                    break
+            except TimeoutError:
+                pass
+        else:
+            raise AssertionError('each attempt began anew')
 
 
 @test(timeout=60)

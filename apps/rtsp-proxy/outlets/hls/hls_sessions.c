@@ -13,6 +13,7 @@
 #include "text/layer_choice.h"
 
 #define SWEEP_MS 1000
+#define LINGER_US (10 * G_USEC_PER_SEC)
 
 // Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
@@ -20,7 +21,8 @@ static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 typedef struct {
   gchar *key;
   HlsGroup *group;
-  guint n_users; // sessions
+  guint n_users;   // sessions
+  gint64 since_us; // since when it lingers, if it has no users
 } Used;
 
 struct _HlsSessions {
@@ -119,7 +121,7 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Co
     group = join_group (self, key);
     if (!group) { // else another thread was faster
       used = g_new (Used, 1);
-      *used = (Used) { g_strdup (key), hls_group_ref (made), 1 };
+      *used = (Used) { g_strdup (key), hls_group_ref (made), 1, 0 };
       g_hash_table_insert (self->groups, used->key, used);
       group = hls_group_ref (made);
     }
@@ -136,10 +138,10 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Co
   return group;
 }
 
-// Counts a user out, and removes the group with the last one. Returns it then (transfer full), to
-// be freed without the lock. Call with the lock held.
+// Counts a user out, and removes the group with the last one, unless it lingers. Returns it then
+// (transfer full), to be freed without the lock. Call with the lock held.
 static Used *
-unuse_group (HlsSessions *self, HlsGroup *group)
+unuse_group (HlsSessions *self, HlsGroup *group, gboolean lingers)
 {
   GHashTableIter iter;
   gpointer value;
@@ -150,7 +152,9 @@ unuse_group (HlsSessions *self, HlsGroup *group)
 
     if (used->group != group)
       continue;
-    if (--used->n_users > 0)
+    used->n_users--;
+    used->since_us = g_get_monotonic_time ();
+    if (used->n_users > 0 || lingers)
       return NULL;
     g_hash_table_iter_steal (&iter);
     return used;
@@ -158,35 +162,42 @@ unuse_group (HlsSessions *self, HlsGroup *group)
   return NULL;
 }
 
+static gboolean
+is_over (const Used *used)
+{
+  return hls_group_has_failed (used->group)
+         || (used->n_users == 0 && g_get_monotonic_time () - used->since_us > LINGER_US);
+}
+
 // A group that has failed makes room for a new one.
 static void
-forget_failed (HlsSessions *self)
+forget_over (HlsSessions *self)
 {
-  GPtrArray *failed = g_ptr_array_new_with_free_func (free_used);
+  GPtrArray *over = g_ptr_array_new_with_free_func (free_used);
   GHashTableIter iter;
   gpointer used;
 
   g_mutex_lock (&self->lock);
   g_hash_table_iter_init (&iter, self->groups);
   while (g_hash_table_iter_next (&iter, NULL, &used)) {
-    if (hls_group_has_failed (((Used *) used)->group)) {
-      g_ptr_array_add (failed, used);
+    if (is_over (used)) {
+      g_ptr_array_add (over, used);
       g_hash_table_iter_steal (&iter);
     }
   }
   g_mutex_unlock (&self->lock);
-  g_ptr_array_unref (failed);
+  g_ptr_array_unref (over);
 }
 
 // ---- sessions ----
 
 static void
-end (HlsSessions *self, HlsSession *session)
+end (HlsSessions *self, HlsSession *session, gboolean lingers)
 {
   Used *last;
 
   g_mutex_lock (&self->lock);
-  last = unuse_group (self, hls_session_get_group (session));
+  last = unuse_group (self, hls_session_get_group (session), lingers);
   g_mutex_unlock (&self->lock);
   if (last)
     free_used (last);
@@ -222,7 +233,7 @@ end_sessions (HlsSessions *self, gboolean all)
   GPtrArray *out = take_out (self, all);
 
   for (guint i = 0; i < out->len; i++)
-    end (self, g_ptr_array_index (out, i));
+    end (self, g_ptr_array_index (out, i), FALSE);
   g_ptr_array_unref (out);
 }
 
@@ -230,7 +241,7 @@ static gboolean
 sweep (gpointer self)
 {
   end_sessions (self, FALSE);
-  forget_failed (self);
+  forget_over (self);
   return G_SOURCE_CONTINUE;
 }
 
@@ -350,8 +361,9 @@ hls_sessions_drop (HlsSessions *self, HlsSession *session)
   if (is_here)
     g_hash_table_remove (self->by_id, id);
   g_mutex_unlock (&self->lock);
+  // A client that does not wait may come again, and again: the streams go on starting meanwhile.
   if (is_here)
-    end (self, session);
+    end (self, session, TRUE);
 }
 
 HlsSession *
