@@ -79,6 +79,7 @@ five_thousand_requests_need_few_threads (gconstpointer way)
   WeirBlockRequest *requests[N_REQUESTS];
   Answers answers = { 0 };
   WeirStoredTitle *title;
+  const guint n_before = count_threads (); // some of them may be of earlier tests
   guint n_threads = 0;
 
   weir_block_reader_threads_only = way != NULL;
@@ -93,7 +94,7 @@ five_thousand_requests_need_few_threads (gconstpointer way)
   wait_for_answers (&answers, N_REQUESTS);
   g_assert_cmpuint (answers.good, ==, N_REQUESTS);
   g_test_message ("%u threads", n_threads);
-  g_assert_cmpuint (n_threads, <=, 8);
+  g_assert_cmpuint (n_threads, <=, 7 + n_before);
   for (guint i = 0; i < N_REQUESTS; i++)
     weir_block_request_free (requests[i]);
   weir_stored_title_unref (title);
