@@ -14,6 +14,39 @@ thread_set_name (const gchar *name)
   g_free (fits);
 }
 
+// ---- work that may block ----
+
+typedef struct {
+  const gchar *name;
+  void (*work) (gpointer data);
+  gpointer data;
+} Job;
+
+static void
+run_job (gpointer data, gpointer unused)
+{
+  Job *job = data;
+
+  thread_set_name (job->name);
+  job->work (job->data);
+  thread_set_name (THREAD_IDLE);
+  g_free (job);
+}
+
+void
+thread_run (const gchar *name, void (*work) (gpointer data), gpointer data)
+{
+  static gsize threads;
+  Job *job = g_new (Job, 1);
+
+  if (g_once_init_enter (&threads))
+    g_once_init_leave (&threads, (gsize) g_thread_pool_new (run_job, NULL, -1, FALSE, NULL));
+  *job = (Job) { name, work, data };
+  g_thread_pool_push ((GThreadPool *) threads, job, NULL);
+}
+
+// ---- tasks of GStreamer ----
+
 static gchar *
 dup_task_name (const gchar *prefix, GstElement *element)
 {

@@ -10,6 +10,11 @@
 // Names the calling thread; cuts the name to 15 bytes.
 void thread_set_name (const gchar *name);
 
+// Calls `work` soon in a thread of a pool, which has that name meanwhile. There are as many threads
+// as there is work, so it may block; who calls this bounds how much there is. `name` is a literal.
+// Call from any thread.
+void thread_run (const gchar *name, void (*work) (gpointer data), gpointer data);
+
 // Names the calling thread "PREFIX:ELEMENT".
 void thread_set_task_name (const gchar *prefix, GstElement *element);
 

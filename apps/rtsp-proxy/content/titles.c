@@ -203,19 +203,9 @@ title_is (Title *self, Titles *titles, const gchar *name)
 
 // ---- work that may block ----
 
-// The pool has as many threads as there are titles at work, so no title waits for another;
-// max-titles limits their number.
-static void work (gpointer title, gpointer unused);
-
-static GThreadPool *
-get_workers (void)
-{
-  static gsize workers;
-
-  if (g_once_init_enter (&workers))
-    g_once_init_leave (&workers, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  return (GThreadPool *) workers;
-}
+// There are as many threads as there are titles at work, so no title waits for another; max-titles
+// limits their number.
+static void work (gpointer title);
 
 // Returns the function to call once the lock is released, or NULL. Call with the lock held.
 static TitleDoneFunc
@@ -288,7 +278,7 @@ begin_work (Title *self)
   g_source_set_callback (self->deadline, on_deadline, title_ref (self),
       (GDestroyNotify) (void (*) (void)) title_unref);
   g_source_attach (self->deadline, NULL);
-  g_thread_pool_push (get_workers (), title_ref (self), NULL);
+  thread_run ("title-worker", work, title_ref (self));
 }
 
 static void
@@ -412,18 +402,16 @@ run_job (Title *self, const Job *job)
 }
 
 static void
-work (gpointer title, gpointer unused)
+work (gpointer title)
 {
   Title *self = title;
 
-  thread_set_name ("title-worker");
   if (self->job)
     run_job (self, self->job);
   else
     open_title (self);
   end_work (self);
   title_unref (self);
-  thread_set_name (THREAD_IDLE);
 }
 
 Title *

@@ -169,29 +169,22 @@ server_free (Server *self)
 
 // Reading waits for a disk, so each title that is read has a thread; the others have none.
 static void
-work (gpointer server, gpointer unused)
+work (gpointer server)
 {
   Server *self = server;
 
-  thread_set_name ("title-bytes");
   // Once it waits for the next request, another thread may have the server.
   if (!serve (self) || !title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT)) {
     store_bytes_leave (self->bytes);
     server_free (self);
   }
-  thread_set_name (THREAD_IDLE);
 }
 
 static void
 on_request (gpointer server, guint number, guint32 events)
 {
-  static gsize threads;
-
-  if (number == TITLE_WATCH_TICK)
-    return;
-  if (g_once_init_enter (&threads))
-    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  g_thread_pool_push ((GThreadPool *) threads, server, NULL);
+  if (number != TITLE_WATCH_TICK)
+    thread_run ("title-bytes", work, server);
 }
 
 int

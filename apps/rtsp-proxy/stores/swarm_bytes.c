@@ -113,28 +113,16 @@ take_next (SwarmBytes *self)
 }
 
 static void
-work (gpointer data, gpointer unused)
+work (gpointer data)
 {
   SwarmBytes *self = data;
   SwarmRegion *region;
 
-  thread_set_name ("swarm-read");
   while ((region = take_next (self))) {
     load (region);
     region_unref (region);
   }
-  thread_set_name (THREAD_IDLE);
   store_bytes_unref (&self->parent);
-}
-
-static GThreadPool *
-get_threads (void)
-{
-  static gsize threads;
-
-  if (g_once_init_enter (&threads))
-    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  return (GThreadPool *) threads;
 }
 
 static StoreRegion *
@@ -160,7 +148,7 @@ swarm_bytes_ask (
   from->working = TRUE;
   g_mutex_unlock (&from->lock);
   if (idle)
-    g_thread_pool_push (get_threads (), store_bytes_ref (bytes), NULL);
+    thread_run ("swarm-read", work, store_bytes_ref (bytes));
   return &self->parent;
 }
 

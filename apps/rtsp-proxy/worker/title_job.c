@@ -369,11 +369,10 @@ close_title (Job *self)
 // Works for a title until there is no command for it. What it does may wait for the file, so each
 // title that has work has a thread; the others have none.
 static void
-work (gpointer job, gpointer unused)
+work (gpointer job)
 {
   Job *self = job;
 
-  thread_set_name ("title-work");
   if (!self->begun)
     gst_element_set_state (self->pipeline, GST_STATE_PAUSED);
   self->begun = TRUE;
@@ -383,17 +382,12 @@ work (gpointer job, gpointer unused)
     close_title (self);
     g_main_context_invoke (NULL, release, self);
   }
-  thread_set_name (THREAD_IDLE);
 }
 
 static void
 work_soon (Job *self)
 {
-  static gsize threads;
-
-  if (g_once_init_enter (&threads))
-    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  g_thread_pool_push ((GThreadPool *) threads, self, NULL);
+  thread_run ("title-work", work, self);
 }
 
 static void

@@ -99,11 +99,10 @@ take_next (Store *store)
 }
 
 static void
-work (gpointer opening, gpointer unused)
+work (gpointer opening)
 {
   HttpOpening *self = opening;
 
-  thread_set_name ("http-open");
   while (self) {
     HttpOpening *next;
 
@@ -112,17 +111,6 @@ work (gpointer opening, gpointer unused)
     unref (self);
     self = next;
   }
-  thread_set_name (THREAD_IDLE);
-}
-
-static GThreadPool *
-get_openers (void)
-{
-  static gsize openers;
-
-  if (g_once_init_enter (&openers))
-    g_once_init_leave (&openers, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  return (GThreadPool *) openers;
 }
 
 // Gives the opening to a thread of its store. Takes ownership of a reference.
@@ -147,7 +135,7 @@ begin (HttpOpening *self)
     g_queue_push_tail (&line->waiting, self);
   g_mutex_unlock (&lines_lock);
   if (starts)
-    g_thread_pool_push (get_openers (), self, NULL);
+    thread_run ("http-open", work, self);
 }
 
 // Returns whether the opening waited for a thread; then it does no more.

@@ -58,12 +58,11 @@ wait_elsewhere (MediaLoop *self)
 }
 
 static void
-work (gpointer data, gpointer unused)
+work (gpointer data)
 {
   MediaLoop *self = data;
   gboolean elsewhere = FALSE;
 
-  thread_set_name ("rtsp-media");
   run_sources (self->thread->context, FALSE);
   while (g_main_loop_is_running (self->thread->loop) && !(elsewhere = wait_elsewhere (self)))
     run_sources (self->thread->context, TRUE);
@@ -72,17 +71,12 @@ work (gpointer data, gpointer unused)
     gst_rtsp_thread_unref (self->thread);
     g_free (self);
   }
-  thread_set_name (THREAD_IDLE);
 }
 
 static void
 work_soon (MediaLoop *self)
 {
-  static gsize threads;
-
-  if (g_once_init_enter (&threads))
-    g_once_init_leave (&threads, (gsize) g_thread_pool_new (work, NULL, -1, FALSE, NULL));
-  g_thread_pool_push ((GThreadPool *) threads, self, NULL);
+  thread_run ("rtsp-media", work, self);
 }
 
 // ---- in the thread that waits ----
