@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 
+from kernelnet import Steered
 from kernelpath import (PATIENCE, SYS_BPF, Reader, bpf_exists, bpf_ids, inside, numbers, refuse_bpf,
                         without_tcx)
 from netns import Namespace, NoRig
@@ -35,7 +36,7 @@ def number_of(packet):
     return int.from_bytes(packet[2:4], 'big')
 
 
-class Net:
+class Net(Steered):
     def __init__(self):
         try:
             self.upstream, self.relay, self.readers = (Namespace() for _ in range(3))
@@ -50,7 +51,8 @@ class Net:
             self.readers.run('ip', 'route', 'add', 'default', 'via', RELAY_OUT)
         except NoRig as why:
             raise Skip(str(why))
-        self.process, self.all, self.clients = None, [], []
+        super().__init__(self.upstream, self.relay, self.readers)
+        self.clients = []
         self.sender = self.open_sender()
         self.seq, self.sent = 65000, []
 
@@ -58,23 +60,6 @@ class Net:
         sender = inside(self.upstream, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         sender.bind((SENDER, port))
         return sender
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        for reader in self.all:
-            reader.socket.close()
-        for side in self.upstream, self.relay, self.readers:
-            side.close()
-
-    def command(self, line):
-        self.process.stdin.write(line + '\n')
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
 
     def start(self, kernel='ingress', address=RELAY, enter=(), before=None):
         self.process = subprocess.Popen(

@@ -22,7 +22,32 @@ def packet(seq, timestamp, size, marker):
     return head + bytes((seq * 7 + i) & 0xff for i in range(12, size))
 
 
-class Net:
+class Steered:
+    """Readers of a program that takes commands from standard input, and their networks (`sides`).
+    At the end, all of them go."""
+
+    def __init__(self, *sides):
+        self.process, self.all, self.sides = None, [], sides
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        for reader in self.all:
+            reader.socket.close()
+        for side in self.sides:
+            side.close()
+
+    def command(self, line):
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+
+class Net(Steered):
     """A sender and the hosts of its readers, which have addresses of their own on one device."""
 
     def __init__(self, n_hosts=1):
@@ -38,26 +63,9 @@ class Net:
                 self.readers.run('ip', 'address', 'add', f'10.78.0.{2 + i}/24', 'dev', 'veth')
         except NoRig as why:
             raise Skip(str(why))
-        self.process, self.all = None, []
+        super().__init__(self.sender, self.readers)
         self.thinned = False  # a reader lagged so far that it got less
         self.seq, self.timestamp, self.sent = 65000, 90000, []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-        for reader in self.all:
-            reader.socket.close()
-        self.sender.close()
-        self.readers.close()
-
-    def command(self, line):
-        self.process.stdin.write(line + '\n')
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
 
     def start(self, kernel='on', enter=(), before=None, log=None, **properties):
         words = [f'{key.replace("_", "-")}={value}' for key, value in properties.items()]
