@@ -408,6 +408,16 @@ start (void)
   weir_fanout_start (fanout);
 }
 
+// From now on the window keeps only the packets that a reader still needs, not the newest join
+// point.
+static void
+keep_little (void)
+{
+  settings.join_at_keyframe = false;
+  settings.trim = true;
+  weir_fanout_set (fanout, &settings);
+}
+
 static Reader *
 reader_new (void)
 {
@@ -688,11 +698,13 @@ readers_of_a_set_have_the_same_numbers (void)
 
 // Random switches over UDP and TCP; `lost_percent` of the packets are lost upstream.
 static void
-switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
+switch_at_random (const AvcRtp *rtp, unsigned lost_percent, bool little_kept)
 {
   unsigned n_changes = 0;
 
   start ();
+  if (little_kept)
+    keep_little ();
   blocked_percent = 20;
   for (int i = 0; i < 4; i++) {
     (i % 2 ? add_conn : add_udp) ((WeirLayerSet) { (int8_t) (i - 1), -1, -1 });
@@ -720,17 +732,40 @@ switch_at_random (const AvcRtp *rtp, unsigned lost_percent)
 static void
 a_thousand_changes_leave_decodable_pictures (void)
 {
-  switch_at_random (&plain, 0);
-  switch_at_random (&aggregates, 0);
+  for (int little_kept = 0; little_kept < 2; little_kept++) {
+    switch_at_random (&plain, 0, little_kept);
+    switch_at_random (&aggregates, 0, little_kept);
+  }
 }
 
 static void
 counts_add_up_after_upstream_loss (void)
 {
-  switch_at_random (&plain, 3);
+  switch_at_random (&plain, 3, false);
 }
 
 // From the full stream down to the base layer, and back.
+// The stream of the reader's new set begins between two key pictures, and the last one is no longer
+// in the window.
+static void
+a_reader_that_gives_up_a_temporal_layer_keeps_its_spatial_one (void)
+{
+  Reader *reader;
+
+  start ();
+  keep_little ();
+  reader = add_udp ((WeirLayerSet) { 1, 1, -1 });
+  for (int i = 0; i < 12; i++)
+    step (&plain, 0);
+  CHECK_INT (reader->n_spatial[1], 6);
+  weir_reader_set_layers (reader->reader, (WeirLayerSet) { 1, 0, -1 });
+  for (int i = 0; i < 8; i++)
+    step (&plain, 0);
+  CHECK_INT (reader->n_spatial[1], 6 + 2);
+  CHECK_INT (reader->n_spatial[0], 0);
+  finish ();
+}
+
 static void
 layer_changes_take_effect_where_a_decoder_survives (void)
 {
@@ -1272,6 +1307,7 @@ main (void)
   RUN (readers_of_all_layer_sets_are_served_at_once);
   RUN (clones_of_all_layer_sets_are_counted);
   RUN (readers_of_a_set_have_the_same_numbers);
+  RUN (a_reader_that_gives_up_a_temporal_layer_keeps_its_spatial_one);
   RUN (layer_changes_take_effect_where_a_decoder_survives);
   RUN (a_lagging_reader_gets_fewer_layers);
   RUN (a_new_reader_begins_with_its_layers);

@@ -293,6 +293,19 @@ weir_layer_streams_take (WeirFanout *fanout)
 
 // ---- the writer: streams ----
 
+// Starts the projection. It takes nothing but the set's layers from the first frame on, whether or
+// not that is a key picture: readers enter the stream only where they may get these layers
+// (change_layers()), and one that gives up a temporal layer has the spatial ones already.
+static void
+begin_projection (LayerStream *stream, WeirCodec codec)
+{
+  WeirProjection *projection = &stream->projection;
+
+  weir_projection_init (projection, codec, stream->set, WEIR_OUTPUT_SVC);
+  projection->layers.now = stream->set;
+  projection->layers.settled = stream->set.spatial >= 0;
+}
+
 static LayerStream *
 stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file)
 {
@@ -309,7 +322,7 @@ stream_new (Layers *layers, WeirLayerSet set, int64_t first, WeirBlockFile *file
   stream->id = ++layers->last_id;
   stream->set = set;
   stream->first = first;
-  weir_projection_init (&stream->projection, layers->codec, set, WEIR_OUTPUT_SVC);
+  begin_projection (stream, layers->codec);
   return stream;
 }
 
@@ -424,7 +437,7 @@ restart_stream (LayerStream *stream, WeirCodec codec)
   int64_t left_out = stream->projection.left_out;
   uint16_t pictures = stream->projection.pictures_left_out;
 
-  weir_projection_init (&stream->projection, codec, stream->set, WEIR_OUTPUT_SVC);
+  begin_projection (stream, codec);
   stream->projection.left_out = left_out;
   stream->projection.pictures_left_out = pictures;
 }
