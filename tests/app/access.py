@@ -22,6 +22,7 @@ import time
 
 from proc import Proc, Rtsp, free_port, interop
 from proxy import CLIP, Read, environment, matches, program, wait_until
+from sanitized import stock_environment
 from tap import TIMEOUT, Skip, run, test
 
 CLONE_NEWNET = 0x40000000
@@ -663,7 +664,7 @@ def ffmpeg(url, transport):
 
 def rtspsrc(url, transport):
     with Proc('gst-launch-1.0', 'rtspsrc', f'location={url}', f'protocols={transport}', 'retry=1',
-              '!', 'fakesink') as child:
+              '!', 'fakesink', env=stock_environment()) as child:
         return 'PLAY' in child.wait_for_line('Sent PLAY request|Unauthorized|ERROR', 30)[0]
 
 

@@ -19,6 +19,7 @@ from good import SANITIZED
 from multicast import enter_network, join
 from proc import Proc, Rtsp
 from proxy import wait_until
+from sanitized import stock_environment
 from tap import Skip, run, test
 from tspackets import AUDIO_PID, VIDEO_PID, packet, pes, table_packets
 
@@ -565,7 +566,7 @@ class Other(Proc):
     """A player of others that writes H.264 into a file, until it is ended."""
 
     def __init__(self, url, transport, directory, words, name):
-        super().__init__(*words, cwd=directory)
+        super().__init__(*words, cwd=directory, env=stock_environment())
         self.who, self.file = (words[0], url, transport), os.path.join(directory, name)
         self.size = 2 * os.path.getsize(path_of('film.h264')) // SECONDS
 
@@ -602,7 +603,8 @@ def players_of_others_play_streams_and_titles():
                 running = [stack.enter_context(player) for player in others(url, directory)]
                 watched = stack.enter_context(Proc(
                     'gst-launch-1.0', '-v', 'playbin', f'uri={url}',
-                    'video-sink=fakesink silent=false', 'audio-sink=fakesink'))
+                    'video-sink=fakesink silent=false', 'audio-sink=fakesink',
+                    env=stock_environment()))
                 wait_until(lambda: watched.output().count('last-message = chain') > FPS, 50, url)
                 for player in running:
                     player.check()

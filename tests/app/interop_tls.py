@@ -14,6 +14,7 @@ import threading
 from control import CLIP_URI, Controlled
 from proc import Proc
 from proxy import QUICK, Origin, Read, program
+from sanitized import stock_environment
 from tap import run, test
 
 REALM = 'rtsp-proxy'
@@ -90,7 +91,7 @@ def ffmpeg(url):
 def rtspsrc(url):
     with Proc('gst-launch-1.0', 'rtspsrc', f'location={url}', 'tls-validation-flags=0', 'retry=1',
               'protocols=tcp', '!', 'rtph264depay', '!', 'identity', 'eos-after=20', '!',
-              'fakesink') as child:
+              'fakesink', env=stock_environment()) as child:
         child.wait(30)
         # Its PAUSE at the end may fail, because the program ends.
         return 'Got EOS' in child.output()

@@ -12,6 +12,7 @@ import time
 
 from blockstores import call, clip, fails, files_below, program, some_bytes, store, told
 from proxy import CLIP
+from sanitized import stock_environment
 from snippets import ROOT, blocks
 from tap import Skip, run, test
 
@@ -76,7 +77,8 @@ def streams_are_cut_at_keyframes():
                                '!', 'h264parse', 'config-interval=-1', '!', 'tee', 'name=t', '!',
                                'queue', '!', 'mpegtsmux', '!', 'filesink', f'location={ts}', 't.',
                                '!', 'queue', '!', 'video/x-h264,stream-format=byte-stream', '!',
-                               'filesink', f'location={name}'], capture_output=True, timeout=50)
+                               'filesink', f'location={name}'], capture_output=True, timeout=50,
+                              env=stock_environment())
         assert done.returncode == 0, done
         with open(name, 'rb') as file:
             once = file.read()

@@ -11,6 +11,8 @@ import subprocess
 import threading
 import time
 
+from sanitized import stock_environment
+
 FRAME_MS = 10
 SDP = '''v=0\r
 o=- 1 1 IN IP4 127.0.0.1\r
@@ -35,7 +37,7 @@ class Title:
         for track, (file, branch) in enumerate(zip(files, branches, strict=False)):
             line += (f' {branch} ssrc={1000 + track} seqnum-offset=0 timestamp-offset=0 mtu=1200'
                      f' ! rtpstreampay ! filesink location={file}')
-        subprocess.run(['gst-launch-1.0', '-q', *line.split()], check=True)
+        subprocess.run(['gst-launch-1.0', '-q', *line.split()], check=True, env=stock_environment())
         # Some payloaders begin with 1.
         self.packets = [[packet[:2] + struct.pack('>H', i % 65536) + packet[4:]
                          for i, packet in enumerate(self._read(file))] for file in files]
