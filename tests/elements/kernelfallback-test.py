@@ -13,6 +13,7 @@ import time
 from kernelnet import READERS, Net
 from kernelpath import PATIENCE, SYS_BPF, bpf_ids, numbers, refuse_bpf
 from netns import NoRig
+from sanitized import environment
 from tap import Skip, run, test
 
 
@@ -56,7 +57,7 @@ def gst_launch_prints_why_auto_sends():
     done = subprocess.run(
         ['setpriv', '--bounding-set=-all', '--inh-caps=-all', launch, 'fakesrc', 'num-buffers=1',
          '!', 'application/x-rtp', '!', 'fanoutsink', 'kernel=auto'],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=environment())
     if 'no kernel path' in done.stdout:
         raise Skip('this build has no kernel path')
     assert 'CAP_BPF' in done.stdout, done.stdout

@@ -11,6 +11,14 @@
 #define ROOM 1388      // with the MTU by default, 1400
 #define OFFSET 1000    // of timestamps
 
+// GST_WRITE_UINT16_BE() is for even addresses.
+static void
+put_uint16 (guint8 *at, guint value)
+{
+  at[0] = (guint8) (value >> 8);
+  at[1] = (guint8) value;
+}
+
 static void
 append_pack (GByteArray *stream, guint64 scr, guint size)
 {
@@ -18,11 +26,11 @@ append_pack (GByteArray *stream, guint64 scr, guint size)
 
   scr &= SCR_MAX;
   head[4] = (guint8) (0x21 | (scr >> 30) << 1);
-  GST_WRITE_UINT16_BE (head + 5, (guint16) ((scr >> 15 & 0x7fff) << 1 | 1));
-  GST_WRITE_UINT16_BE (head + 7, (guint16) ((scr & 0x7fff) << 1 | 1));
+  put_uint16 (head + 5, (scr >> 15 & 0x7fff) << 1 | 1);
+  put_uint16 (head + 7, (scr & 0x7fff) << 1 | 1);
   GST_WRITE_UINT24_BE (head + 9, 0x800001 | 3000 << 1);
   GST_WRITE_UINT32_BE (head + 12, 0x1e0);
-  GST_WRITE_UINT16_BE (head + 16, (guint16) (size - sizeof head));
+  put_uint16 (head + 16, size - (guint) sizeof head);
   g_byte_array_append (stream, head, sizeof head);
   // What looks like the header of a pack inside of a packet is none.
   for (guint i = sizeof head; i < size; i++)

@@ -110,11 +110,18 @@ class Reader(Rtsp):
                 ssrc, ntp = struct.unpack('>IQ', data[4:16])
                 return ssrc, ntp >> 16 & 0xffffffff
 
+    def known(self, *names):
+        """Returns what the server prints about the reader under these names. `sources` is the last
+        line of it: later calls must not find a line of this one."""
+        start = len(self.server.lines)
+        status = self.request('GET_PARAMETER', self.url)[0]
+        assert status == 200, status
+        self.server.wait_for_line('^sources ', 5, start)
+        return [self.server.wait_for_line(f'^{name} (.*)', 5, start)[1] for name in names]
+
     def stored(self):
         """Returns how many reports have become the reader's last one."""
-        start = len(self.server.lines)
-        assert self.request('GET_PARAMETER', self.url)[0] == 200
-        return int(self.server.wait_for_line('^stored (.*)', 5, start)[1])
+        return int(self.known('stored')[0])
 
     def alive(self):
         return self.request('OPTIONS', self.url)[0] == 200
@@ -122,12 +129,8 @@ class Reader(Rtsp):
     def told(self):
         """Returns the reader's last report, the counts of all readers, and the number of sources of
         the RTP session."""
-        start = len(self.server.lines)
-        status = self.request('GET_PARAMETER', self.url)[0]
-        assert status == 200, status
-        known = [self.server.wait_for_line(f'^{what} (.*)', 5, start)[1]
-                 for what in ('report', 'counts', 'sources')]
-        return fields(known[0]), fields(known[1]), int(known[2])
+        report_, counts, sources = self.known('report', 'counts', 'sources')
+        return fields(report_), fields(counts), int(sources)
 
     def wait_for(self, **counts):
         """Waits until the counts have these values."""

@@ -185,7 +185,7 @@ advance (RequestCheck *self, const RequestLimits *limits, const guint8 *bytes, g
 gsize
 request_check (RequestCheck *self, const RequestLimits *limits, const guint8 *bytes, gsize len)
 {
-  while (self->head == 0 && advance (self, limits, bytes, len))
+  while (len > 0 && self->head == 0 && advance (self, limits, bytes, len))
     ;
   if (self->head == 0 || self->fault != REQUEST_FINE || len - self->head < self->body)
     return 0;
