@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// Tells ThreadSanitizer about GLib's locks, which it cannot see because GLib is not built with it.
-// Linked into a test, these functions replace GLib's own for GStreamer and the plugins too.
+// Tells ThreadSanitizer about GLib's locks and queues, which it cannot see because GLib is not
+// built with it. GstHarness hands buffers to a test through a GAsyncQueue. Linked into a test,
+// these functions replace GLib's own for GStreamer and the plugins too.
 
 #include <dlfcn.h>
 #include <glib.h>
@@ -14,7 +15,8 @@ void __tsan_release (void *address);
 #define GLIBS_OWN(name) ((typeof (&name)) glibs_own (&own_##name, #name))
 
 static gpointer own_g_mutex_lock, own_g_mutex_unlock, own_g_rec_mutex_lock, own_g_rec_mutex_unlock,
-    own_g_cond_wait, own_g_cond_wait_until;
+    own_g_cond_wait, own_g_cond_wait_until, own_g_async_queue_push, own_g_async_queue_try_pop,
+    own_g_async_queue_timeout_pop;
 
 static gpointer
 glibs_own (gpointer *function, const gchar *name)
@@ -69,6 +71,31 @@ g_cond_wait_until (GCond *cond, GMutex *mutex, gint64 end)
   signalled = GLIBS_OWN (g_cond_wait_until) (cond, mutex, end);
   __tsan_acquire (mutex);
   return signalled;
+}
+
+void
+g_async_queue_push (GAsyncQueue *queue, gpointer data)
+{
+  __tsan_release (queue);
+  GLIBS_OWN (g_async_queue_push) (queue, data);
+}
+
+gpointer
+g_async_queue_try_pop (GAsyncQueue *queue)
+{
+  gpointer data = GLIBS_OWN (g_async_queue_try_pop) (queue);
+
+  __tsan_acquire (queue);
+  return data;
+}
+
+gpointer
+g_async_queue_timeout_pop (GAsyncQueue *queue, guint64 timeout)
+{
+  gpointer data = GLIBS_OWN (g_async_queue_timeout_pop) (queue, timeout);
+
+  __tsan_acquire (queue);
+  return data;
 }
 
 #pragma GCC visibility pop
