@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/pace/pacer.h"
+#include "pace/ratepacer_private.h"
 
 // Sanitizers replace malloc() themselves.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -539,12 +540,20 @@ push_until_it_fails (gpointer data)
 }
 
 // A second fills the queue: 26 packets, 40 ms apart. The first one leaves at once, before or after
-// that. Returns the number of packets that came.
+// that. Returns the number of packets that came before upstream waits.
 static guint64
 wait_until_full (GstHarness *h)
 {
-  while (stat_of (h, "in") < 26 || stat_of (h, "out") < 1)
+  WeirRatePacer *pacer = (gpointer) gst_harness_find_element (h, "ratepacer");
+  gboolean waits;
+
+  do {
     g_thread_yield ();
+    g_mutex_lock (&pacer->lock);
+    waits = pacer->wants_room;
+    g_mutex_unlock (&pacer->lock);
+  } while (!waits);
+  gst_object_unref (pacer);
   return stat_of (h, "in");
 }
 
