@@ -15,7 +15,7 @@ import threading
 import time
 
 from control import CLIP_URI, Controlled, rss_kib
-from proc import SIGN_OF_LIFE, Rtsp, free_udp_pair
+from proc import SIGN_OF_LIFE, Rtsp, free_port, free_udp_pair
 from proxy import QUICK, matches, wait_until
 from scripted import (AUDIO, FEEDBACK, KEY_PICTURE, PICTURE, SDP, VIDEO, Server, feedback, rtp,
                       sender_report)
@@ -690,13 +690,13 @@ def held(proxy):
     return rss_kib(proxy), len(os.listdir(f'/proc/{proxy.pid}/fd'))
 
 
-def one_session(reader, number):
-    """Sets up a session, plays in every fourth one, and tears it down."""
+def one_session(reader, number, ports):
+    """Sets up a session, plays in half of them, and tears it down."""
     reader.session = None
-    port = 27000 + 4 * (number % 500)
     for track in 0, 1:
+        port = ports[(number + track) % len(ports)]
         transport = (f'RTP/AVP/TCP;unicast;interleaved={2 * track}-{2 * track + 1}' if number % 2
-                     else UDP.format(port + 2 * track, port + 2 * track + 1))
+                     else UDP.format(port, port + 1))
         status, answer = reader.set_up(transport, track)
         assert status == 200, (number, transport, status, answer)
     if number % 4 < 2:
@@ -710,10 +710,11 @@ def one_session(reader, number):
 def sessions_that_come_and_go_leave_nothing_behind():
     """session set-ups and tear-downs leave no memory and no descriptor behind"""
     number, first = tries(600), None
+    ports = [free_port() for _ in range(100)]  # other readers of the site have none of them
     with site() as here:
         reader = Reader(here.proxy)
         for n in range(number):
-            one_session(reader, n)
+            one_session(reader, n, ports)
             if n % 20 == 19:  # the connection ends with a session
                 reader.__exit__()
                 reader = Reader(here.proxy)
