@@ -14,6 +14,7 @@
 
 #define SWEEP_MS 1000
 #define LINGER_US (10 * G_USEC_PER_SEC)
+#define LINGER_MAX 64 // groups; with more, none is kept for a client that may come again
 
 // Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
@@ -154,7 +155,7 @@ unuse_group (HlsSessions *self, HlsGroup *group, gboolean lingers)
       continue;
     used->n_users--;
     used->since_us = g_get_monotonic_time ();
-    if (used->n_users > 0 || lingers)
+    if (used->n_users > 0 || (lingers && g_hash_table_size (self->groups) <= LINGER_MAX))
       return NULL;
     g_hash_table_iter_steal (&iter);
     return used;
@@ -169,7 +170,8 @@ is_over (const Used *used)
          || (used->n_users == 0 && g_get_monotonic_time () - used->since_us > LINGER_US);
 }
 
-// A group that has failed makes room for a new one.
+// Removes the groups that have failed, so that new ones are made, and those that nobody came back
+// to.
 static void
 forget_over (HlsSessions *self)
 {
