@@ -4,20 +4,14 @@
 #include <gst/gst.h>
 #include <gst/rtp/rtp.h>
 
+#include "core/disks/put.h"
+
 #define CAPS "video/mpeg,mpegversion=1,systemstream=true"
 #define SCR_MAX ((G_GUINT64_CONSTANT (1) << 33) - 1)
 #define STEP 3601      // ticks between packs: no whole number of ns
 #define PACK_SIZE 2048 // bytes
 #define ROOM 1388      // with the MTU by default, 1400
 #define OFFSET 1000    // of timestamps
-
-// GST_WRITE_UINT16_BE() is for even addresses.
-static void
-put_uint16 (guint8 *at, guint value)
-{
-  at[0] = (guint8) (value >> 8);
-  at[1] = (guint8) value;
-}
 
 static void
 append_pack (GByteArray *stream, guint64 scr, guint size)
@@ -26,11 +20,11 @@ append_pack (GByteArray *stream, guint64 scr, guint size)
 
   scr &= SCR_MAX;
   head[4] = (guint8) (0x21 | (scr >> 30) << 1);
-  put_uint16 (head + 5, (scr >> 15 & 0x7fff) << 1 | 1);
-  put_uint16 (head + 7, (scr & 0x7fff) << 1 | 1);
-  GST_WRITE_UINT24_BE (head + 9, 0x800001 | 3000 << 1);
-  GST_WRITE_UINT32_BE (head + 12, 0x1e0);
-  put_uint16 (head + 16, size - (guint) sizeof head);
+  weir_put (head + 5, 2, (scr >> 15 & 0x7fff) << 1 | 1);
+  weir_put (head + 7, 2, (scr & 0x7fff) << 1 | 1);
+  weir_put (head + 9, 3, 0x800001 | 3000 << 1);
+  weir_put (head + 12, 4, 0x1e0);
+  weir_put (head + 16, 2, size - sizeof head);
   g_byte_array_append (stream, head, sizeof head);
   // What looks like the header of a pack inside of a packet is none.
   for (guint i = sizeof head; i < size; i++)
