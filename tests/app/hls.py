@@ -4,6 +4,7 @@ wait, who may read, and the page in a browser."""
 
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -349,6 +350,23 @@ def a_player_without_patience_gets_a_playlist_after_some_attempts():
                 pass
         else:
             raise AssertionError('each attempt began anew')
+
+
+@test(timeout=60)
+def a_crowd_without_patience_leaves_few_streams_behind():
+    def streams():
+        return [node['label'] for node in proxy.get('/v1/graph')['nodes'] if node['kind'] == 'readers']
+
+    layers = list(itertools.islice(itertools.product(range(8), repeat=3), 100))
+    with Web(hls={'segment': '20s'}) as proxy:  # no playlist for 20 s
+        clients = [http.client.HTTPConnection('127.0.0.1', proxy.web_port) for _ in layers]
+        for client, (spatial, quality, temporal) in zip(clients, layers):
+            client.request('GET', f'/hls/cam/index.m3u8?layers={spatial}.{quality}.{temporal}')
+        wait_until(lambda: streams() == ['100 readers'], 10, 'each client has a stream')
+        for client in clients:
+            client.close()
+        wait_until(lambda: streams() == ['64 readers'], 5, 'the last ones remain')
+        wait_until(lambda: not streams(), 12, 'nobody came back')
 
 
 @test(timeout=60)
