@@ -2,6 +2,7 @@
 """A warm standby replaces a failed upstream at once, whatever the distance of keyframes."""
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -34,16 +35,21 @@ def hashes_of(source):
     return re.findall(r', (\w{8})$', done.stdout, re.M)
 
 
+def text_of(file):
+    """Returns what ffmpeg has written. The file's position is ffmpeg's, too, and does not move."""
+    return os.pread(file.fileno(), 1 << 24, 0).decode()
+
+
 class Decode:
     """An ffmpeg process that decodes a stream until it is ended."""
 
     def __init__(self, url, transport):
-        self._out = tempfile.TemporaryFile('w+')
+        self._out, self._printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            ['ffmpeg', '-v', 'error', '-rtsp_transport', transport, '-i', url, '-map', '0:v',
+            ['ffmpeg', '-v', 'warning', '-rtsp_transport', transport, '-i', url, '-map', '0:v',
              '-fps_mode', 'passthrough', '-flush_packets', '1', '-f', 'framehash', '-hash',
              'crc32', '-'],
-            stdin=subprocess.PIPE, stdout=self._out, stderr=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=self._out, stderr=self._printed)
 
     def __enter__(self):
         return self
@@ -53,10 +59,15 @@ class Decode:
             self._process.kill()
         self._process.wait(10)
         self._out.close()
+        self._printed.close()
+
+    def has_missed(self):
+        """Reports whether packets are missing. On a busy machine ffmpeg reads its sockets so late that
+        the kernel drops some."""
+        return 'RTP: missed' in text_of(self._printed)
 
     def frames(self):
-        self._out.seek(0)
-        return re.findall(r', (\w{8})$', self._out.read(), re.M)
+        return re.findall(r', (\w{8})$', text_of(self._out), re.M)
 
     def running(self):
         return self._process.poll() is None
@@ -74,6 +85,16 @@ def metric(proxy, name):
 
 def wait_until_ready(proxy):
     wait_until(lambda: metric(proxy, 'standby_ready') == 1, 15, 'the standby is ready')
+
+
+def wait_for_first(proxy):
+    """Waits until the first upstream is shown, and a standby is ready. On a busy machine the first
+    may start late, which is a failure, and be shown again later. Returns the number of lines and of
+    failures until then."""
+    wait_until(lambda: upstreams(proxy)[0] == 'up' and 'standing by' in upstreams(proxy), 20,
+               'the first is shown')
+    wait_until_ready(proxy)
+    return len(proxy.lines), metric(proxy, 'failovers_total')
 
 
 def warm(*origins, **settings):
@@ -110,21 +131,21 @@ def fail(gop, number, pause=0, **settings):
                 proxy.url(), '--tolerate-gaps', transport='udp', readers=2, duration=60) as read, \
             Decode(proxy.url(), 'tcp') as tcp, Decode(proxy.url(), 'udp') as udp:
         wait_for_readers(proxy, 24)
-        wait_until_ready(proxy)
+        start, failures = wait_for_first(proxy)
         wait_until(lambda: len(tcp.frames()) > 5 and len(udp.frames()) > 5, 10, 'ffmpeg decodes')
         time.sleep(KNOWN + pause)
         shown = [len(decode.frames()) for decode in (tcp, udp)]
         a.signal(number)
-        took_over(proxy, a, b)
+        took_over(proxy, a, b, start=start)
         wait_until(lambda: all(len(decode.frames()) > n + RATE * 2
                                for decode, n in zip((tcp, udp), shown)), 6, 'ffmpeg continues')
-        for decode in tcp, udp:
+        for name, decode in ('TCP', tcp), ('UDP', udp):
             # The last picture of the first upstream may be cut.
             wrong = [n for n, frame in enumerate(decode.frames()) if frame not in known]
-            assert len(wrong) <= 1, wrong
+            assert len(wrong) <= 1 or (name == 'UDP' and decode.has_missed()), (name, wrong)
             assert decode.running()
-        assert metric(proxy, 'failovers_total') == 1
-        assert proxy.get('/v1/mounts/cam')['ingest']['failovers'] == 1
+        assert metric(proxy, 'failovers_total') == failures + 1
+        assert proxy.get('/v1/mounts/cam')['ingest']['failovers'] == failures + 1
         a.kill()
         check_load(load.finish(), 20)
         smooth = read.finish(None)['totals']
@@ -175,22 +196,21 @@ def the_first_upstream_takes_over_again_when_it_has_been_well_for_5_s():
     with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 60,
                                        proxy.url()) as load:
         wait_for_readers(proxy, 4)
-        wait_until_ready(proxy)
-        assert upstreams(proxy) == ['up', 'standing by'], upstreams(proxy)
+        start, failures = wait_for_first(proxy)
         a.kill()
-        took_over(proxy, a, b)
+        took_over(proxy, a, b, start=start)
         with Origin(clip=clip(2), after=a):
             # Meanwhile the first one is the standby of the second.
             wait_until(lambda: upstreams(proxy) == ['standing by', 'up'], 6, 'the first is back')
             wait_until_ready(proxy)
             back = time.monotonic()
-            took_over(proxy, b, a, 12)
+            took_over(proxy, b, a, 12, start)
             assert time.monotonic() - back > 3
             wait_until(lambda: upstreams(proxy) == ['up', 'standing by'], 2, 'as at first')
             wait_until_ready(proxy)
             check_load(load.finish(), 4)
             # The return is no failover.
-            assert metric(proxy, 'failovers_total') == 1
+            assert metric(proxy, 'failovers_total') == failures + 1
 
 
 @test
@@ -198,9 +218,9 @@ def a_standby_that_fails_is_connected_again_and_disturbs_nobody():
     with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 60,
                                        proxy.url()) as load:
         wait_for_readers(proxy, 4)
-        wait_until_ready(proxy)
+        start, failures = wait_for_first(proxy)
         b.kill()
-        proxy.wait_for_line(rf' upstream {re.escape(b.url)}: ', 4)
+        proxy.wait_for_line(rf' upstream {re.escape(b.url)}: ', 4, start)
         wait_until(lambda: metric(proxy, 'standby_ready') == 0, 4, 'no standby is ready')
         assert upstreams(proxy)[0] == 'up', upstreams(proxy)
         with Origin(clip=clip(2), after=b):
@@ -208,9 +228,9 @@ def a_standby_that_fails_is_connected_again_and_disturbs_nobody():
             result = load.finish()
             check_load(result, 4)
             assert result['frame_gap_ms']['max'] < 1000, result
-        assert not matches(proxy, ' took over from '), proxy.output()
-        assert not matches(proxy, ' mount /cam down: .*next try'), proxy.output()
-        assert metric(proxy, 'failovers_total') == 0
+        assert not matches(proxy, ' took over from ', start), proxy.output()
+        assert not matches(proxy, ' mount /cam down: .*next try', start), proxy.output()
+        assert metric(proxy, 'failovers_total') == failures
 
 
 @test
@@ -220,10 +240,10 @@ def a_third_upstream_stands_by_while_the_second_is_down():
         with Controlled({'/cam': warm(a, gone, c)}) as proxy, Load(
                 '--duration', 60, proxy.url()) as load:
             wait_for_readers(proxy, 1)
-            wait_until_ready(proxy)
+            start, _ = wait_for_first(proxy)
             assert upstreams(proxy) == ['up', 'down', 'standing by'], upstreams(proxy)
             a.kill()
-            took_over(proxy, a, c)
+            took_over(proxy, a, c, start=start)
             wait_for_packets(proxy, TWO_SECONDS)
             check_load(load.finish(), 1)
 
@@ -233,15 +253,15 @@ def the_slate_is_shown_when_all_upstreams_have_failed():
     slate = clip(0.4)
     with pair(slate=slate) as (a, b, proxy), Load('--duration', 60, proxy.url()) as load:
         wait_for_readers(proxy, 1)
-        wait_until_ready(proxy)
+        start, failures = wait_for_first(proxy)
         assert upstreams(proxy)[2] == 'idle', upstreams(proxy)
         a.kill()
-        took_over(proxy, a, b)
+        took_over(proxy, a, b, start=start)
         b.kill()
-        proxy.wait_for_line(rf' upstream file://{slate} took over from {re.escape(b.url)}$', 4)
+        proxy.wait_for_line(rf' upstream file://{slate} took over from {re.escape(b.url)}$', 4, start)
         wait_for_packets(proxy, TWO_SECONDS)
         check_load(load.finish(), 1)
-        assert metric(proxy, 'failovers_total') == 2
+        assert metric(proxy, 'failovers_total') == failures + 2
 
 
 @test
@@ -262,7 +282,7 @@ def an_idle_mount_closes_both_upstreams():
 def a_reload_changes_the_standby_of_a_running_mount():
     with pair() as (a, b, proxy), Load('--readers', 2, '--duration', 60, proxy.url()) as load:
         wait_for_readers(proxy, 2)
-        wait_until_ready(proxy)
+        wait_for_first(proxy)
         for standby, states in ('cold', ['up', 'idle']), ('warm', ['up', 'standing by']):
             mount = {**warm(a, b), 'standby': standby}
             line = proxy.hang_up(config({'/cam': mount}, listen=f'127.0.0.1:{proxy.port}',
@@ -292,10 +312,10 @@ def a_stage_behind_the_upstreams_continues():
             '--readers', 2, '--duration', 60, proxy.url()) as load, Decode(
                 proxy.url(), 'tcp') as decode:
         wait_for_readers(proxy, 3)
-        wait_until_ready(proxy)
+        start, _ = wait_for_first(proxy)
         time.sleep(KNOWN)
         a.signal(signal.SIGSTOP)
-        took_over(proxy, a, b)
+        took_over(proxy, a, b, start=start)
         n = len(decode.frames())
         wait_until(lambda: len(decode.frames()) > n + RATE, 6, 'ffmpeg continues')
         check_load(load.finish(), 2)
@@ -311,9 +331,9 @@ def logged_current(proxy, first):
 def a_low_frame_rate_is_no_failure():
     slow = ('launch:videotestsrc is-live=true ! video/x-raw,width=160,height=90,framerate=1/1 ! '
             'openh264enc gop-size=2 ! h264parse ! rtph264pay config-interval=-1 name=pay0')
-    with Controlled({'/slow': {'upstream': slow, **QUICK, 'read-timeout': '5s', 'on-demand': False},
-                     '/slow2': {'upstream': slow + ' pt=97', **QUICK, 'read-timeout': '5s',
-                                'on-demand': False}}) as origins, Controlled(
+    patient = {'connect-timeout': '20s', 'read-timeout': '20s', 'on-demand': False}
+    with Controlled({'/slow': {'upstream': slow, **patient},
+                     '/slow2': {'upstream': slow + ' pt=97', **patient}}) as origins, Controlled(
             {'/cam': {'upstreams': [origins.url('/slow'), origins.url('/slow2')],
                       'standby': 'warm', **QUICK, 'read-timeout': '5s', 'on-demand': False}}) as proxy:
         # A slow start counts as a failure.
