@@ -87,12 +87,19 @@ def wait_until_ready(proxy):
     wait_until(lambda: metric(proxy, 'standby_ready') == 1, 15, 'the standby is ready')
 
 
-def wait_for_first(proxy):
+def logged_current(proxy, first):
+    """Returns the upstream that took over last, or the first one."""
+    return next(reversed(matches(proxy, r' upstream (\S+) took over from ')), ('', first))[1]
+
+
+def wait_for_first(proxy, first):
     """Waits until the first upstream is shown, and a standby is ready. On a busy machine the first
     may start late, which is a failure, and be shown again later. Returns the number of lines and of
     failures until then."""
     wait_until(lambda: upstreams(proxy)[0] == 'up' and 'standing by' in upstreams(proxy), 20,
                'the first is shown')
+    # The proxy logs a take-over at the mount's next tick.
+    wait_until(lambda: logged_current(proxy, first) == first, 5, 'the return of the first is logged')
     wait_until_ready(proxy)
     return len(proxy.lines), metric(proxy, 'failovers_total')
 
@@ -131,7 +138,7 @@ def fail(gop, number, pause=0, **settings):
                 proxy.url(), '--tolerate-gaps', transport='udp', readers=2, duration=60) as read, \
             Decode(proxy.url(), 'tcp') as tcp, Decode(proxy.url(), 'udp') as udp:
         wait_for_readers(proxy, 24)
-        start, failures = wait_for_first(proxy)
+        start, failures = wait_for_first(proxy, a.url)
         wait_until(lambda: len(tcp.frames()) > 5 and len(udp.frames()) > 5, 10, 'ffmpeg decodes')
         time.sleep(KNOWN + pause)
         shown = [len(decode.frames()) for decode in (tcp, udp)]
@@ -196,7 +203,7 @@ def the_first_upstream_takes_over_again_when_it_has_been_well_for_5_s():
     with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 60,
                                        proxy.url()) as load:
         wait_for_readers(proxy, 4)
-        start, failures = wait_for_first(proxy)
+        start, failures = wait_for_first(proxy, a.url)
         a.kill()
         took_over(proxy, a, b, start=start)
         with Origin(clip=clip(2), after=a):
@@ -218,7 +225,7 @@ def a_standby_that_fails_is_connected_again_and_disturbs_nobody():
     with pair() as (a, b, proxy), Load('--readers', 4, '--transport', 'mixed', '--duration', 60,
                                        proxy.url()) as load:
         wait_for_readers(proxy, 4)
-        start, failures = wait_for_first(proxy)
+        start, failures = wait_for_first(proxy, a.url)
         b.kill()
         proxy.wait_for_line(rf' upstream {re.escape(b.url)}: ', 4, start)
         wait_until(lambda: metric(proxy, 'standby_ready') == 0, 4, 'no standby is ready')
@@ -240,7 +247,7 @@ def a_third_upstream_stands_by_while_the_second_is_down():
         with Controlled({'/cam': warm(a, gone, c)}) as proxy, Load(
                 '--duration', 60, proxy.url()) as load:
             wait_for_readers(proxy, 1)
-            start, _ = wait_for_first(proxy)
+            start, _ = wait_for_first(proxy, a.url)
             assert upstreams(proxy) == ['up', 'down', 'standing by'], upstreams(proxy)
             a.kill()
             took_over(proxy, a, c, start=start)
@@ -253,7 +260,7 @@ def the_slate_is_shown_when_all_upstreams_have_failed():
     slate = clip(0.4)
     with pair(slate=slate) as (a, b, proxy), Load('--duration', 60, proxy.url()) as load:
         wait_for_readers(proxy, 1)
-        start, failures = wait_for_first(proxy)
+        start, failures = wait_for_first(proxy, a.url)
         assert upstreams(proxy)[2] == 'idle', upstreams(proxy)
         a.kill()
         took_over(proxy, a, b, start=start)
@@ -282,7 +289,7 @@ def an_idle_mount_closes_both_upstreams():
 def a_reload_changes_the_standby_of_a_running_mount():
     with pair() as (a, b, proxy), Load('--readers', 2, '--duration', 60, proxy.url()) as load:
         wait_for_readers(proxy, 2)
-        wait_for_first(proxy)
+        wait_for_first(proxy, a.url)
         for standby, states in ('cold', ['up', 'idle']), ('warm', ['up', 'standing by']):
             mount = {**warm(a, b), 'standby': standby}
             line = proxy.hang_up(config({'/cam': mount}, listen=f'127.0.0.1:{proxy.port}',
@@ -312,7 +319,7 @@ def a_stage_behind_the_upstreams_continues():
             '--readers', 2, '--duration', 60, proxy.url()) as load, Decode(
                 proxy.url(), 'tcp') as decode:
         wait_for_readers(proxy, 3)
-        start, _ = wait_for_first(proxy)
+        start, _ = wait_for_first(proxy, a.url)
         time.sleep(KNOWN)
         a.signal(signal.SIGSTOP)
         took_over(proxy, a, b, start=start)
@@ -320,11 +327,6 @@ def a_stage_behind_the_upstreams_continues():
         wait_until(lambda: len(decode.frames()) > n + RATE, 6, 'ffmpeg continues')
         check_load(load.finish(), 2)
         a.kill()
-
-
-def logged_current(proxy, first):
-    """Returns the upstream that took over last, or the first one."""
-    return next(reversed(matches(proxy, r' upstream (\S+) took over from ')), ('', first))[1]
 
 
 @test
@@ -336,13 +338,7 @@ def a_low_frame_rate_is_no_failure():
                      '/slow2': {'upstream': slow + ' pt=97', **patient}}) as origins, Controlled(
             {'/cam': {'upstreams': [origins.url('/slow'), origins.url('/slow2')],
                       'standby': 'warm', **QUICK, 'read-timeout': '5s', 'on-demand': False}}) as proxy:
-        # A slow start counts as a failure.
-        wait_until(lambda: upstreams(proxy) == ['up', 'standing by'], 20, 'the first is shown')
-        # The proxy logs a take-over at the mount's next tick.
-        wait_until(lambda: logged_current(proxy, origins.url('/slow')) == origins.url('/slow'), 5,
-                   'the return of the first is logged')
-        wait_until_ready(proxy)
-        seen = len(proxy.lines)
+        seen, _ = wait_for_first(proxy, origins.url('/slow'))
         with Load('--duration', 10, proxy.url()) as load:
             check_load(load.result(0, 30), 1)
         assert not matches(proxy, ' took over from ', seen), proxy.output()
