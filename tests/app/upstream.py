@@ -330,7 +330,7 @@ def a_reader_that_goes_and_comes_cannot_hasten_the_next_try():
 def described(proxy):
     status, seconds = proxy.ask('DESCRIBE')
     assert status == 200, status
-    assert seconds < 5, seconds  # the start time-out of QUICK is 20 s
+    assert seconds < 1.5, seconds  # the start time-out of QUICK is 20 s
 
 
 @test
