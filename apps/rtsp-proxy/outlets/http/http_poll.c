@@ -12,8 +12,8 @@
 #define EVENTS 256 // at once
 #define GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
-// After some events, the thread lets more come. To wake it and a worker costs more than an event,
-// so many readers cost at most 2000 of these a second. The first event after a pause does not wait.
+// After events, the thread sleeps, so that it takes those of many sockets at once: any number of
+// them wakes it at most 2000 times a second. An event after a pause is taken at once.
 #define GATHER_US 500
 
 struct _HttpPoll {

@@ -9,7 +9,8 @@
 typedef struct _HttpPoll HttpPoll;
 
 // Called in the thread when a socket can be read or written after it could not, and when bytes have
-// come. `can_read`: there are bytes, or the peer has gone (`gone`).
+// come: at once, or 0.5 ms later if there have just been others. `can_read`: there are bytes, or
+// the peer has gone (`gone`).
 typedef void (*HttpPollFunc) (gpointer object, gboolean can_read, gboolean gone);
 
 // Starts the thread. `drop` is called in it for each object of http_poll_leave(). Returns NULL and
