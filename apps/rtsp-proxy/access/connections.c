@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/connections.h"
 
-#include <string.h>
-
+#include "base/address.h"
 #include "base/memory.h"
 
 struct _Connections {
@@ -40,34 +39,12 @@ connections_unref (Connections *self)
   g_free (self);
 }
 
-// An IPv4 address in an IPv6 socket is the IPv4 address.
-static gchar *
-dup_key (GInetAddress *address)
-{
-  static const guint8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-  const guint8 *bytes = g_inet_address_to_bytes (address);
-  gsize size = g_inet_address_get_native_size (address);
-
-  if (size == sizeof mapped + 4 && !memcmp (bytes, mapped, sizeof mapped))
-    return g_strdup_printf ("%u.%u.%u.%u", bytes[12], bytes[13], bytes[14], bytes[15]);
-  if (size == sizeof mapped + 4)
-    return g_strdup_printf ("%02x%02x:%02x%02x:%02x%02x:%02x%02x", bytes[0], bytes[1], bytes[2],
-        bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]);
-  return g_inet_address_to_string (address);
-}
-
-static gboolean
-is_loopback (GInetAddress *address, const gchar *key)
-{
-  return g_inet_address_get_is_loopback (address) || g_str_has_prefix (key, "127.");
-}
-
 gboolean
 connections_enter (
     Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason)
 {
-  gchar *key = dup_key (address);
-  gboolean own = limits->address_connections > 0 && !is_loopback (address, key), may;
+  gchar *key = address_dup_key (address);
+  gboolean own = limits->address_connections > 0 && !address_is_loopback (address), may;
   guint n;
 
   g_mutex_lock (&self->lock);
@@ -113,7 +90,7 @@ connections_admit (
 void
 connections_leave (Connections *self, GInetAddress *address)
 {
-  gchar *key = dup_key (address);
+  gchar *key = address_dup_key (address);
   guint n;
 
   g_mutex_lock (&self->lock);

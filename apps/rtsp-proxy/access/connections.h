@@ -16,9 +16,9 @@ Connections *connections_ref (Connections *self);
 void connections_unref (Connections *self);
 
 // Counts a connection from `address`. If `limits` do not allow it, returns FALSE and sets `reason`.
-// Call connections_leave() with the same address later. IPv6 addresses with the same first 64 bits
-// are one address, because a host may use all of them. Loopback addresses have no limit of their
-// own: behind a proxy on the same machine, all connections have one.
+// Call connections_leave() with the same address later. Addresses with one key (base/address.h) are
+// one address. Loopback addresses have no limit of their own: behind a proxy on the same machine,
+// all connections have one.
 gboolean connections_enter (
     Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/peer.h"
 
+#include "base/address.h"
+
 struct _AccessPeer {
   gint refs;
   GInetAddress *inet;
@@ -10,26 +12,15 @@ struct _AccessPeer {
   gchar *user; // whose credentials were right last; NULL: nobody's
 };
 
-// Returns the address, as IPv4 if it is one that IPv6 sockets show as ::ffff:192.0.2.1, or 0.0.0.0
-// if it is unknown. (transfer full)
-static GInetAddress *
-parse_address (const gchar *text)
-{
-  gsize len = g_str_has_prefix (text, "::ffff:") ? strlen ("::ffff:") : 0;
-  GInetAddress *mapped = len > 0 ? g_inet_address_new_from_string (text + len) : NULL;
-
-  if (!mapped)
-    mapped = g_inet_address_new_from_string (text);
-  return mapped ? mapped : g_inet_address_new_any (G_SOCKET_FAMILY_IPV4);
-}
-
 AccessPeer *
 access_peer_new (const gchar *address, const gchar *protocol)
 {
   AccessPeer *self = g_new0 (AccessPeer, 1);
 
   self->refs = 1;
-  self->inet = parse_address (address);
+  self->inet = address_parse (address);
+  if (!self->inet)
+    self->inet = g_inet_address_new_any (G_SOCKET_FAMILY_IPV4);
   self->address = g_inet_address_to_string (self->inet);
   self->protocol = g_strdup (protocol);
   self->id = g_uuid_string_random ();

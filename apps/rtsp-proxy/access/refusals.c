@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/refusals.h"
 
+#include "base/address.h"
 #include "base/log.h"
 
 #include <string.h>
@@ -13,27 +14,27 @@ const gchar *const refused_names[REFUSED_N_REASONS] = { "connections", "address"
 
 static guint64 counts[REFUSED_N_REASONS]; // atomic
 static GMutex lock;
-static GHashTable *limits; // address -> LogLimit; use with `lock` held
+static GHashTable *limits; // key of the address -> LogLimit; use with `lock` held
 
 static const LogLimit fresh = { .burst = 10, .interval_ms = 10 * 1000 };
 
 // Forgets addresses that have their whole burst again.
 static gboolean
-is_settled (gpointer address, gpointer limit, gpointer now_us)
+is_settled (gpointer key, gpointer limit, gpointer now_us)
 {
   return ((LogLimit *) limit)->due_us < *(gint64 *) now_us;
 }
 
 // Returns the limit of an address. Call with the lock held.
 static LogLimit *
-get_limit (const gchar *address, gint64 now_us)
+get_limit (const gchar *key, gint64 now_us)
 {
   static LogLimit shared = { .burst = 10, .interval_ms = 1000 };
   LogLimit *limit;
 
   if (!limits)
     limits = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
-  limit = g_hash_table_lookup (limits, address);
+  limit = g_hash_table_lookup (limits, key);
   if (limit)
     return limit;
   if (g_hash_table_size (limits) >= ADDRESSES_MAX)
@@ -41,7 +42,7 @@ get_limit (const gchar *address, gint64 now_us)
   if (g_hash_table_size (limits) >= ADDRESSES_MAX)
     return &shared;
   limit = g_memdup2 (&fresh, sizeof fresh);
-  g_hash_table_insert (limits, g_strdup (address), limit);
+  g_hash_table_insert (limits, g_strdup (key), limit);
   return limit;
 }
 
@@ -61,14 +62,15 @@ dup_address (const gchar *peer)
 static gboolean
 may_log (const gchar *peer, guint64 *n_suppressed)
 {
-  gchar *address = dup_address (peer);
+  gchar *address = dup_address (peer), *key = address_dup_key_of_text (address);
   gint64 now_us = g_get_monotonic_time ();
   gboolean may;
 
   g_mutex_lock (&lock);
-  may = log_limit_pass (get_limit (address, now_us), now_us, n_suppressed);
+  may = log_limit_pass (get_limit (key, now_us), now_us, n_suppressed);
   g_mutex_unlock (&lock);
   g_free (address);
+  g_free (key);
   return may;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/throttle.h"
 
-#include <string.h>
+#include "base/address.h"
 
 #define LOG_BURST 10
 #define LOG_INTERVAL_MS 1000
@@ -37,19 +37,6 @@ throttle_free (Throttle *self)
 }
 
 // ---- entries; call with the lock held ----
-
-static gchar *
-dup_key (GInetAddress *address)
-{
-  gboolean is_v6 = g_inet_address_get_family (address) == G_SOCKET_FAMILY_IPV6;
-  gsize len = is_v6 ? 8 : g_inet_address_get_native_size (address);
-  const guint8 *bytes = g_inet_address_to_bytes (address);
-  GString *key = g_string_new (NULL);
-
-  for (gsize i = 0; i < len; i++)
-    g_string_append_printf (key, "%02x", bytes[i]);
-  return g_string_free (key, FALSE);
-}
 
 static gboolean
 is_old (gpointer key, gpointer value, gpointer now_us)
@@ -88,7 +75,7 @@ make_room (Throttle *self, gint64 now_us)
 static Entry *
 get_entry (Throttle *self, GInetAddress *address, gint64 now_us)
 {
-  gchar *key = dup_key (address);
+  gchar *key = address_dup_key (address);
   Entry *entry = g_hash_table_lookup (self->entries, key);
 
   if (!entry && make_room (self, now_us)) {
@@ -137,7 +124,7 @@ throttle_enter (Throttle *self, GInetAddress *address, gint64 now_us)
 void
 throttle_leave (Throttle *self, GInetAddress *address, gboolean failed, gint64 now_us)
 {
-  gchar *key = dup_key (address);
+  gchar *key = address_dup_key (address);
   Entry *entry;
 
   g_mutex_lock (&self->lock);

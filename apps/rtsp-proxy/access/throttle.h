@@ -2,8 +2,9 @@
 #pragma once
 
 // Slows down addresses that send wrong credentials. After a few failures, the credentials of an
-// address are judged one after the other, with a growing pause between them. All IPv6 addresses of
-// one /64 network count as one. The table is bounded. Call from any thread; `now_us` is monotonic.
+// address are judged one after the other, with a growing pause between them. Addresses with one key
+// (base/address.h) are one address. The table is bounded. Call from any thread; `now_us` is
+// monotonic.
 
 #include <gio/gio.h>
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/log.h"
 #include "tls/tls_bridge.h"
 
@@ -21,13 +22,13 @@ struct _TlsFront {
   GMutex lock; // guards all below
   TlsCounts counts;
   guint n_pending;     // handshakes
-  GHashTable *pending; // gchar *: address -> number of handshakes
+  GHashTable *pending; // gchar *: key of an address -> number of handshakes
 };
 
 // A connection that is being made.
 typedef struct {
   TlsFront *front;
-  gchar *address; // of the client, without the port; NULL after the handshake
+  gchar *key; // of the client's address; NULL after the handshake
   GSocket *listening;
   TlsFrontFunc taken;
   gpointer data;
@@ -106,17 +107,17 @@ dup_host (GSocketAddress *address)
 
 // Counts a handshake that begins. Returns FALSE if there are too many.
 static gboolean
-begin_pending (TlsFront *self, const gchar *address)
+begin_pending (TlsFront *self, const gchar *key)
 {
   gboolean ok;
   guint n;
 
   g_mutex_lock (&self->lock);
-  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, address));
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, key));
   ok = self->n_pending < TLS_HANDSHAKES_MAX && n < TLS_HANDSHAKES_OF_ADDRESS_MAX;
   if (ok) {
     self->n_pending++;
-    g_hash_table_insert (self->pending, g_strdup (address), GUINT_TO_POINTER (n + 1));
+    g_hash_table_insert (self->pending, g_strdup (key), GUINT_TO_POINTER (n + 1));
   } else {
     self->counts.refused++;
   }
@@ -125,17 +126,17 @@ begin_pending (TlsFront *self, const gchar *address)
 }
 
 static void
-end_pending (TlsFront *self, const gchar *address)
+end_pending (TlsFront *self, const gchar *key)
 {
   guint n;
 
   g_mutex_lock (&self->lock);
   self->n_pending--;
-  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, address));
+  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, key));
   if (n > 1)
-    g_hash_table_insert (self->pending, g_strdup (address), GUINT_TO_POINTER (n - 1));
+    g_hash_table_insert (self->pending, g_strdup (key), GUINT_TO_POINTER (n - 1));
   else
-    g_hash_table_remove (self->pending, address);
+    g_hash_table_remove (self->pending, key);
   g_mutex_unlock (&self->lock);
 }
 
@@ -198,8 +199,8 @@ on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *rea
   Taken *taken;
 
   count_result (self, result);
-  end_pending (self, arrival->address);
-  g_clear_pointer (&arrival->address, g_free);
+  end_pending (self, arrival->key);
+  g_clear_pointer (&arrival->key, g_free);
   if (result != TLS_RESULT_OK) {
     log_refused (connection, reason);
     return NULL;
@@ -220,11 +221,11 @@ on_closed (gpointer owner)
 {
   Arrival *arrival = owner;
 
-  if (arrival->address) // the front is being freed during the handshake
-    end_pending (arrival->front, arrival->address);
+  if (arrival->key) // the front is being freed during the handshake
+    end_pending (arrival->front, arrival->key);
   g_atomic_int_add (&arrival->front->n_open, -1);
   g_object_unref (arrival->listening);
-  g_free (arrival->address);
+  g_free (arrival->key);
   g_free (arrival);
 }
 
@@ -232,15 +233,15 @@ static const TlsBridgeOps bridge_ops = { on_done, on_closed };
 
 // ---- accepting ----
 
-// Takes ownership of `address`.
+// Takes ownership of `key`.
 static void
-start (TlsFront *self, GSocket *listening, GSocket *connection, gchar *address, TlsFrontFunc taken,
+start (TlsFront *self, GSocket *listening, GSocket *connection, gchar *key, TlsFrontFunc taken,
     gpointer data)
 {
   Arrival *arrival = g_new (Arrival, 1);
   TlsPair *pair = tls_keys_dup_pair (self->keys);
 
-  *arrival = (Arrival) { self, address, g_object_ref (listening), taken, data };
+  *arrival = (Arrival) { self, key, g_object_ref (listening), taken, data };
   g_atomic_int_inc (&self->n_open);
   if (!tls_bridge_start (self->handshakes, connection, pair, &bridge_ops, arrival)) {
     count_result (self, TLS_RESULT_FAILED);
@@ -256,12 +257,14 @@ tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpoint
   GSocket *connection = g_socket_accept (listening, NULL, NULL);
   GSocketAddress *peer = connection ? g_socket_get_remote_address (connection, NULL) : NULL;
   gchar *address = peer ? dup_host (peer) : NULL;
+  gchar *key = address ? address_dup_key_of_text (address) : NULL;
 
-  if (address && begin_pending (self, address)) {
-    start (self, listening, connection, g_steal_pointer (&address), taken, data);
-  } else if (address) {
+  if (key && begin_pending (self, key)) {
+    start (self, listening, connection, g_steal_pointer (&key), taken, data);
+  } else if (key) {
     log_event_limited (&limit, "client %s refused: too many TLS handshakes at once", address);
   }
+  g_free (key);
   g_free (address);
   g_clear_object (&peer);
   g_clear_object (&connection);

@@ -13,8 +13,8 @@
 
 typedef struct _TlsFront TlsFront;
 
-// Handshakes under way at the same time, in all and from one address. A further connection is
-// closed.
+// Handshakes under way at the same time, in all and from one address (base/address.h: addresses
+// with one key). A further connection is closed.
 #define TLS_HANDSHAKES_MAX 512
 #define TLS_HANDSHAKES_OF_ADDRESS_MAX 32
 
