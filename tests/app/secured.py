@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The proxy with a TLS port, and a client that sends any request over it."""
 
+import fcntl
 import hashlib
 import os
+import re
 import socket
 import ssl
+import struct
 import subprocess
 import tempfile
+import termios
 
 from control import Controlled
 from proc import Rtsp
-from proxy import program
+from proxy import program, wait_until
 from sanitized import stock_environment
+
+HELLO = b'\x16\x03\x01\x02\x00\x01\x00\x01'  # the beginning of a ClientHello
 
 
 def make_certificate(path, *hosts):
@@ -26,6 +32,21 @@ def make_certificate(path, *hosts):
 
 def trust(path):
     return ssl.create_default_context(cafile=path)
+
+
+def handshakes(proxy):
+    """Returns the metric by result."""
+    found = re.findall(r'^weir_tls_handshakes_total\{result="(\w+)"\} (\d+)$',
+                       proxy.get('/metrics').decode(), re.M)
+    return {result: int(n) for result, n in found}
+
+
+def wait_for_receipt(connection):
+    """Waits until the kernel of the other side has all bytes."""
+    def left():
+        return struct.unpack('i', fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]
+
+    wait_until(lambda: left() == 0, 10, 'the bytes are acknowledged')
 
 
 class TlsRtsp(Rtsp):
@@ -62,7 +83,7 @@ class Secure(Controlled):
         self.fingerprint = make_certificate(self.pem)
         keys = {'listen': '127.0.0.1:0', 'certificate': self.pem, **(tls or {})}
         super().__init__(mounts, tls=keys, **top)
-        self.tls_port = int(self.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1])
+        self.tls_port = int(self.wait_for_line(r' ready rtsps://\S+:(\d+)/')[1])
 
     def tls_url(self, path='/cam'):
         return f'rtsps://127.0.0.1:{self.tls_port}{path}'

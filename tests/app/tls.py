@@ -15,7 +15,8 @@ from contextlib import ExitStack
 from control import CLIP_URI, rss_kib
 from proc import Proc
 from proxy import Origin, Read, check_whole, matches, program, wait_for_readers, wait_until
-from secured import Secure, TlsRtsp, make_certificate, rtspsrc_reads, trust
+from secured import (HELLO, Secure, TlsRtsp, handshakes, make_certificate, rtspsrc_reads, trust,
+                     wait_for_receipt)
 from tap import Skip, run, test
 
 HANDSHAKE_S = 10
@@ -48,11 +49,8 @@ def ends(connection, within):
     return time.monotonic() - began
 
 
-def handshakes(proxy):
-    """Returns the metric by result."""
-    found = re.findall(r'^weir_tls_handshakes_total\{result="(\w+)"\} (\d+)$',
-                       proxy.get('/metrics').decode(), re.M)
-    return {result: int(n) for result, n in found}
+def shake(proxy, connection):
+    trust(proxy.pem).wrap_socket(connection, server_hostname='127.0.0.1').close()
 
 
 # ---- clients ----
@@ -192,9 +190,8 @@ def garbage_in_place_of_a_handshake_is_closed_at_once():
 def stalled_handshakes_are_closed_at_their_deadline_and_hold_nobody_up():
     with Secure({'/cam': {'upstream': CLIP_URI, 'on-demand': False}}) as proxy, \
             ExitStack() as stack:
-        hello = b'\x16\x03\x01\x02\x00\x01\x00\x01'  # the beginning of a ClientHello
         began = time.monotonic()
-        stalled = [stack.enter_context(proxy.raw(hello if n % 2 else b'', f'127.0.1.{1 + n // 25}'))
+        stalled = [stack.enter_context(proxy.raw(HELLO if n % 2 else b'', f'127.0.1.{1 + n // 25}'))
                    for n in range(100)]
         for _ in range(10):
             start = time.monotonic()
@@ -214,13 +211,31 @@ def stalled_handshakes_are_closed_at_their_deadline_and_hold_nobody_up():
 def one_address_has_a_limit_of_handshakes():
     with Secure({'/cam': {'upstream': CLIP_URI}}) as proxy, ExitStack() as stack:
         for _ in range(OF_ADDRESS):
-            stack.enter_context(proxy.raw())
+            wait_for_receipt(stack.enter_context(proxy.raw(HELLO)))
         assert ends(proxy.raw(), 5) < 5
-        proxy.wait_for_line(r' client 127\.0\.0\.1 refused: too many TLS handshakes at once')
+        proxy.wait_for_line(r' client 127\.0\.0\.1 refused: too many TLS handshakes at once$')
         assert handshakes(proxy)['refused'] == 1
-        other = proxy.raw(source='127.0.0.2')
-        context = trust(proxy.pem)
-        context.wrap_socket(other, server_hostname='127.0.0.1').close()
+        shake(proxy, proxy.raw(source='127.0.0.2'))
+
+
+@test
+def a_silent_connection_of_an_address_makes_room_for_its_next_one():
+    with Secure({'/cam': {'upstream': CLIP_URI}}) as proxy, ExitStack() as stack:
+        first, *others = [stack.enter_context(proxy.raw(b'' if n in (3, 7) else HELLO))
+                          for n in range(OF_ADDRESS)]
+        for connection in first, *others:
+            wait_for_receipt(connection)
+        shake(proxy, proxy.raw())
+        assert ends(others[2], 5) < 5
+        proxy.wait_for_line(r' client 127\.0\.0\.1 refused: too many TLS handshakes at once; '
+                            r'this one makes room for another')
+        assert handshakes(proxy)['refused'] == 1
+        for connection in first, others[6]:
+            connection.setblocking(False)
+            try:
+                assert connection.recv(1) is None, 'it was closed'
+            except BlockingIOError:
+                pass
 
 
 # ---- slow readers ----

@@ -51,10 +51,10 @@ bridge_free (TlsTask *task)
   TlsBridge *self = (TlsBridge *) task;
 
   gnutls_deinit (self->session);
+  self->ops->ended (self->owner);
   g_socket_close (self->connection, NULL);
   if (self->plain.fd >= 0)
     close (self->plain.fd);
-  self->ops->closed (self->owner);
   g_object_unref (self->connection);
   tls_pair_unref (self->pair);
   g_free (self->in);

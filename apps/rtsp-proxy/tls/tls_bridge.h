@@ -32,8 +32,8 @@ typedef struct {
   // why it failed.
   TlsLoop *(*done) (
       gpointer owner, GSocket *connection, TlsResult result, const gchar *reason, gint plain);
-  // The bridge has closed both sockets.
-  void (*closed) (gpointer owner);
+  // The bridge is about to close both sockets, and forgets the owner.
+  void (*ended) (gpointer owner);
 } TlsBridgeOps;
 
 // Starts the handshake on `loop`. Keeps a reference to `connection`, which must not be used

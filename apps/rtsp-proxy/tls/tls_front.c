@@ -3,13 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h> // glibc's header may lack tcpi_bytes_received
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/address.h"
 #include "base/log.h"
 #include "tls/tls_bridge.h"
+#include "tls/tls_pending.h"
 
 #define LOOPS_MAX 4
+#define TOO_MANY "too many TLS handshakes at once"
+#define TLS "TLS: "
 
 struct _TlsFront {
   TlsKeys *keys;
@@ -21,14 +27,13 @@ struct _TlsFront {
 
   GMutex lock; // guards all below
   TlsCounts counts;
-  guint n_pending;     // handshakes
-  GHashTable *pending; // gchar *: key of an address -> number of handshakes
+  TlsPending *pending; // of Arrival
 };
 
 // A connection that is being made.
 typedef struct {
   TlsFront *front;
-  gchar *key; // of the client's address; NULL after the handshake
+  GSocket *connection; // of the bridge; valid while the handshake is under way
   GSocket *listening;
   TlsFrontFunc taken;
   gpointer data;
@@ -105,39 +110,48 @@ dup_host (GSocketAddress *address)
 
 // ---- handshakes ----
 
-// Counts a handshake that begins. Returns FALSE if there are too many.
 static gboolean
-begin_pending (TlsFront *self, const gchar *key)
+is_silent (gpointer handshake)
 {
+  const Arrival *arrival = handshake;
+  struct tcp_info info = { 0 };
+  socklen_t len = sizeof info;
+
+  return getsockopt (g_socket_get_fd (arrival->connection), IPPROTO_TCP, TCP_INFO, &info, &len) == 0
+         && info.tcpi_bytes_received == 0;
+}
+
+// Counts a handshake that begins. Returns FALSE if there are too many. `ended` (transfer full) is
+// the connection of another one that has to end for it, or NULL.
+static gboolean
+begin_pending (TlsFront *self, const gchar *key, Arrival *arrival, GSocket **ended)
+{
+  gpointer other;
   gboolean ok;
-  guint n;
 
   g_mutex_lock (&self->lock);
-  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, key));
-  ok = self->n_pending < TLS_HANDSHAKES_MAX && n < TLS_HANDSHAKES_OF_ADDRESS_MAX;
-  if (ok) {
-    self->n_pending++;
-    g_hash_table_insert (self->pending, g_strdup (key), GUINT_TO_POINTER (n + 1));
-  } else {
-    self->counts.refused++;
-  }
+  ok = tls_pending_add (self->pending, key, arrival, &other);
+  self->counts.refused += !ok || other;
+  *ended = other ? g_object_ref (((Arrival *) other)->connection) : NULL;
+  // With the lock held, as the bridge may close its socket later. The bridge then finds the end of
+  // the connection, and the handshake fails.
+  if (*ended)
+    g_socket_shutdown (*ended, TRUE, TRUE, NULL);
   g_mutex_unlock (&self->lock);
   return ok;
 }
 
-static void
-end_pending (TlsFront *self, const gchar *key)
+// Returns FALSE if the handshake was ended for another one, and so is counted already.
+static gboolean
+end_pending (Arrival *arrival)
 {
-  guint n;
+  TlsFront *self = arrival->front;
+  gboolean was;
 
   g_mutex_lock (&self->lock);
-  self->n_pending--;
-  n = GPOINTER_TO_UINT (g_hash_table_lookup (self->pending, key));
-  if (n > 1)
-    g_hash_table_insert (self->pending, g_strdup (key), GUINT_TO_POINTER (n - 1));
-  else
-    g_hash_table_remove (self->pending, key);
+  was = tls_pending_remove (self->pending, arrival);
   g_mutex_unlock (&self->lock);
+  return was;
 }
 
 static void
@@ -179,13 +193,13 @@ free_taken (gpointer data)
 }
 
 static void
-log_refused (GSocket *connection, const gchar *reason)
+log_refused (GSocket *connection, const gchar *where, const gchar *reason)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   GSocketAddress *peer = g_socket_get_remote_address (connection, NULL);
   gchar *address = peer ? dup_host (peer) : g_strdup ("?");
 
-  log_event_limited (&limit, "client %s refused: TLS: %s", address, reason);
+  log_event_limited (&limit, "client %s refused: %s%s", address, where, reason);
   g_free (address);
   g_clear_object (&peer);
 }
@@ -195,14 +209,15 @@ on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *rea
 {
   Arrival *arrival = owner;
   TlsFront *self = arrival->front;
+  gboolean counts = end_pending (arrival);
   GSocket *client;
   Taken *taken;
 
-  count_result (self, result);
-  end_pending (self, arrival->key);
-  g_clear_pointer (&arrival->key, g_free);
+  if (counts)
+    count_result (self, result);
   if (result != TLS_RESULT_OK) {
-    log_refused (connection, reason);
+    if (counts)
+      log_refused (connection, TLS, reason);
     return NULL;
   }
   client = make_client (connection, plain);
@@ -211,41 +226,35 @@ on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *rea
     *taken = (Taken) { arrival->taken, arrival->data, client, g_object_ref (arrival->listening) };
     g_idle_add_full (G_PRIORITY_DEFAULT, hand_over, taken, free_taken);
   } else {
-    log_refused (connection, g_strerror (errno)); // the bridge finds its socket closed
+    log_refused (connection, TLS, g_strerror (errno)); // the bridge finds its socket closed
   }
   return self->loops[(guint) g_atomic_int_add (&self->next, 1) % self->n_loops];
 }
 
 static void
-on_closed (gpointer owner)
+on_ended (gpointer owner)
 {
   Arrival *arrival = owner;
 
-  if (arrival->key) // the front is being freed during the handshake
-    end_pending (arrival->front, arrival->key);
+  end_pending (arrival); // without on_done(), for example if the front is being freed
   g_atomic_int_add (&arrival->front->n_open, -1);
   g_object_unref (arrival->listening);
-  g_free (arrival->key);
   g_free (arrival);
 }
 
-static const TlsBridgeOps bridge_ops = { on_done, on_closed };
+static const TlsBridgeOps bridge_ops = { on_done, on_ended };
 
 // ---- accepting ----
 
-// Takes ownership of `key`.
 static void
-start (TlsFront *self, GSocket *listening, GSocket *connection, gchar *key, TlsFrontFunc taken,
-    gpointer data)
+start (TlsFront *self, Arrival *arrival)
 {
-  Arrival *arrival = g_new (Arrival, 1);
   TlsPair *pair = tls_keys_dup_pair (self->keys);
 
-  *arrival = (Arrival) { self, key, g_object_ref (listening), taken, data };
   g_atomic_int_inc (&self->n_open);
-  if (!tls_bridge_start (self->handshakes, connection, pair, &bridge_ops, arrival)) {
+  if (!tls_bridge_start (self->handshakes, arrival->connection, pair, &bridge_ops, arrival)) {
     count_result (self, TLS_RESULT_FAILED);
-    on_closed (arrival);
+    on_ended (arrival);
   }
   tls_pair_unref (pair);
 }
@@ -253,17 +262,26 @@ start (TlsFront *self, GSocket *listening, GSocket *connection, gchar *key, TlsF
 void
 tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpointer data)
 {
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  GSocket *connection = g_socket_accept (listening, NULL, NULL);
+  GSocket *connection = g_socket_accept (listening, NULL, NULL), *ended = NULL;
   GSocketAddress *peer = connection ? g_socket_get_remote_address (connection, NULL) : NULL;
   gchar *address = peer ? dup_host (peer) : NULL;
   gchar *key = address ? address_dup_key_of_text (address) : NULL;
+  Arrival *arrival;
 
-  if (key && begin_pending (self, key)) {
-    start (self, listening, connection, g_steal_pointer (&key), taken, data);
-  } else if (key) {
-    log_event_limited (&limit, "client %s refused: too many TLS handshakes at once", address);
+  if (key) {
+    arrival = g_new (Arrival, 1);
+    *arrival = (Arrival) { self, connection, g_object_ref (listening), taken, data };
+    if (begin_pending (self, key, arrival, &ended)) {
+      start (self, arrival);
+    } else {
+      log_refused (connection, "", TOO_MANY);
+      g_object_unref (arrival->listening);
+      g_free (arrival);
+    }
+    if (ended)
+      log_refused (ended, "", TOO_MANY "; this one makes room for another");
   }
+  g_clear_object (&ended);
   g_free (key);
   g_free (address);
   g_clear_object (&peer);
@@ -309,7 +327,7 @@ tls_front_new (TlsKeys *keys, GError **error)
 
   g_mutex_init (&self->lock);
   self->keys = keys;
-  self->pending = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->pending = tls_pending_new (TLS_HANDSHAKES_MAX, TLS_HANDSHAKES_OF_ADDRESS_MAX, is_silent);
   if (start_loops (self, error))
     return self;
   tls_front_free (self);
@@ -325,7 +343,7 @@ tls_front_free (TlsFront *self)
   // What the loops have sent to the main thread last.
   while (g_main_context_iteration (NULL, FALSE))
     ;
-  g_hash_table_unref (self->pending);
+  tls_pending_free (self->pending);
   g_mutex_clear (&self->lock);
   g_free (self);
 }

@@ -13,13 +13,13 @@
 
 typedef struct _TlsFront TlsFront;
 
-// Handshakes under way at the same time, in all and from one address (base/address.h: addresses
-// with one key). A further connection is closed.
+// Handshakes under way at the same time, in all and from one address (addresses with one key of
+// base/address.h). tls_pending.h says which one ends when there is a further one.
 #define TLS_HANDSHAKES_MAX 512
 #define TLS_HANDSHAKES_OF_ADDRESS_MAX 32
 
-// Handshakes by their end, since the start. `refused` counts connections that were closed before
-// the handshake.
+// Handshakes by their end, since the start. `refused` counts connections that were closed
+// because there were too many.
 typedef struct {
   guint64 ok, failed, timeout, refused;
 } TlsCounts;
