@@ -141,6 +141,8 @@ origin_get (const OriginRange &range, OriginDone done)
   headers = soup_message_get_request_headers (call->message);
   soup_message_headers_replace (headers, "Range", text.c_str ());
   soup_message_headers_replace (headers, "Accept-Encoding", "identity");
+  // rtsp-proxy sends ranges at the title's rate otherwise (http_pieces.h).
+  soup_message_headers_replace (headers, "Weir-Pace", "off");
   call->deadline = g_timeout_source_new (range.timeout_ms);
   g_source_set_callback (call->deadline, on_deadline, call, nullptr);
   g_source_attach (call->deadline, loop_context ());

@@ -48,6 +48,14 @@ def folder():
     return directory, films
 
 
+def random_film(seconds, size):
+    """Returns random bytes that an MP4 header says to last so long."""
+    header = struct.pack('>I4s4s', 12, b'ftyp', b'isom')
+    header += struct.pack('>I4sI4s12xII', 36, b'moov', 28, b'mvhd', 1000, 1000 * seconds)
+    header += struct.pack('>I4s', 0, b'mdat')
+    return header + random.Random(7).randbytes(size - len(header))
+
+
 def path_of(*names):
     return os.path.join(folder()[1], *names)
 

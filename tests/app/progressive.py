@@ -9,24 +9,16 @@ import random
 import shutil
 import socket
 import ssl
-import struct
 import subprocess
 import tempfile
 from functools import lru_cache
 
 from control import Controlled
+from films import random_film as film
 from proxy import CLIP, program, wait_until
 from tap import Skip, run, test
 
 PASSWORD = 'S3cr3tCanary'
-
-
-def film(seconds, size):
-    """Returns random bytes that an MP4 header says to last so long."""
-    header = struct.pack('>I4s4s', 12, b'ftyp', b'isom')
-    header += struct.pack('>I4sI4s12xII', 36, b'moov', 28, b'mvhd', 1000, 1000 * seconds)
-    header += struct.pack('>I4s', 0, b'mdat')
-    return header + random.Random(7).randbytes(size - len(header))
 
 
 SHORT = film(4, 1000000)
@@ -193,6 +185,24 @@ def a_long_title_comes_at_its_rate():
         assert 'weir_readers{mount="/films",transport="http"} 1\n' in text
         assert 'weir_http_connections 1\n' in text
         assert 'weir_sent_bytes_total{mount="/films"} ' in text
+
+
+@test
+def a_piece_for_a_swarm_comes_without_waiting_for_its_time():
+    """50 s of a title at once, while a range that does not ask for it, and one too long for a piece,
+    come at the title's rate"""
+    with Served() as proxy:
+        piece = {'Range': 'bytes=1000000-1499999', 'Weir-Pace': 'off'}
+        assert proxy.fetch('/films/long.mp4', headers=piece)[2] == film(3600, 36000000)[1000000:1500000]
+        wait_until(lambda: not proxy.readers(), 10, 'the piece has been counted')
+        for headers in ('Range: bytes=1000000-1499999\r\n',
+                        f'Range: bytes=0-{16 << 20}\r\nWeir-Pace: off\r\n', 'Weir-Pace: off\r\n'):
+            with proxy.raw(f'GET /films/long.mp4 HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n'.encode()):
+                wait_until(lambda: [reader for reader in proxy.readers() if reader['bytes'] >= 50000], 10,
+                           'the first slice has left')
+                # A second slice is due after 5 s, a third one after 10 s.
+                assert proxy.readers()[0]['bytes'] <= 2 * 52000, (headers, proxy.readers())
+            wait_until(lambda: not proxy.readers(), 10, 'the reader has left')
 
 
 @test

@@ -13,7 +13,7 @@ import time
 from functools import lru_cache
 
 from blockstores import call
-from films import ffmpeg
+from films import ffmpeg, random_film
 from nginx import Nginx
 from openapi import Contract
 from proc import Rtsp, free_port
@@ -204,6 +204,24 @@ def readers_share_the_pieces_of_a_title():
             for _ in range(2):
                 assert proxy.fetch('/films/a.mp4') == (200, short_bytes())
             assert len(short_bytes()) <= proxy.figures()['origin-bytes'] < 1.1 * len(short_bytes()), proxy.figures()
+
+
+@test
+def another_proxy_as_the_origin_gives_pieces_at_once():
+    """a title with pieces of 26 s opens, though nothing may take 5 s then, and plays from its middle"""
+    film = random_film(3600, 36000000)
+    with Folder() as folder, tempfile.TemporaryDirectory() as films:
+        path = os.path.join(films, 'long.mp4')
+        with open(path, 'wb') as file:
+            file.write(film)
+        with TitleProxy({'upstream': f'file://{films}/'}) as origin:
+            folder.add('long.mp4', path, '--piece', '256K',
+                       '--origin', f'http://127.0.0.1:{origin.web_port}/films/long.mp4')
+            with Swarm(folder.name) as proxy:
+                for start in 0, 20000000:
+                    got = proxy.fetch('/films/long.mp4', {'Range': f'bytes={start}-{start + 9999}'})
+                    assert got == (206, film[start:start + 10000]), got[0]
+                assert proxy.figures('long.mp4')['origin-bytes'] >= 2 * 256 * 1024, proxy.figures('long.mp4')
 
 
 @test

@@ -14,8 +14,8 @@ from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, se
 from tap import Skip
 
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
-         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'graph', 'interval', 'isolate', 'adapt', 'tls',
-         'progressive', 'hls', 'glass', 'ts', 'titles', 'recordings', 'omss', 'svcproxy')
+         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt',
+         'tls', 'progressive', 'hls', 'glass', 'ts', 'titles', 'recordings', 'omss', 'svcproxy')
 
 
 def commit():

@@ -235,3 +235,14 @@ block_admission_set_line (guint64 rate)
   line_rate = rate;
   g_mutex_unlock (&lock);
 }
+
+guint64
+block_admission_get_line (void)
+{
+  guint64 used;
+
+  g_mutex_lock (&lock);
+  used = streams ? add_up (NULL).line : 0;
+  g_mutex_unlock (&lock);
+  return used;
+}

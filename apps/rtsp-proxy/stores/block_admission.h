@@ -39,3 +39,6 @@ void block_admission_leave (BlockStream *self);
 
 // Sets the rate of the line in bits a second for further streams of all stores; 0: no limit.
 void block_admission_set_line (guint64 rate);
+
+// Returns the rates of all streams together, in bits a second.
+guint64 block_admission_get_line (void);

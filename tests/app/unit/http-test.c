@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/limits.h"
 #include "outlets/http/http_opening.h"
+#include "outlets/http/http_pieces.h"
 #include "outlets/http/http_request.h"
 #include "outlets/http/http_sender.h"
 #include "stores/duration.h"
@@ -261,14 +263,20 @@ wake (gpointer unused)
 }
 
 static void
-begin (Sending *self, guint64 start, guint64 length)
+begin_as (Sending *self, guint64 start, guint64 length, gboolean is_piece)
 {
   *self = (Sending) { .path = make_film () };
   self->bytes = file_bytes_new (g_open (self->path, O_RDONLY | O_CLOEXEC));
   g_assert_nonnull (self->bytes);
   g_assert_cmpint (
       socketpair (AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, self->sockets), ==, 0);
-  http_sender_init (&self->sender, self->bytes, start, length, wake, NULL);
+  http_sender_init (&self->sender, self->bytes, start, length, is_piece, wake, NULL);
+}
+
+static void
+begin (Sending *self, guint64 start, guint64 length)
+{
+  begin_as (self, start, length, FALSE);
 }
 
 // Receives all that the socket has, and compares it.
@@ -386,6 +394,72 @@ test_a_range_is_sent_alone (void)
   g_assert_cmpint (http_sender_run (&self.sender, self.sockets[0], 0), ==, HTTP_SENDER_DONE);
   g_assert_cmpuint (receive (&self, 1234), ==, 100);
   finish (&self);
+}
+
+static void
+test_a_piece_does_not_wait_for_its_time (void)
+{
+  Sending self;
+
+  begin_as (&self, 0, SIZE, TRUE); // four slices
+  g_assert_cmpint (run_at (&self, 1000 * SECOND), ==, HTTP_SENDER_DONE);
+  g_assert_cmpuint (self.received, ==, SIZE);
+  g_assert_cmpuint (self.sender.starved[0] + self.sender.starved[1], ==, 0);
+  finish (&self);
+}
+
+static void
+set_line (guint rate)
+{
+  Limits limits;
+
+  limits_get (&limits);
+  limits.line_rate = rate;
+  limits_set (&limits);
+}
+
+static void
+test_pieces_share_the_line (void)
+{
+  Sending pieces[3];
+  const gint64 each = SIZE * 8 * SECOND / 1000000;
+
+  set_line (1);
+  for (gint64 i = 0; i < 3; i++) {
+    begin_as (&pieces[i], 0, SIZE, TRUE);
+    g_assert_cmpint (
+        run_at (&pieces[i], 5000 * SECOND), ==, i == 0 ? HTTP_SENDER_DONE : HTTP_SENDER_AGAIN);
+    if (i > 0)
+      g_assert_cmpint (ABS (pieces[i].sender.wake_ns - 5000 * SECOND - i * each), <, 1000);
+  }
+  g_assert_cmpuint (pieces[1].received, ==, 0);
+  g_assert_cmpint (run_at (&pieces[1], 5000 * SECOND + each), ==, HTTP_SENDER_DONE);
+  g_assert_cmpint (run_at (&pieces[2], 5000 * SECOND + each), ==, HTTP_SENDER_AGAIN);
+  g_assert_cmpint (run_at (&pieces[2], 5000 * SECOND + 2 * each), ==, HTTP_SENDER_DONE);
+  for (guint i = 0; i < 3; i++) {
+    g_assert_cmpuint (pieces[i].received, ==, SIZE);
+    finish (&pieces[i]);
+  }
+  set_line (0);
+}
+
+static void
+test_an_address_gets_so_many_pieces_at_a_time (void)
+{
+  GInetAddress *one = g_inet_address_new_from_string ("192.0.2.1");
+  GInetAddress *other = g_inet_address_new_from_string ("192.0.2.2");
+
+  for (guint i = 0; i < HTTP_PIECES_AT_ONCE; i++)
+    g_assert_true (http_pieces_enter (one));
+  g_assert_false (http_pieces_enter (one));
+  g_assert_true (http_pieces_enter (other));
+  http_pieces_leave (one);
+  g_assert_true (http_pieces_enter (one));
+  for (guint i = 0; i < HTTP_PIECES_AT_ONCE; i++)
+    http_pieces_leave (one);
+  http_pieces_leave (other);
+  g_object_unref (one);
+  g_object_unref (other);
 }
 
 static void
@@ -529,6 +603,9 @@ main (int argc, char **argv)
   g_test_add_func ("/http/a-reader-that-does-not-read-starves-by-itself",
       test_a_reader_that_does_not_read_starves_by_itself);
   g_test_add_func ("/http/a-range-is-sent-alone", test_a_range_is_sent_alone);
+  g_test_add_func ("/http/a-piece-does-not-wait", test_a_piece_does_not_wait_for_its_time);
+  g_test_add_func ("/http/pieces-share-the-line", test_pieces_share_the_line);
+  g_test_add_func ("/http/pieces-of-an-address", test_an_address_gets_so_many_pieces_at_a_time);
   g_test_add_func ("/http/a-reader-that-left-is-noticed", test_a_reader_that_left_is_noticed);
   g_test_add_func (
       "/http/a-file-that-shrinks-ends-the-answer", test_a_file_that_shrinks_ends_the_answer);

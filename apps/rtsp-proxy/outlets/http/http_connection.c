@@ -7,6 +7,7 @@
 
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_counts.h"
+#include "outlets/http/http_pieces.h"
 #include "readers/places.h"
 
 #define READ_BYTES 4096
@@ -312,6 +313,9 @@ clear_answer (HttpConnection *self)
   if (self->entered)
     store_bytes_leave (self->entered);
   g_clear_pointer (&self->entered, store_bytes_unref);
+  if (self->has_piece)
+    http_pieces_leave (self->address);
+  self->has_piece = FALSE;
   if (self->place)
     places_leave (self->place);
   g_clear_pointer (&self->place, g_free);

@@ -56,6 +56,7 @@ struct _HttpConnection {
   gchar *place; // the mount on which the reader has a place
   HttpOpening *opening;
   StoreBytes *entered; // the title as a stream of its store; NULL: not counted
+  gboolean has_piece;  // of the address, under way
   HttpBody body;
   gboolean keeps;   // the connection stays open after the answer
   GString *headers; // of a route's reply

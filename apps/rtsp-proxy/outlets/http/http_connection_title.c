@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "outlets/http/http_answer.h"
+#include "outlets/http/http_pieces.h"
 
 #define STALL_NS (60 * NS_PER_S) // a reader that takes nothing for so long is closed
 
@@ -40,6 +41,18 @@ answer_full (HttpConnection *self, gchar *reason)
   return TRUE;
 }
 
+// Reports whether the answer is a piece for a swarm's client, and counts it then.
+static gboolean
+enter_piece (HttpConnection *self)
+{
+  const gchar *pace = http_request_get (&self->request, HTTP_PIECES_HEADER);
+
+  self->has_piece = pace && g_ascii_strcasecmp (pace, "off") == 0
+                    && self->body.status == SOUP_STATUS_PARTIAL_CONTENT
+                    && self->body.length <= HTTP_PIECE_MAX && http_pieces_enter (self->address);
+  return self->has_piece;
+}
+
 static gboolean
 answer_title (HttpConnection *self, StoreBytes *bytes)
 {
@@ -75,8 +88,8 @@ answer_title (HttpConnection *self, StoreBytes *bytes)
     self->body.length = 0;
     return TRUE;
   }
-  http_sender_init (
-      &self->sender, bytes, self->body.start, self->body.length, http_connection_wake, self);
+  http_sender_init (&self->sender, bytes, self->body.start, self->body.length, enter_piece (self),
+      http_connection_wake, self);
   self->reader = http_reader_new (self->place, self->peer, close_reader, self);
   return TRUE;
 }

@@ -6,11 +6,13 @@
 #include <sys/sendfile.h>
 
 #include "outlets/http/http_counts.h"
+#include "outlets/http/http_pieces.h"
 #include "run/clock.h"
 
 #define CHUNKS 4 // of a time slice
 #define CHUNK_MIN 4096
 #define CHUNK_MAX (1024 * 1024)
+#define PIECE_CHUNK (256 * 1024)
 #define AT_ONCE (4 * 1024 * 1024) // bytes before other connections have their turn
 
 static gsize
@@ -24,7 +26,7 @@ get_chunk (const StoreBytes *bytes)
 
 void
 http_sender_init (HttpSender *self, StoreBytes *bytes, guint64 start, guint64 length,
-    StoreRegionDone ready, gpointer data)
+    gboolean is_piece, StoreRegionDone ready, gpointer data)
 {
   const WeirPaceSettings settings = {
     .mode = WEIR_PACE_BLOCK, .max_burst = 1, .bitrate = bytes->rate, .block_ns = bytes->slice_ns
@@ -33,7 +35,8 @@ http_sender_init (HttpSender *self, StoreBytes *bytes, guint64 start, guint64 le
   *self = (HttpSender) { .bytes = store_bytes_ref (bytes),
     .at = start,
     .end = start + length,
-    .chunk = get_chunk (bytes),
+    .chunk = is_piece ? PIECE_CHUNK : get_chunk (bytes),
+    .is_piece = is_piece,
     .ready = ready,
     .data = data };
   weir_pacer_init (&self->pacer, &settings);
@@ -61,14 +64,15 @@ is_within (const StoreRegion *region, guint64 at)
 }
 
 // Makes `region` the one with the next byte, and asks for the one after it, which is needed a time
-// slice later.
+// slice later. The disks read for those who play before they read for pieces.
 static void
 move_on (HttpSender *self, gint64 now)
 {
   store_region_free (self->region);
   self->region = g_steal_pointer (&self->next);
   if (!self->region)
-    self->region = store_bytes_ask (self->bytes, self->at, now, self->ready, self->data);
+    self->region = store_bytes_ask (self->bytes, self->at,
+        self->is_piece ? now + self->bytes->slice_ns : now, self->ready, self->data);
   if (self->region->end < self->end)
     self->next = store_bytes_ask (
         self->bytes, self->region->end, now + self->bytes->slice_ns, self->ready, self->data);
@@ -76,12 +80,24 @@ move_on (HttpSender *self, gint64 now)
 
 // ---- pacing ----
 
+static gint64
+get_due_of_piece (HttpSender *self, gint64 now)
+{
+  if (self->chunk_left == 0) {
+    self->chunk_left = MIN (self->chunk, self->end - self->at);
+    self->due_ns = http_pieces_take_line (self->chunk_left, self->bytes->rate, now);
+  }
+  return self->due_ns;
+}
+
 // Returns when the next bytes may leave.
 static gint64
 get_due (HttpSender *self, gint64 now)
 {
   WeirPacePacket packet = { .time_ns = WEIR_PACE_NO_TIME };
 
+  if (self->is_piece)
+    return get_due_of_piece (self, now);
   if (self->bytes->rate == 0 || self->begun)
     return now;
   if (weir_pacer_queued (&self->pacer) == 0) {
@@ -103,6 +119,10 @@ note_sent (HttpSender *self, gsize n, gint64 now)
 
   self->at += n;
   self->sent += n;
+  if (self->is_piece) {
+    self->chunk_left -= n;
+    return;
+  }
   if (self->bytes->rate == 0 || self->chunk_left == 0)
     return;
   if (!self->begun) {

@@ -3,7 +3,8 @@
 
 // Sends bytes of a title to a socket with sendfile(), at the title's rate: one time slice at once
 // to fill the player's buffer, then one slice each time slice (pace/pacer.h, by block). A title of
-// unknown rate is sent as fast as the reader takes it. For one thread at a time.
+// unknown rate is sent as fast as the reader takes it, and a piece of a title as fast as the line
+// is free, too (http_pieces.h). For one thread at a time.
 
 #include "pace/pacer.h"
 #include "stores/bytes.h"
@@ -36,12 +37,14 @@ typedef struct {
   gsize chunk, chunk_left; // of the packet at the front of the pacer
   gboolean begun;          // a byte of the packet has left
   gboolean was_full;       // the socket was full since the last packet
+  gboolean is_piece;
+  gint64 due_ns; // when the chunk of a piece may leave
 } HttpSender;
 
 // Prepares to send `length` bytes from byte `start` on. Keeps a reference to `bytes`. `ready` runs
 // when a region is ready that was not: in any thread; it must not block.
 void http_sender_init (HttpSender *self, StoreBytes *bytes, guint64 start, guint64 length,
-    StoreRegionDone ready, gpointer data);
+    gboolean is_piece, StoreRegionDone ready, gpointer data);
 void http_sender_clear (HttpSender *self);
 
 // Sends what is due at `now_ns` of weir_now_ns().
