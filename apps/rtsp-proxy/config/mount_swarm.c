@@ -163,7 +163,7 @@ static const SchemaKey swarm_keys[] = {
   { "titles", SCHEMA_NUMBER, AT (titles), "16", 1, 1024, .effect = MOUNT_EFFECT_SERVING,
       .help = "how many titles may be in the swarm when not all have readers" },
   { "choking", WORD (choking, "tit-for-tat", chokings),
-      .help = "which peers get pieces; `tit-for-tat`: those who send; `rate-blind`: in turn" },
+      .help = "which peers get pieces; `tit-for-tat`: those who send most; `rate-blind`: all" },
   { "peers", TEXT (peers, "ADDRESS:PORT,..."), .help = "peers that are asked without a tracker" },
   { "networks", TEXT (networks, "NETWORK,..."),
       .help = "where peers, trackers and web seeds may be, such as `10.0.0.0/8`; without it: "
