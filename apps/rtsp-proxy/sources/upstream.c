@@ -156,10 +156,11 @@ run_unref (gpointer data)
   g_free (run);
 }
 
+// Not at once, also on the main thread: a run may report an event while it starts.
 static void
 run_post (Run *run, GSourceFunc func)
 {
-  g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, func, run_ref (run), run_unref);
+  g_idle_add_full (G_PRIORITY_DEFAULT, func, run_ref (run), run_unref);
 }
 
 static void
@@ -259,7 +260,7 @@ fail (Upstream *self, const gchar *reason)
   g_free (first);
 }
 
-// ---- events from the streaming threads ----
+// ---- events of a run ----
 
 static gboolean
 handle_up (gpointer data)
@@ -465,6 +466,7 @@ begin_run (Upstream *self)
     run->pipeline = self->make (&run->context, &error);
   }
   if (error) {
+    g_atomic_int_set (&run->context.cancelled, 1);
     run_unref (run);
     schedule_retry (self, error->message);
     g_error_free (error);

@@ -112,6 +112,47 @@ a_failed_run_is_closed_after_its_clean_up (gconstpointer tells)
   relay_unref (relay);
 }
 
+// A kind that reports the end of each run while it starts, as a publisher may leave meanwhile.
+static gpointer
+start_and_end (const PullContext *context, GError **error)
+{
+  context->callbacks->ended (context->owner, "it can't be opened");
+  if (tells_the_end)
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, "it can't be opened");
+  return tells_the_end ? NULL : (gpointer) context;
+}
+
+static void
+close_at_once (gpointer run, GDestroyNotify closed, gpointer data)
+{
+  closed (data);
+}
+
+static const PullLight ends = { .start = start_and_end, .close = close_at_once };
+
+static void
+a_run_may_end_while_it_starts (gconstpointer fails)
+{
+  PullConfig config = { .light = &ends, .connect_timeout_ms = 5000, .read_timeout_ms = 5000 };
+  Relay *relay = relay_new ();
+  RelaySource *source = relay_source_new (relay, NULL, NULL);
+  guint n_down = 0;
+  Upstream *upstream = upstream_new (&config, NULL, source, &callbacks, &n_down);
+
+  tells_the_end = GPOINTER_TO_INT (fails);
+  upstream_start (upstream);
+  while (n_down == 0)
+    g_main_context_iteration (NULL, TRUE);
+  upstream_stop (upstream);
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  g_assert_cmpuint (n_down, ==, 1);
+  g_assert_cmpuint (upstream_n_closing (), ==, 0);
+  upstream_free (upstream);
+  relay_source_unref (source);
+  relay_unref (relay);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -121,5 +162,9 @@ main (int argc, char **argv)
       GINT_TO_POINTER (TRUE), a_failed_run_is_closed_after_its_clean_up);
   g_test_add_data_func ("/upstream/a-failed-run-that-never-reports-is-closed",
       GINT_TO_POINTER (FALSE), a_failed_run_is_closed_after_its_clean_up);
+  g_test_add_data_func ("/upstream/a-run-may-end-while-it-starts", GINT_TO_POINTER (FALSE),
+      a_run_may_end_while_it_starts);
+  g_test_add_data_func ("/upstream/a-run-may-end-and-then-fail-to-start", GINT_TO_POINTER (TRUE),
+      a_run_may_end_while_it_starts);
   return g_test_run ();
 }
