@@ -4,12 +4,12 @@
 #include <srt/access_control.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "outlets/srt/srt_connection.h"
+#include "outlets/srt/srt_port.h"
 
 #define BACKLOG 128
 #define READY_MAX 256 // sockets of one kind that one wait returns
@@ -245,37 +245,15 @@ set_options (SRTSOCKET socket, const SrtConfig *config)
 static gboolean
 bind_to (SrtOutlet *self, GError **error)
 {
-  GSocketAddress *own =
-      g_inet_socket_address_new_from_string (self->listen.address, self->listen.port);
-  struct sockaddr_storage native;
-  gboolean ok;
+  gint port = srt_port_open (&self->listen, error);
 
-  g_socket_address_to_native (own, &native, sizeof native, NULL);
-  ok = srt_bind (self->listener, (struct sockaddr *) &native,
-           (int) g_socket_address_get_native_size (own))
-           >= 0
-       && srt_listen (self->listener, BACKLOG) >= 0;
-  g_object_unref (own);
-  if (!ok) {
-    fail (error, "cannot listen");
-    g_prefix_error (error, "%s port %u: ", self->listen.address, self->listen.port);
+  if (port < 0)
+    return FALSE;
+  if (srt_bind_acquire (self->listener, port) < 0) {
+    close (port);
+    return fail (error, "cannot use the port");
   }
-  return ok;
-}
-
-static void
-read_port (SrtOutlet *self)
-{
-  struct sockaddr_storage native;
-  int len = sizeof native;
-  GSocketAddress *own;
-
-  if (srt_getsockname (self->listener, (struct sockaddr *) &native, &len) < 0)
-    return;
-  own = g_socket_address_new_from_native (&native, (gsize) len);
-  if (G_IS_INET_SOCKET_ADDRESS (own))
-    self->listen.port = g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (own));
-  g_clear_object (&own);
+  return srt_listen (self->listener, BACKLOG) >= 0 || fail (error, "cannot listen");
 }
 
 static gboolean
@@ -292,7 +270,6 @@ start (SrtOutlet *self, const SrtConfig *config, GError **error)
     return fail (error, "cannot make a listener");
   if (!bind_to (self, error))
     return FALSE;
-  read_port (self);
   srt_epoll_add_usock (self->context->epoll, self->listener, &events);
   srt_epoll_add_ssock (self->context->epoll, self->context->wake, &events);
   self->thread = g_thread_new ("srt", serve, self);
