@@ -228,8 +228,7 @@ def random_load_leaves_nothing_behind():
     with tempfile.TemporaryDirectory() as folder, Server(wrap) as wrapping:
         shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
         origin = Origin()
-        with Controlled(mounts(origin.url, folder, wrapping.url),
-                        env={'G_DEBUG': 'fatal-criticals'}) as proxy:
+        with Controlled(mounts(origin.url, folder, wrapping.url)) as proxy:
             touch_all(proxy)
             before = rest(proxy)
             samples, end = Samples(proxy, max(0.5, SECONDS / 1000)), time.monotonic() + SECONDS

@@ -226,7 +226,7 @@ def changed_sessions_harm_no_other_client():
                   '/cam': {'upstream': cam.url, 'transport': 'tcp', **QUICK},
                   '/cache': {'upstream': cam.url, 'cache': {'time': '2s', 'bytes': '4M'}, **QUICK},
                   '/clip': {'upstream': CLIP_URI, 'linger': '200ms'}, **broadcasts()}
-        with Controlled(mounts, env={'G_DEBUG': 'fatal-criticals'}) as proxy:
+        with Controlled(mounts) as proxy:
             proxy.over = threading.Event()
             goods = [Good(proxy, udp) for udp in (False, True)]
             players = [Player(proxy, shared, random.Random(seed + n), f'127.1.{n}.1')

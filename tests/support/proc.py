@@ -20,11 +20,12 @@ import sys
 import threading
 import time
 
-from tap import SLOWER, Skip
+from tap import SLOWER, Skip, note_fault
 
 PR_SET_PDEATHSIG = 1
 TERMINATE_WAIT = 20
 FIRST_PORT = 10000 # of those for tests
+CRITICAL = 'CRITICAL **: ' # GLib's words for a fault of the program
 
 _libc = ctypes.CDLL(None)
 _children = []
@@ -53,6 +54,8 @@ class Proc:
     """A child process. `.lines` holds its output, stdout and stderr together, line by line.
 
     `.times` holds the arrival time of each line (time.monotonic()).
+
+    A critical warning of GLib in the output, of the child or of one of its own, lets the test fail.
     """
 
     def __init__(self, *command, env=None, cwd=None):
@@ -90,6 +93,8 @@ class Proc:
 
     def _read(self):
         for line in self._child.stdout:
+            if CRITICAL in line:
+                note_fault(f'{self.command[0]}: {line.strip()}')
             with self._changed:
                 self.lines.append(line.rstrip('\n'))
                 self.times.append(time.monotonic())

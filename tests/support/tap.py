@@ -14,7 +14,7 @@ A test passes by returning, fails by raising and is skipped by raising Skip('rea
 the first line of its docstring or the name of the function.
 Arguments on the command line select the tests whose name or function contains one of them. An
 argument -FUNCTION leaves that test out.
-A test is given up after SLOWER times its time limit.
+A test is given up after SLOWER times its time limit. It also fails if a fault is noted meanwhile.
 """
 
 import os
@@ -30,6 +30,7 @@ TIMEOUT = 240 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 60
 SLOWER = 3
 
 _tests = []
+_faults = []
 
 
 class Skip(Exception):
@@ -50,15 +51,22 @@ def test(function=None, *, timeout=TIMEOUT):
     return add(function) if function else add
 
 
+def note_fault(text):
+    """Lets the present test fail, from any thread."""
+    _faults.append(text)
+
+
 def _alarm(_signal, _frame):
     raise TimedOut('timed out')
 
 
 def _one(function, timeout):
     """Returns (ok, directive)."""
+    _faults.clear()
     signal.alarm(SLOWER * timeout)
     try:
         function()
+        assert not _faults, _faults
         return True, ''
     except Skip as skip:
         return True, f' # SKIP {skip}'
