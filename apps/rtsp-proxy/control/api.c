@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define BODY_MAX (64 * 1024)
+#define RECORDING_PATH "/v1/recordings/get"
 
 // ---- small operations ----
 
@@ -99,7 +100,7 @@ static const struct {
   { "GET", "/v1/graph.dot", api_get_graph_dot },
   { "GET", "/v1/graph.svg", api_get_graph_svg },
   { "GET", "/v1/recordings", api_list_recordings },
-  { "GET", "/v1/recordings/get", api_get_recording },
+  { "GET", RECORDING_PATH, api_get_recording },
   { "POST", "/v1/reload", api_reload },
   { "GET", "/v1/health", get_health },
   { "GET", "/v1/ready", get_ready },
@@ -221,11 +222,22 @@ check_admitted (Api *self, SoupServerMessage *message, const gchar *path)
   api_guard_discard_body (message);
 }
 
+// libsoup would cut every answer into the ranges that the client names: any number of them, and
+// with a critical warning beyond its ends. Without the header, it sends the whole answer.
+// Recordings choose the range themselves.
+static void
+drop_ranges (SoupServerMessage *message, const gchar *path)
+{
+  if (!g_str_equal (path, RECORDING_PATH))
+    soup_message_headers_remove (soup_server_message_get_request_headers (message), "Range");
+}
+
 // Called before the body is read.
 static void
 on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTable *query,
     gpointer self)
 {
+  drop_ranges (message, path);
   api_guard_check (self, message, path, check_admitted);
 }
 
