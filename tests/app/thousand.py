@@ -2,9 +2,12 @@
 """The API of a proxy with 1000 mounts: what one request may cost."""
 
 import http.client
+import re
+import shutil
 
-from control import Controlled
-from tap import run, test
+from control import CLIP_URI, Controlled, Watch
+from proxy import wait_until
+from tap import Skip, run, test
 
 NOWHERE = 'rtsp://127.0.0.1:9/x'
 GROWTH_KIB_MAX = 32 << 10 # of one request; the text of all metrics has 3.4 MiB
@@ -62,6 +65,30 @@ def no_operation_but_recordings_cuts_its_answer():
             for ranges in RANGES:
                 status, part, _ = ask(proxy, path, ranges)
                 assert status == whole[0] and not part, (path, ranges[:40], status, part)
+
+
+@test
+def a_picture_of_1000_mounts_is_drawn_in_parts():
+    """the mounts with readers come first, and the picture says what is left out"""
+    if not shutil.which('dot'):
+        raise Skip('graphviz is not installed')
+    down = {'upstream': NOWHERE, 'on-demand': False}
+    mounts = {f'/m{i}': down for i in range(1000)}
+    with Controlled({**mounts, '/zoo': {'upstream': CLIP_URI}}) as proxy, Watch(proxy, '/zoo'):
+        wait_until(lambda: proxy.get('/v1/graph?mount=/zoo')['nodes'][-1]['kind'] == 'readers', 10, 'a reader')
+        svg = proxy.get('/v1/graph.svg').decode()
+        drawn, running = map(int, re.search(r'(\d+) of (\d+) running presentations', svg).groups())
+        assert running == 1001 and 50 < drawn < 400, (drawn, running)
+        assert svg.count('class="node"') <= 400 and '/zoo' in svg
+        assert len(re.findall(r'>/m\d+</text>', svg)) == drawn - 1, drawn
+        assert sum(node['kind'] == 'presentation' for node in proxy.get('/v1/graph')['nodes']) == 1001
+
+        svg = proxy.get('/v1/graph.svg?mount=/m7').decode()
+        assert 'running presentations' not in svg and '/m7<' in svg, svg
+        assert svg.count('class="node"') == 3, svg # the upstream, pull, and the presentation
+        assert proxy.get('/v1/graph.dot?mount=/zoo').count(b'label=') == 4
+        assert proxy.http('GET', '/v1/graph.svg?mount=/m1001')[0] == 404
+        assert proxy.http('GET', '/v1/graph.svg?mounts=/m1')[0] == 400
 
 
 if __name__ == '__main__':

@@ -5,10 +5,11 @@
 
 #include "control/api_handlers.h"
 
-#include "control/graph_view.h"
+#include "control/graph_pick.h"
 
 #define DRAWING_TIMEOUT_S 5
 #define DRAWINGS_MAX 2
+#define DRAWN_MAX 400 // nodes; Graphviz draws them in a fraction of a second
 
 static void
 write_node (JsonBuilder *builder, const GraphNode *node)
@@ -32,22 +33,57 @@ write_node (JsonBuilder *builder, const GraphNode *node)
   json_builder_end_object (builder);
 }
 
+// Returns the mounts that the request asks for: one (`mount`), or all. If there is no such mount,
+// answers 404 and returns NULL. (transfer full)
 static GPtrArray *
-dup_nodes (Server *server)
+dup_mounts (ApiRequest *request, const gchar *path)
 {
-  GPtrArray *mounts = mounts_dup_all (server_get_mounts (server));
-  GPtrArray *nodes = graph_view_new (server_get_graph (server), mounts);
+  Mounts *all = server_get_mounts (request->api->server);
+  GPtrArray *mounts;
+  Mount *mount;
 
-  g_ptr_array_unref (mounts);
+  if (!path)
+    return mounts_dup_all (all);
+  mount = mounts_get (all, path);
+  if (!mount) {
+    api_fail (request->message, SOUP_STATUS_NOT_FOUND, "mount", "there is no mount %.255s", path);
+    return NULL;
+  }
+  mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_unref);
+  g_ptr_array_add (mounts, mount);
+  return mounts;
+}
+
+// Returns the nodes that the request asks for. If it is wrong, answers and returns NULL. (transfer
+// full)
+static GPtrArray *
+dup_nodes (ApiRequest *request)
+{
+  GPtrArray *mounts, *nodes = NULL;
+  gchar *path;
+
+  if (!api_check_query (request, "mount", NULL))
+    return NULL;
+  path = api_dup_query (request, "mount");
+  mounts = dup_mounts (request, path);
+  if (mounts)
+    nodes = graph_view_new (server_get_graph (request->api->server), mounts);
+  if (nodes && path)
+    graph_pick_presentations (nodes);
+  g_clear_pointer (&mounts, g_ptr_array_unref);
+  g_free (path);
   return nodes;
 }
 
 void
 api_get_graph (ApiRequest *request)
 {
-  GPtrArray *nodes = dup_nodes (request->api->server);
-  JsonBuilder *builder = json_builder_new ();
+  GPtrArray *nodes = dup_nodes (request);
+  JsonBuilder *builder;
 
+  if (!nodes)
+    return;
+  builder = json_builder_new ();
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "nodes");
   json_builder_begin_array (builder);
@@ -59,21 +95,16 @@ api_get_graph (ApiRequest *request)
   g_ptr_array_unref (nodes);
 }
 
-static gchar *
-dup_dot (Api *api)
-{
-  GPtrArray *nodes = dup_nodes (api->server);
-  gchar *dot = graph_to_dot (nodes);
-
-  g_ptr_array_unref (nodes);
-  return dot;
-}
-
 void
 api_get_graph_dot (ApiRequest *request)
 {
-  api_answer_text (
-      request->message, SOUP_STATUS_OK, "text/vnd.graphviz; charset=utf-8", dup_dot (request->api));
+  GPtrArray *nodes = dup_nodes (request);
+
+  if (!nodes)
+    return;
+  api_answer_text (request->message, SOUP_STATUS_OK, "text/vnd.graphviz; charset=utf-8",
+      graph_to_dot (nodes, NULL));
+  g_ptr_array_unref (nodes);
 }
 
 // ---- the picture ----
@@ -114,7 +145,9 @@ on_drawn (GObject *process, GAsyncResult *result, gpointer data)
     else
       api_fail (drawing->message,
           drawing->timed_out ? SOUP_STATUS_GATEWAY_TIMEOUT : SOUP_STATUS_INTERNAL_SERVER_ERROR,
-          NULL, "the program dot %s", drawing->timed_out ? "did not finish within 5 s" : "failed");
+          NULL, "the program dot %s",
+          drawing->timed_out ? "did not finish within 5 s; ask for one mount: ?mount=/PATH"
+                             : "failed");
     soup_server_message_unpause (drawing->message);
   }
   g_free (svg);
@@ -142,11 +175,27 @@ on_finished (SoupServerMessage *message, gpointer data)
   g_subprocess_force_exit (drawing->process);
 }
 
+// Returns the text of a picture, and says in it what is left out. (transfer full)
+static gchar *
+dup_dot (GPtrArray *nodes)
+{
+  GraphPick pick = graph_pick_some (nodes, DRAWN_MAX);
+  gchar *title = pick.drawn < pick.all
+                     ? g_strdup_printf ("%u of %u running presentations, those with readers first; "
+                                        "?mount=/PATH draws one mount",
+                           pick.drawn, pick.all)
+                     : NULL;
+  gchar *dot = graph_to_dot (nodes, title);
+
+  g_free (title);
+  return dot;
+}
+
 static void
-draw (ApiRequest *request, GSubprocess *process)
+draw (ApiRequest *request, GSubprocess *process, GPtrArray *nodes)
 {
   Drawing *drawing = g_new0 (Drawing, 1);
-  gchar *dot = dup_dot (request->api);
+  gchar *dot = dup_dot (nodes);
 
   drawing->api = request->api;
   drawing->message = g_object_ref (request->message);
@@ -163,21 +212,26 @@ draw (ApiRequest *request, GSubprocess *process)
 void
 api_get_graph_svg (ApiRequest *request)
 {
+  GPtrArray *nodes = dup_nodes (request);
   GError *error = NULL;
   GSubprocess *process;
 
+  if (!nodes)
+    return;
   if (request->api->n_drawing >= DRAWINGS_MAX) {
     api_fail (request->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL,
         "%u graphs are being drawn already; try again later", DRAWINGS_MAX);
+    g_ptr_array_unref (nodes);
     return;
   }
   process = g_subprocess_new (G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE
                                   | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
       &error, "dot", "-Tsvg", NULL);
-  if (process) {
-    draw (request, process);
+  if (process)
+    draw (request, process, nodes);
+  g_ptr_array_unref (nodes);
+  if (process)
     return;
-  }
   if (g_error_matches (error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT))
     api_fail (request->message, SOUP_STATUS_NOT_IMPLEMENTED, NULL,
         "the program dot is not installed (Debian: graphviz); /v1/graph.dot returns its input");

@@ -79,12 +79,18 @@ is_drawn (const GraphNode *node)
 }
 
 gchar *
-graph_to_dot (GPtrArray *nodes)
+graph_to_dot (GPtrArray *nodes, const gchar *title)
 {
   GString *out = g_string_new ("digraph weir {\n"
                                "  rankdir=LR; nodesep=0.15; ranksep=0.4;\n"
                                "  node [fontname=\"sans-serif\", fontsize=11, height=0.3];\n"
                                "  edge [arrowsize=0.6];\n");
+
+  if (title) {
+    g_string_append (out, "  fontname=\"sans-serif\"; fontsize=11; labelloc=t; label=\"");
+    append_escaped (out, title);
+    g_string_append (out, "\";\n");
+  }
 
   for (guint i = 0; i < nodes->len; i++) {
     if (is_drawn (g_ptr_array_index (nodes, i)))

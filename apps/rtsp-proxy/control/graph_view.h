@@ -28,5 +28,5 @@ void graph_node_take_from (GraphNode *self, const gchar *id);
 GPtrArray *graph_view_new (Graph *graph, GPtrArray *mounts);
 
 // Returns the nodes (of GraphNode) as text for Graphviz, without presentations that take no media.
-// (transfer full)
-gchar *graph_to_dot (GPtrArray *nodes);
+// `title` stands above the picture; NULL: none. (transfer full)
+gchar *graph_to_dot (GPtrArray *nodes, const gchar *title);
