@@ -30,9 +30,36 @@ close_quietly (int fd)
   errno = error;
 }
 
+// Opens `name` in the folder `from`, and follows no link.
+static int
+open_plain (int from, const char *name)
+{
+  return openat (from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Opens `name` in the folder `from`, or what it links to in or below that folder.
+static int
+open_linked (int from, const char *name)
+{
+  struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+    .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+  long fd = -1;
+
+  for (int i = 0; i < TRIES; i++) {
+    fd = syscall (SYS_openat2, from, name, &how, sizeof how);
+    if (fd >= 0 || errno != EAGAIN)
+      break;
+  }
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
+    return (int) fd;
+  return open_plain (from, name); // an old kernel, or a sandbox that blocks the call
+}
+
+typedef int (*OpenFunc) (int from, const char *name);
+
 // Opens one component of a path in the folder `from`: `len` bytes of `name`, without a slash.
 static int
-open_component (int from, const char *name, size_t len)
+open_component (int from, const char *name, size_t len, OpenFunc open_name)
 {
   char part[NAME_MAX + 1];
 
@@ -42,17 +69,17 @@ open_component (int from, const char *name, size_t len)
     return fail (EXDEV);
   memcpy (part, name, len);
   part[len] = '\0';
-  return openat (from, part, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  return open_name (from, part);
 }
 
-int
-beneath_walk (int folder, const char *path)
+static int
+walk (int folder, const char *path, OpenFunc open_name)
 {
   int at = fcntl (folder, F_DUPFD_CLOEXEC, 0);
 
   while (at >= 0) {
     size_t len = strcspn (path, "/");
-    int next = open_component (at, path, len);
+    int next = open_component (at, path, len, open_name);
 
     close_quietly (at);
     at = next;
@@ -63,21 +90,10 @@ beneath_walk (int folder, const char *path)
   return at;
 }
 
-static int
-resolve (int folder, const char *path)
+int
+beneath_walk (int folder, const char *path)
 {
-  struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-    .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-  long fd = -1;
-
-  for (int i = 0; i < TRIES; i++) {
-    fd = syscall (SYS_openat2, folder, path, &how, sizeof how);
-    if (fd >= 0 || errno != EAGAIN)
-      break;
-  }
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
-    return (int) fd;
-  return beneath_walk (folder, path); // an old kernel, or a sandbox that blocks the call
+  return walk (folder, path, open_plain);
 }
 
 // Opens the file behind the O_PATH descriptor `found`. Opening it by name again could open another
@@ -104,7 +120,7 @@ beneath_open (const char *folder, const char *path)
 
   if (dir < 0)
     return -1;
-  found = resolve (dir, path);
+  found = walk (dir, path, open_linked);
   close_quietly (dir);
   if (found < 0)
     return -1;

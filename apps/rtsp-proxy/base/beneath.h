@@ -3,10 +3,11 @@
 
 // Opens files inside a folder by paths that are not trusted: no path leads out of the folder.
 
-// Opens the regular file at `path`, relative to `folder`, for reading. Follows relative symbolic
-// links that stay inside the folder. Does not open a FIFO, a device or a folder, so opening has no
-// side effects. Returns a file descriptor that the caller owns, or -1 with errno (EXDEV: the path
-// leads out of the folder).
+// Opens the regular file at `path`, relative to `folder`, for reading. A symbolic link must be
+// relative, and lead to something in or below the folder in which the link lies: then a permission
+// for a folder is one for what is in it. Does not open a FIFO, a device or a folder, so opening has
+// no side effects. Returns a file descriptor that the caller owns, or -1 with errno (EXDEV: a link
+// or the path leads out of a folder).
 int beneath_open (const char *folder, const char *path);
 
 // Finds `path` below the open folder `folder` without openat2(), which old kernels lack, and

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/log.h"
 #include "stores/file_bytes.h"
 
 typedef struct {
@@ -16,24 +17,30 @@ typedef struct {
   gchar *path;
 } Folder;
 
+#define LEAVES "a link leads out of the folder in which it lies"
+
 // Sets an error of errno about a title.
 static void
-fail (const gchar *name, GError **error)
+fail (Folder *self, const gchar *name, GError **error)
 {
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   const int reason = errno;
 
   g_set_error (error, G_IO_ERROR, (gint) g_io_error_from_errno (reason), "%s: %s", name,
-      reason == EXDEV ? "it is a link that leaves the folder" : g_strerror (reason));
+      reason == EXDEV ? LEAVES : g_strerror (reason));
+  if (reason == EXDEV)
+    log_event_limited (&limit, "title refused: %s/%s: " LEAVES, self->path, name);
 }
 
 static int
 folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
 {
-  int fd = beneath_open (((Folder *) self)->path, name);
+  Folder *folder = (Folder *) self;
+  int fd = beneath_open (folder->path, name);
   struct stat st;
 
   if (fd < 0)
-    fail (name, error);
+    fail (folder, name, error);
   else if (size)
     *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
   return fd;
@@ -46,7 +53,7 @@ folder_open_bytes (Store *self, const gchar *name, GError **error)
   StoreBytes *bytes = fd >= 0 ? file_bytes_new (fd) : NULL;
 
   if (fd >= 0 && !bytes)
-    fail (name, error);
+    fail ((Folder *) self, name, error);
   return bytes;
 }
 

@@ -42,7 +42,9 @@ set_up (void)
   put ("films/a", "inside");
   put ("films/sub/b", "inside");
   link_to ("near", "sub/b");
+  link_to ("folder", "sub");
   link_to ("sub/back", "../a");
+  link_to ("sub/round", "../sub/b");
   link_to ("far", "../secret");
   link_to ("up", "..");
   link_to ("sub/up", "../..");
@@ -64,7 +66,10 @@ static const struct {
   { "a", TRUE, TRUE },
   { "sub/b", TRUE, TRUE },
   { "near", TRUE, FALSE },
-  { "sub/back", TRUE, FALSE },
+  { "folder/b", TRUE, FALSE },
+  { "sub/back", FALSE, FALSE }, // a permission for `sub` is none for `a`
+  { "folder/back", FALSE, FALSE },
+  { "sub/round", FALSE, FALSE },
   { "far", FALSE, FALSE },
   { "absolute", FALSE, FALSE },
   { "up/secret", FALSE, FALSE },
