@@ -283,9 +283,11 @@ def raw(proxy, request, shut=True):
 def pages_of_other_sites_are_refused():
     with Controlled({'/cam': CLIP}) as proxy:
         port = proxy.api_port
-        for host in ('127.0.0.1', f'localhost:{port}', f'[::1]:{port}', 'LOCALHOST'):
+        # No page can let another machine have an address.
+        for host in ('127.0.0.1', f'localhost:{port}', f'[::1]:{port}', 'LOCALHOST', '[::2]', '192.0.2.1:80',
+                     socket.gethostname()):
             assert proxy.http('GET', '/v1/health', host=host)[0] == 200, host
-        for host in ('evil.example', f'127.0.0.1.evil.example:{port}', 'localhost.', '[::2]', ' '):
+        for host in ('evil.example', f'127.0.0.1.evil.example:{port}', 'localhost.', '192.0.2.1.evil.example', ' '):
             assert proxy.http('GET', '/v1/health', host=host)[0] == 403, host
         assert b' 200 ' not in raw(proxy, b'GET /v1/health HTTP/1.0\r\n\r\n')
         for origin, status in [('http://evil.example', 403), ('null', 403),

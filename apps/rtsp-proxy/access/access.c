@@ -229,6 +229,11 @@ access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, con
     case JUDGE_ADMITS:
       admit (self, user);
       break;
+    case JUDGE_ADMITS_ADDRESS:
+    case JUDGE_ADMITS_ANYBODY:
+      self->basis = judgement == JUDGE_ADMITS_ADDRESS ? ACCESS_BY_ADDRESS : ACCESS_BY_NOTHING;
+      admit (self, NULL);
+      break;
     case JUDGE_FORBIDS:
       forbid (self, user, reason);
       break;

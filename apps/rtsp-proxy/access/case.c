@@ -103,6 +103,12 @@ access_case_get_user (AccessCase *self)
   return self->user;
 }
 
+AccessBasis
+access_case_get_basis (AccessCase *self)
+{
+  return self->basis;
+}
+
 const AccessRequest *
 access_case_get_request (AccessCase *self)
 {

@@ -51,6 +51,16 @@ void access_case_unref (AccessCase *self);
 
 AccessVerdict access_case_get_verdict (AccessCase *self);
 
+// Returns why the client was admitted. A web page can let the browser of a client ask that needs no
+// secret, so the outlet must find out which page it is.
+typedef enum {
+  ACCESS_BY_SECRET,  // it sent the right credentials
+  ACCESS_BY_ADDRESS, // it has the right address
+  ACCESS_BY_NOTHING, // everybody may
+} AccessBasis;
+
+AccessBasis access_case_get_basis (AccessCase *self);
+
 // Reports whether access_ask() returned the case undecided, so that `done` is or was called.
 gboolean access_case_is_later (AccessCase *self);
 

@@ -17,6 +17,7 @@ struct _AccessCase {
   gboolean may_use_basic;
   gboolean is_entered; // in the throttle
   gboolean is_stale;   // the credentials were right, but are too old
+  AccessBasis basis;   // set before the verdict
   guint judge;         // asked now
   guint timer;         // while it waits; protected by the lock of Access
 

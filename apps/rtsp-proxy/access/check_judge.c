@@ -156,19 +156,33 @@ take_out (Check *check)
     g_hash_table_remove (checks, check->key);
 }
 
+static gboolean
+sends_something (AccessCase *asked)
+{
+  return sends_password (access_case_get_credentials (asked)) || get_token (asked);
+}
+
+// The server knows nothing but the address of a client that has sent nothing.
+static Judgement
+get_admission (AccessCase *asked)
+{
+  return sends_something (asked) ? JUDGE_ADMITS : JUDGE_ADMITS_ADDRESS;
+}
+
 static void
 judge_all (Check *check, Judgement judgement, const gchar *reason)
 {
   for (guint i = 0; i < check->cases->len; i++) {
     AccessCase *asked = g_ptr_array_index (check->cases, i);
     const Credentials *credentials = access_case_get_credentials (asked);
-    gboolean named = sends_password (credentials) || get_token (asked);
+    gboolean named = sends_something (asked);
 
     // A client that has sent nothing is asked for a password.
     if ((judgement == JUDGE_DENIES || judgement == JUDGE_FORBIDS) && !named)
       access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
     else
-      access_case_judge (asked, judgement, credentials->user, reason);
+      access_case_judge (asked, judgement == JUDGE_ADMITS ? get_admission (asked) : judgement,
+          credentials->user, reason);
   }
 }
 
@@ -264,10 +278,10 @@ join_check (
 
   *judgement = JUDGE_FAILS;
   if (check_cache_has (self->admitted, key, g_get_monotonic_time ()))
-    *judgement = JUDGE_ADMITS;
+    *judgement = get_admission (asked);
   else if (!check && g_hash_table_size (self->checks) < CHECKS_MAX && self->config)
     check = add_check (self, g_strdup (key), g_bytes_ref (body));
-  if (*judgement == JUDGE_ADMITS || !check)
+  if (*judgement != JUDGE_FAILS || !check)
     return FALSE;
   g_ptr_array_add (check->cases, asked);
   return TRUE;

@@ -12,12 +12,14 @@
 #define WRONG_PASSWORD "wrong password"
 
 typedef enum {
-  JUDGE_PASSES,  // these credentials are not of this judge's kind: ask the next one
-  JUDGE_ADMITS,  // the client may
-  JUDGE_FORBIDS, // the credentials are right, but do not permit this: 403
-  JUDGE_DENIES,  // the credentials are wrong: 401, and the address is slowed down
-  JUDGE_RENEWS,  // the credentials are too old, but were right: 401
-  JUDGE_FAILS,   // no decision is possible now: 503
+  JUDGE_PASSES,         // these credentials are not of this judge's kind: ask the next one
+  JUDGE_ADMITS,         // the client may, because of its credentials
+  JUDGE_ADMITS_ADDRESS, // the client may because of its address, whatever it sends
+  JUDGE_ADMITS_ANYBODY, // everybody may
+  JUDGE_FORBIDS,        // the credentials are right, but do not permit this: 403
+  JUDGE_DENIES,         // the credentials are wrong: 401, and the address is slowed down
+  JUDGE_RENEWS,         // the credentials are too old, but were right: 401
+  JUDGE_FAILS,          // no decision is possible now: 503
 } Judgement;
 
 typedef struct {

@@ -45,21 +45,25 @@ comes_from_there (const User *user, AccessCase *asked)
   return user_comes_from (user, access_peer_get_inet (access_case_get_peer (asked)));
 }
 
-static gboolean
-anybody_may (const UserSet *users, AccessCase *asked)
+// Judges a client without its credentials. JUDGE_PASSES: not everybody may, there or anywhere.
+static Judgement
+judge_anybody (const UserSet *users, AccessCase *asked)
 {
   AccessAction action = access_case_get_request (asked)->action;
+  Judgement judgement = JUDGE_PASSES;
 
   if (!users) // the default: clients on this machine may read and publish
     return access_peer_is_loopback (access_case_get_peer (asked)) && action != ACCESS_API
-           && action != ACCESS_METRICS;
-  for (guint i = 0; i < users->users->len; i++) {
+                   && action != ACCESS_METRICS
+               ? JUDGE_ADMITS_ADDRESS
+               : JUDGE_PASSES;
+  for (guint i = 0; i < users->users->len && judgement != JUDGE_ADMITS_ANYBODY; i++) {
     const User *user = g_ptr_array_index (users->users, i);
 
     if (user->is_any && comes_from_there (user, asked) && may (user, asked))
-      return TRUE;
+      judgement = user->networks->len > 0 ? JUDGE_ADMITS_ADDRESS : JUDGE_ADMITS_ANYBODY;
   }
-  return FALSE;
+  return judgement;
 }
 
 static void
@@ -164,9 +168,10 @@ static void
 judge_ask (gpointer judge, AccessCase *asked)
 {
   UserSet *users = dup_users (judge);
+  Judgement anybody = judge_anybody (users, asked);
 
-  if (anybody_may (users, asked))
-    access_case_judge (asked, JUDGE_ADMITS, NULL, NULL);
+  if (anybody != JUDGE_PASSES)
+    access_case_judge (asked, anybody, NULL, NULL);
   else if (users)
     ask_users (judge, asked, users);
   else

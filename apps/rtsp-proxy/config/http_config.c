@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/http_config.h"
 
+#include "config/host_names.h"
 #include "config/proxy_effect.h"
+
+static gboolean
+read_origins (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (
+      &((HttpConfig *) object)->allow_origins, key, host_names_check_origin, reader, node, error);
+}
+
+static const SchemaValue origins_value = { .read = read_origins };
 
 static const SchemaKey keys[] = {
   { "listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, listen), .form = "ADDR:PORT",
@@ -10,6 +21,11 @@ static const SchemaKey keys[] = {
   { "tls-listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, tls_listen), .form = "ADDR:PORT",
       .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where HTTPS clients connect; requires the key `tls`, which has the certificate" },
+  { "allow-origins", SCHEMA_OTHER, .form = "[ORIGIN, ...]", .value = &origins_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "the web pages of other servers, such as `https://www.example.org`, that may read the "
+          "HLS streams that their user gets by an address alone; `*`: all pages" },
   { NULL },
 };
 
@@ -24,6 +40,7 @@ http_config_clear (HttpConfig *self)
 {
   g_free (self->listen.address);
   g_free (self->tls_listen.address);
+  g_strfreev (self->allow_origins);
 }
 
 gboolean
@@ -41,5 +58,6 @@ gboolean
 http_config_equal (const HttpConfig *a, const HttpConfig *b)
 {
   return listen_address_maybe_equal (&a->listen, &b->listen)
-         && listen_address_maybe_equal (&a->tls_listen, &b->tls_listen);
+         && listen_address_maybe_equal (&a->tls_listen, &b->tls_listen)
+         && text_list_equal (a->allow_origins, b->allow_origins);
 }

@@ -9,6 +9,7 @@
 // An address is NULL if there is no such listener.
 typedef struct {
   ListenAddress listen, tls_listen;
+  GStrv allow_origins; // of pages that may read HLS by the address of their user; may be NULL
 } HttpConfig;
 
 // Returns the table of the keys of `http`.

@@ -2,6 +2,7 @@
 #include "config/proxy_config.h"
 #include "text/config_error.h"
 
+#include "config/host_names.h"
 #include "config/mount_read.h"
 #include "isolate/pool.h"
 #include "sources/isolated_pull.h"
@@ -77,6 +78,20 @@ equal_api (gconstpointer a, gconstpointer b)
 
   return listen_address_equal (&x->api_listen, &y->api_listen)
          && (x->api == API_OFF) == (y->api == API_OFF);
+}
+
+static gboolean
+read_hosts (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (
+      &((ProxyConfig *) object)->hosts, key, host_names_check, reader, node, error);
+}
+
+static gboolean
+equal_hosts (gconstpointer a, gconstpointer b)
+{
+  return text_list_equal (((const ProxyConfig *) a)->hosts, ((const ProxyConfig *) b)->hosts);
 }
 
 static gboolean
@@ -258,6 +273,7 @@ const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
 static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
+static const SchemaValue hosts_value = { .read = read_hosts, .equal = equal_hosts };
 static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
 static const SchemaValue http_value = { .read = read_http, .equal = equal_http };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
@@ -315,6 +331,12 @@ static const SchemaKey top_keys[] = {
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds the token" },
+  { "hosts", SCHEMA_OTHER, .form = "[NAME, ...]", .value = &hosts_value,
+      .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "the names by which HTTP clients may call this machine, for the API and `http`, beside "
+          "its addresses, `localhost` and its host name; other names get 403 from clients that "
+          "are admitted by their address" },
   { "users", SCHEMA_OTHER, .form = "list of users", .value = &users_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "who may do what; without users, only clients on this machine may read" },
@@ -399,6 +421,7 @@ proxy_config_free (ProxyConfig *self)
   srt_config_clear (&self->srt);
   rtmp_config_clear (&self->rtmp);
   g_free (self->api_token);
+  g_strfreev (self->hosts);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_clear_pointer (&self->users, user_set_unref);
@@ -427,34 +450,6 @@ proxy_config_is_loopback (const gchar *address)
 
   g_object_unref (inet);
   return loopback;
-}
-
-// Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)
-static gchar *
-dup_host_name (const gchar *host)
-{
-  const gchar *end = host[0] == '[' ? strchr (host, ']') : NULL;
-
-  if (end)
-    return g_strndup (host + 1, (gsize) (end - host - 1));
-  return g_strndup (host, strcspn (host, ":"));
-}
-
-gboolean
-proxy_config_takes_host (const gchar *address, const gchar *host)
-{
-  gchar *name;
-  gboolean ours;
-
-  if (!proxy_config_is_loopback (address))
-    return TRUE;
-  if (!host)
-    return FALSE;
-  name = dup_host_name (host);
-  ours = g_ascii_strcasecmp (name, "localhost") == 0 || g_str_equal (name, "127.0.0.1")
-         || g_str_equal (name, "::1") || g_str_equal (name, address);
-  g_free (name);
-  return ours;
 }
 
 static gboolean

@@ -36,6 +36,7 @@ typedef struct {
   ApiWanted api;
   ListenAddress api_listen;
   gchar *api_token; // NULL: the API asks for no token
+  GStrv hosts;      // names by which HTTP clients may call this machine; may be NULL
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;
@@ -88,8 +89,3 @@ gboolean proxy_config_guards (const ProxyConfig *self, AccessAction action);
 
 // Reports whether `address`, a valid IP address, is a loopback address.
 gboolean proxy_config_is_loopback (const gchar *address);
-
-// Reports whether a request with this Host header, which may be NULL, may come to a server at this
-// address. On loopback the header must name this machine: any other name may be one that a web page
-// made to resolve to loopback (DNS rebinding).
-gboolean proxy_config_takes_host (const gchar *address, const gchar *host);

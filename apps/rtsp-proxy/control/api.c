@@ -318,6 +318,7 @@ api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **err
   self->reload = reload;
   self->address = g_strdup (config->api_listen.address);
   self->token = g_strdup (config->api_token);
+  self->hosts = g_strdupv (config->hosts);
   self->started = g_get_monotonic_time ();
   self->ending = g_cancellable_new ();
   api_limits_watch (self->soup);
@@ -343,6 +344,7 @@ api_free (Api *self)
   g_object_unref (self->ending);
   g_free (self->address);
   g_free (self->token);
+  g_strfreev (self->hosts);
   g_free (self);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "control/api_guard.h"
 
-#include "config/proxy_config.h"
+#include "config/host_names.h"
 #include "text/demand.h"
 
 #include <string.h>
@@ -54,6 +54,21 @@ api_guard_discard_body (SoupServerMessage *message)
   soup_message_body_set_accumulate (soup_server_message_get_request_body (message), FALSE);
 }
 
+// A client that has sent no secret must call this machine by its name.
+static void
+admit (
+    Api *self, SoupServerMessage *message, const gchar *path, ApiAdmitted next, gboolean has_secret)
+{
+  SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
+
+  if (has_secret || host_names_take (self->hosts, soup_message_headers_get_one (headers, "Host"))) {
+    next (self, message, path);
+    return;
+  }
+  api_fail (message, SOUP_STATUS_FORBIDDEN, "Host", "%s", HOST_NAMES_WRONG);
+  api_guard_discard_body (message);
+}
+
 // ---- the door ----
 
 typedef struct {
@@ -101,7 +116,8 @@ answer (Asking *self)
   AccessVerdict verdict = access_case_get_verdict (self->asked);
 
   if (verdict == ACCESS_ADMITTED) {
-    self->next (self->api, self->message, self->path);
+    admit (self->api, self->message, self->path, self->next,
+        access_case_get_basis (self->asked) == ACCESS_BY_SECRET);
     return;
   }
   if (verdict == ACCESS_ASKED
@@ -222,18 +238,14 @@ api_guard_check (Api *api, SoupServerMessage *message, const gchar *path, ApiAdm
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (message);
   AccessAction action = g_str_equal (path, "/metrics") ? ACCESS_METRICS : ACCESS_API;
 
-  // On other addresses, the token protects it.
-  if (!proxy_config_takes_host (api->address, soup_message_headers_get_one (headers, "Host"))) {
-    api_fail (message, SOUP_STATUS_FORBIDDEN, "Host", "must be localhost, a loopback address or %s",
-        api->address);
-    api_guard_discard_body (message);
-  } else if (!is_our_page (api, headers)) {
+  if (!is_our_page (api, headers)) {
     api_fail (
         message, SOUP_STATUS_FORBIDDEN, "Origin", "web pages of other sites may not use the API");
     api_guard_discard_body (message);
-  } else if ((api->token && has_token (api, headers))
-             || !access_is_guarded (server_get_access (api->server), action)) {
-    next (api, message, path);
+  } else if (api->token && has_token (api, headers)) {
+    admit (api, message, path, next, TRUE);
+  } else if (!access_is_guarded (server_get_access (api->server), action)) {
+    admit (api, message, path, next, FALSE);
   } else if (api->token && !access_takes_credentials (server_get_access (api->server))) {
     ask_token (message, api, action, path);
   } else {

@@ -18,6 +18,7 @@ struct _Api {
   Port *port;
   gboolean tls;         // clients use HTTPS
   gchar *token;         // NULL: no token is needed
+  GStrv hosts;          // by which clients may call this machine (host_names_take())
   gint64 started;       // monotonic time, us
   GCancellable *ending; // cancels drawings when the API is freed
   guint n_drawing;      // number of SVG pictures that are being drawn

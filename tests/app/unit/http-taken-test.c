@@ -137,7 +137,6 @@ a_socket_that_a_reply_keeps_is_not_watched_any_more (void)
   HttpContext context = { .workers = weir_workers_new (1, 0),
     .poll = http_poll_new (http_connection_ready, http_connection_drop, &error),
     .routes = routes,
-    .address = "127.0.0.1",
     .ended = on_ended,
     .data = &taken };
   GSocket *socket;

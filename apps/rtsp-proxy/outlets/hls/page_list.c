@@ -4,6 +4,7 @@
 #include <libsoup/soup.h>
 #include <string.h>
 
+#include "config/host_names.h"
 #include "outlets/http/http_answer.h"
 
 #define MOUNTS_MAX 1000 // that are asked about
@@ -19,6 +20,7 @@ typedef struct {
   AccessCase *current; // about mount `at`, or NULL
   GPtrArray *challenges;
   gboolean busy;
+  gboolean misnamed; // something is left out because the Host header names another machine
   GString *items;
   GBytes *body;
 
@@ -94,7 +96,10 @@ take_verdict (List *self, Mount *mount)
 
   switch (access_case_get_verdict (self->current)) {
     case ACCESS_ADMITTED:
-      add_item (self, mount);
+      if (self->asked->names_us || access_case_get_basis (self->current) == ACCESS_BY_SECRET)
+        add_item (self, mount);
+      else
+        self->misnamed = TRUE;
       break;
     case ACCESS_ASKED:
       challenge = access_case_get_challenges (self->current);
@@ -155,6 +160,10 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
     *head = (HttpHead) { .status = SOUP_STATUS_SERVICE_UNAVAILABLE,
       .reason = "no decision is possible now",
       .headers = head->headers };
+  } else if (self->items->len == 0 && self->misnamed) {
+    *head = (HttpHead) {
+      .status = SOUP_STATUS_FORBIDDEN, .reason = HOST_NAMES_WRONG, .headers = head->headers
+    };
   } else if (self->items->len == 0 && self->challenges->len > 0) {
     head->status = SOUP_STATUS_UNAUTHORIZED;
     for (guint i = 0; i < self->challenges->len; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "config/host_names.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_counts.h"
 #include "outlets/http/http_pieces.h"
@@ -78,13 +79,41 @@ http_connection_wait_until (HttpConnection *self, gint64 wake_ns)
 
 // ---- answers ----
 
+// Returns the origin whose pages may read what their user gets by an address alone, "*" for all, or
+// NULL for none. (transfer none)
+static const gchar *
+get_allowed (HttpConnection *self)
+{
+  const gchar *const *allowed = (const gchar *const *) self->context->allow_origins;
+  const gchar *origin = http_request_get (&self->request, "Origin");
+
+  if (allowed && g_strv_contains (allowed, "*"))
+    return "*";
+  return allowed && origin && g_strv_contains (allowed, origin) ? origin : NULL;
+}
+
+// Says which pages may read the answer (CORS): all, unless the address of their user is the reason
+// for it. Any page could then read the streams of a network by the browser of somebody inside.
+static void
+add_readers (HttpConnection *self)
+{
+  gboolean is_by_address = self->asked && access_case_get_verdict (self->asked) == ACCESS_ADMITTED
+                           && access_case_get_basis (self->asked) == ACCESS_BY_ADDRESS;
+  const gchar *origin = is_by_address ? get_allowed (self) : "*";
+
+  if (origin)
+    http_answer_add (self->out, "Access-Control-Allow-Origin", origin);
+  if (is_by_address)
+    http_answer_add (self->out, "Vary", "Origin");
+}
+
 void
 http_connection_begin_answer (HttpConnection *self, guint status)
 {
   http_counts_add_answer (status);
   http_answer_begin (self->out, status, self->keeps);
   if (self->route && self->route->is_shared)
-    http_answer_add (self->out, "Access-Control-Allow-Origin", "*");
+    add_readers (self);
   self->out_at = 0;
   self->deadline_ns = weir_now_ns () + (gint64) self->limits.write_ms * NS_PER_MS;
   self->state = STATE_WRITING;
@@ -211,9 +240,6 @@ take_request (HttpConnection *self, gsize size)
   asks = http_connection_find_route (self);
   if (self->route && self->route->is_shared && g_str_equal (self->request.method, "OPTIONS"))
     return answer_preflight (self);
-  if (!status && !http_request_is_for (&self->request, self->listen))
-    return http_connection_answer_text (
-        self, SOUP_STATUS_FORBIDDEN, "the Host header must name this machine");
   return status ? http_connection_answer_text (self, status, NULL) : ask (self, asks);
 }
 
@@ -289,6 +315,9 @@ step_asking (HttpConnection *self, gint64 now)
     case ACCESS_PENDING:
       return FALSE;
     case ACCESS_ADMITTED:
+      if (access_case_get_basis (self->asked) != ACCESS_BY_SECRET
+          && !http_request_names_us (&self->request, self->context->hosts))
+        return http_connection_answer_text (self, SOUP_STATUS_FORBIDDEN, HOST_NAMES_WRONG);
       return self->route ? http_connection_ask_route (self) : http_connection_open_title (self);
     case ACCESS_ASKED:
       return http_connection_answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);
@@ -442,7 +471,6 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
   self->socket = socket;
   self->fd = g_socket_get_fd (socket);
   self->address = g_object_ref (address);
-  self->listen = has_tls ? context->tls_address : context->address;
   self->visitor = access_peer_new (ip, has_tls ? "https" : "http");
   self->peer = g_strdup (peer);
   self->in = g_byte_array_new ();

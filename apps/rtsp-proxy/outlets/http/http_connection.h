@@ -25,8 +25,8 @@ typedef struct {
   WeirWorkers *workers;
   HttpPoll *poll;
   const HttpRoute *routes; // the last one has no prefix
-  // At which it listens, without and with TLS; NULL: requests may name any host.
-  const gchar *address, *tls_address;
+  GStrv hosts;             // by which clients may call this machine (host_names_take())
+  GStrv allow_origins;     // of pages that may read what their user gets by an address alone
   // The connection is closed and about to be freed. Called in any thread.
   void (*ended) (HttpConnection *connection, gpointer data);
   gpointer data;

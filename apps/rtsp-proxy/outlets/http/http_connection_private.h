@@ -35,7 +35,6 @@ struct _HttpConnection {
   int fd; // of the socket
   GInetAddress *address;
   AccessPeer *visitor;
-  const gchar *listen; // the address to which it came, or NULL: the Host header is not checked
   gchar *peer;
   gint gone, closing; // atomic: the client has closed the connection; it is to be closed
   gint can_read;      // atomic: bytes may have come since the last that were received

@@ -36,7 +36,8 @@ gboolean
 http_connection_ask_route (HttpConnection *self)
 {
   self->question = (HttpAsked) { &self->request, self->demand, &self->resolved, self->visitor,
-    self->address, self->peer, http_connection_wake, self };
+    self->address, self->peer, http_request_names_us (&self->request, self->context->hosts),
+    http_connection_wake, self };
   self->reply = self->route->answer (self->route->outlet, &self->question);
   self->state = STATE_REPLYING;
   return TRUE;

@@ -4,7 +4,6 @@
 #include "access/connections.h"
 #include "base/log.h"
 #include "base/port.h"
-#include "config/proxy_config.h"
 #include "outlets/http/http_connection.h"
 #include "outlets/http/http_counts.h"
 
@@ -128,16 +127,9 @@ start (HttpOutlet *self, TlsFront *front, GError **error)
          && listen_at (self, &self->tls_listen, on_tls_connection, &self->tls, error);
 }
 
-// Returns the address if requests to it must name it, else NULL.
-static const gchar *
-get_checked (const ListenAddress *at)
-{
-  return at->address && proxy_config_is_loopback (at->address) ? at->address : NULL;
-}
-
 HttpOutlet *
-http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access, const HttpRoute *routes,
-    TlsFront *front, GError **error)
+http_outlet_new (const HttpConfig *config, gchar *const *hosts, Mounts *mounts, Access *access,
+    const HttpRoute *routes, TlsFront *front, GError **error)
 {
   HttpOutlet *self = g_new0 (HttpOutlet, 1);
 
@@ -150,8 +142,8 @@ http_outlet_new (const HttpConfig *config, Mounts *mounts, Access *access, const
   self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
   self->tls_listen =
       (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
-  self->context.address = get_checked (&self->listen);
-  self->context.tls_address = get_checked (&self->tls_listen);
+  self->context.hosts = g_strdupv ((gchar **) hosts);
+  self->context.allow_origins = g_strdupv (config->allow_origins);
   if (!start (self, front, error))
     g_clear_pointer (&self, http_outlet_free);
   return self;
@@ -234,6 +226,8 @@ http_outlet_free (HttpOutlet *self)
   g_hash_table_unref (self->open);
   g_free (self->listen.address);
   g_free (self->tls_listen.address);
+  g_strfreev (self->context.hosts);
+  g_strfreev (self->context.allow_origins);
   g_mutex_clear (&self->lock);
   g_free (self);
 }

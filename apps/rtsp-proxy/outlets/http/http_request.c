@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "config/proxy_config.h"
+#include "config/host_names.h"
 
 // ---- the head ----
 
@@ -70,11 +70,11 @@ http_request_get (const HttpRequest *self, const gchar *header)
 }
 
 gboolean
-http_request_is_for (const HttpRequest *self, const gchar *address)
+http_request_names_us (const HttpRequest *self, gchar *const *hosts)
 {
   const gchar *host = http_request_get (self, "Host");
 
-  return !address || !host || proxy_config_takes_host (address, host);
+  return !host || host_names_take (hosts, host);
 }
 
 // ---- conditions and ranges ----

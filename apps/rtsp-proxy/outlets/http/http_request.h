@@ -20,10 +20,9 @@ void http_request_clear (HttpRequest *self);
 // Returns a header, or NULL. (transfer none)
 const gchar *http_request_get (const HttpRequest *self, const gchar *header);
 
-// Reports whether the request may come to a server at this address (proxy_config_takes_host()), or
-// NULL: one that takes all names. A request of HTTP/1.0 may lack the Host header: browsers do not
-// send such requests.
-gboolean http_request_is_for (const HttpRequest *self, const gchar *address);
+// Reports whether the Host header names this machine (host_names_take()). A request of HTTP/1.0 may
+// lack the header: browsers do not send such requests.
+gboolean http_request_names_us (const HttpRequest *self, gchar *const *hosts);
 
 // What of a file a request is for. Both numbers are within the file, also with 416.
 typedef struct {

@@ -20,6 +20,7 @@ typedef struct {
   AccessPeer *visitor;
   GInetAddress *address; // of the client
   const gchar *peer;     // and its port
+  gboolean names_us;     // the Host header names this machine: a route that asks the door checks it
   // Call when the reply, which was not ready, may be. It does not block.
   void (*wake) (gpointer wake_data);
   gpointer wake_data;
