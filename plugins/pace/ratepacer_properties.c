@@ -36,7 +36,7 @@ weir_pace_mode_get_type (void)
     { WEIR_PACE_TIMESTAMP, "Spread each frame's packets evenly over the time to the next frame",
         "timestamp" },
     { WEIR_PACE_BITRATE, "Send at a bit rate, with a token bucket", "bitrate" },
-    { WEIR_PACE_BLOCK, "Send one block at once, then one block every block-time", "block" },
+    { WEIR_PACE_BLOCK, "Send two blocks at once, then one block every block-time", "block" },
     { 0, NULL, NULL },
   };
 
@@ -235,8 +235,8 @@ rate_pacer_properties_install (GObjectClass *klass)
    * `latency`: the latency that the element adds, in ns; it grows when frames arrive later, and
    * falls only after a flush, a segment or caps.
    * With #WeirRatePacer:mode block: `deficit`, the delay that is not made up yet, in ns;
-   * `overruns`, blocks that took longer than block-time to send; `starvations`, how often the
-   * receiver had nothing left to play for more than 10 ms.
+   * `overruns`, blocks that took longer than block-time to send; `starvations`, blocks of which the
+   * receiver had to wait for a packet.
    */
   g_object_class_install_property (klass, PROP_STATS,
       g_param_spec_boxed (

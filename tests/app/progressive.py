@@ -177,10 +177,10 @@ def requests_may_follow_each_other_at_once():
 def a_long_title_comes_at_its_rate():
     with Served() as proxy, begin_long(proxy) as connection:
         got = len(connection.recv(1 << 20))
-        wait_until(lambda: proxy.readers()[0]['bytes'] >= 50000, 10, 'the first slice has left')
+        wait_until(lambda: proxy.readers()[0]['bytes'] >= 100000, 10, 'two slices have left')
         reader = proxy.readers()[0]
-        # A second slice is due after 5 s, a third one after 10 s.
-        assert reader['bytes'] <= 2 * 52000, reader
+        # A third slice is due after 5 s, a fourth one after 10 s.
+        assert reader['bytes'] <= 3 * 52000, reader
         assert (reader['transport'], reader['mount']) == ('HTTP', '/films'), reader
         assert got > 0
         text = proxy.get('/metrics').decode()

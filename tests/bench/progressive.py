@@ -34,7 +34,7 @@ COLUMNS = (
 READERS = 500
 FEW = 100
 RATE = 6000000  # bits a second
-SLICE = 5  # s; each reader gets one at once, as a buffer
+SLICE = 5  # s; each reader gets two at once, one of them as a buffer
 WARM = 3  # s, for that
 SECONDS = 20
 # Of the readers of a block store:
@@ -61,8 +61,8 @@ def proxy(folder):
         'mounts': {'/films': {'upstream': f'file://{folder}/films/'}}})
 
 
-def block_store(folder):
-    """Starts a proxy that serves the films from a block store, each block on two of its disks."""
+def make_store(folder, rate, *words):
+    """Makes a block store of the films in the folder, each block on two of its disks."""
     def tool(*words):
         subprocess.run([BUILD / 'apps/weir-store/weir-store', *words], check=True,
                        capture_output=True)
@@ -71,11 +71,16 @@ def block_store(folder):
     disks = [os.path.join(folder, f'disk{n}') for n in range(STORE_DISKS)]
     for disk in disks:
         os.mkdir(disk)
-    tool('init', store, '--disks', ','.join(disks), '--policy', 'rda')
-    tool('add', store, '--rate', str(STORE_RATE), films)
+    tool('init', store, '--disks', ','.join(disks), '--policy', 'rda', *words)
+    tool('add', store, '--rate', str(rate), films)
+    return store
+
+
+def block_store(folder):
+    """Starts a proxy that serves the films from a block store."""
     return start_proxy(folder, {
         'listen': '127.0.0.1:0', 'http': {'listen': f'127.0.0.1:{PORT}'},
-        'mounts': {'/films': {'upstream': f'store://{store}/'}}})
+        'mounts': {'/films': {'upstream': f'store://{make_store(folder, STORE_RATE)}/'}}})
 
 
 def nginx(folder):
@@ -88,7 +93,7 @@ http {{
   client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
   uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
   server {{ listen 127.0.0.1:{PORT}; location / {{ root {folder};
-    limit_rate {RATE // 8}; limit_rate_after {RATE // 8 * SLICE}; }} }}
+    limit_rate {RATE // 8}; limit_rate_after {RATE // 8 * 2 * SLICE}; }} }}
 }}
 ''')
     return Proc('nginx', '-c', path, '-p', folder)

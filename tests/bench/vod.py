@@ -5,7 +5,7 @@
 
 with D = 1 (Y. R. Choe, "Design and Implementation of a Resource-Efficient Storage Server for VoD",
 Purdue University, 2007). t_a and r_d are measured on the same disk in the same run. The bench finds
-the largest number of streams without a starvation by trial.
+the largest number of streams without a late block by trial.
 
 The disks are the machine's own, the same one throttled by the kernel (which has no access time),
 and a simulated one with an arm (vod_bench adds the times).
@@ -38,7 +38,7 @@ COLUMNS = (
     Column('cpu', 'CPU %'),
     Column('read', 'MB/s read'),
     Column('sent', 'MB/s sent'),
-    Column('starvations', 'starvations at +10 %'),
+    Column('behind', 'late blocks at +10 %'),
     Column('late', 'late sends at +10 %'),
 )
 
@@ -164,7 +164,7 @@ class Trials:
         """Tries a number twice: other work on the machine may cause one failure."""
         for _ in range(2):
             result = self.run(streams, True)
-            if result['starvations'] == result['dropped'] == 0:
+            if result['behind'] == result['dropped'] == 0:
                 self.best, self._good = result, streams
                 return
         self._bad = streams
@@ -204,7 +204,7 @@ def measure(rig, disk, file, line, megabits, plan):
     if streams:
         more = trials.run(max(streams + 1, round(streams * 1.1)), False)
         result.update(cpu=trials.best['cpu'], read=trials.best['read'] / 1e6,
-                      sent=trials.best['sent'] / 1e6, starvations=more['starvations'],
+                      sent=trials.best['sent'] / 1e6, behind=more['behind'],
                       late=more['late'])
     return result
 

@@ -7,7 +7,7 @@
 //
 // `reads` measures how long the disk is busy with a read of SIZE bytes at a random position, with
 // several readers at once, so that one is always waiting. `streams` runs pipelines for BLOCKS
-// blocks or, with `stop`, until one starves. All streams go to the same port.
+// blocks or, with `stop`, until one is late. All streams go to the same port.
 //
 // ARM is `none`, or `ACCESS_US,RATE` to simulate a disk with one arm: it does one read at a time,
 // in order of request, and each takes ACCESS_US plus the transfer time at RATE bytes per second.
@@ -27,9 +27,10 @@
 
 #define PAGE 4096 // O_DIRECT needs multiples of this
 #define PACKET "1316"
-#define READERS 4         // at once, when the disk is measured
-#define WARM_UP_US 300000 // before reads are counted: a throttle lets the first ones through
-#define SETTLE 2          // blocks before the measurement begins
+#define READERS 4          // at once, when the disk is measured
+#define WARM_UP_US 300000  // before reads are counted: a throttle lets the first ones through
+#define SETTLE 2           // blocks before the measurement begins
+#define BEHIND_NS 10000000 // a block that begins later than this is late
 
 /* The disk */
 
@@ -220,7 +221,8 @@ typedef struct {
 
 typedef struct {
   double at, cpu;
-  guint64 starvations, late, dropped, bytes_out, bytes_read;
+  guint64 behind; // streams whose block has begun late
+  guint64 late, dropped, bytes_out, bytes_read;
 } Sums;
 
 static void
@@ -318,7 +320,7 @@ sum_up (const Stream *streams, guint n)
   clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &cpu);
   sums.cpu = (double) cpu.tv_sec + (double) cpu.tv_nsec / 1e9;
   for (guint i = 0; i < n; i++) {
-    sums.starvations += get (streams[i].pacer, "stats", "starvations");
+    sums.behind += get (streams[i].pacer, "stats", "deficit") > BEHIND_NS;
     sums.late += get (streams[i].pacer, "stats", "late");
     sums.bytes_out += get (streams[i].pacer, "stats", "bytes-out");
     sums.dropped += get (streams[i].sink, "fanout-stats", "dropped");
@@ -327,13 +329,13 @@ sum_up (const Stream *streams, guint n)
 }
 
 static void
-report (const Sums *before, const Sums *after)
+report (const Sums *before, const Sums *after, guint64 behind)
 {
   double seconds = after->at - before->at;
 
   if (after->bytes_read < after->bytes_out)
     g_error ("the data sent was not read from a disk");
-  g_print ("starvations %" G_GUINT64_FORMAT "\n", after->starvations - before->starvations);
+  g_print ("behind %" G_GUINT64_FORMAT "\n", behind);
   g_print ("late %" G_GUINT64_FORMAT "\n", after->late - before->late);
   g_print ("dropped %" G_GUINT64_FORMAT "\n", after->dropped - before->dropped);
   g_print ("cpu %.1f\n", 100 * (after->cpu - before->cpu) / seconds);
@@ -345,16 +347,18 @@ static void
 run_streams (Stream *streams, guint n, gint64 block_us, guint blocks, gboolean stop)
 {
   Sums before, after;
+  guint64 behind = 0;
   gint64 begin;
 
   start_streams (streams, n, block_us);
   before = after = sum_up (streams, n);
   begin = g_get_monotonic_time ();
-  for (guint k = 1; k <= blocks && !(stop && after.starvations > before.starvations); k++) {
+  for (guint k = 1; k <= blocks && !(stop && behind > 0); k++) {
     sleep_until (begin + block_us * k);
     after = sum_up (streams, n);
+    behind += after.behind;
   }
-  report (&before, &after);
+  report (&before, &after, behind);
 }
 
 static int

@@ -196,41 +196,52 @@ test_mode_bitrate_keeps_the_rate (void)
 }
 
 static void
+set_clock (GstHarness *h, GstClockTime time)
+{
+  GstTestClock *clock = gst_harness_get_testclock (h);
+
+  gst_test_clock_set_time (clock, time);
+  gst_object_unref (clock);
+}
+
+static void
 test_mode_block_sends_blocks_in_time (void)
 {
   GstHarness *h = make ("mode=block bitrate=80000 block-time=500000000", TS_CAPS);
 
-  // A block has 5000 bytes.
-  for (guint i = 0; i < 10; i++)
+  // A block has 5000 bytes. The first one is the receiver's buffer.
+  for (guint i = 0; i < 15; i++)
     gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, (guint8) i));
-  for (guint i = 0; i < 5; i++)
+  for (guint i = 0; i < 10; i++)
     expect (h, i, 1000);
   expect_none (h);
   move_to (h, 500 * MS);
-  for (guint i = 5; i < 10; i++)
+  for (guint i = 10; i < 15; i++)
     expect (h, i, 1000);
   g_assert_cmpuint (stat_of (h, "deficit"), ==, 0);
   g_assert_cmpuint (stat_of (h, "overruns"), ==, 0);
   g_assert_cmpuint (stat_of (h, "starvations"), ==, 0);
 
-  // After 700 ms without data, the next block is 200 ms late, and the one after it is on time.
-  {
-    GstTestClock *clock = gst_harness_get_testclock (h);
-
-    gst_test_clock_set_time (clock, 1200 * MS);
-    gst_object_unref (clock);
-  }
-  for (guint i = 10; i < 20; i++)
+  // After 700 ms without data, the next block is 200 ms late, and the one after it is on time. The
+  // receiver has a block left to play.
+  set_clock (h, 1200 * MS);
+  for (guint i = 15; i < 25; i++)
     gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, (guint8) i));
-  for (guint i = 10; i < 15; i++)
-    expect (h, i, 1000);
-  g_assert_cmpuint (stat_of (h, "deficit"), ==, 200 * MS);
-  g_assert_cmpuint (stat_of (h, "starvations"), ==, 1);
-  move_to (h, 1500 * MS);
   for (guint i = 15; i < 20; i++)
     expect (h, i, 1000);
+  g_assert_cmpuint (stat_of (h, "deficit"), ==, 200 * MS);
+  g_assert_cmpuint (stat_of (h, "starvations"), ==, 0);
+  move_to (h, 1500 * MS);
+  for (guint i = 20; i < 25; i++)
+    expect (h, i, 1000);
   g_assert_cmpuint (stat_of (h, "deficit"), ==, 0);
-  end (h, 20);
+
+  // It has played all after 2.5 s.
+  set_clock (h, 2501 * MS);
+  gst_harness_push (h, make_buffer (1000, GST_CLOCK_TIME_NONE, 25));
+  expect (h, 25, 1000);
+  g_assert_cmpuint (stat_of (h, "starvations"), ==, 1);
+  end (h, 26);
 }
 
 // `rounds`: when packets leave that are due at 0, 10, 20 and 30 ms.

@@ -544,7 +544,7 @@ http (Page *page)
     g_string_append_printf (page->out, "weir_%s{status=\"%uxx\"} %" G_GUINT64_FORMAT "\n", answers,
         digit, http_counts_get_answers (digit));
   head (page, starved, "counter",
-      "Times that an HTTP reader had played everything sent to it, by the cause.");
+      "Time slices of titles of which HTTP readers had to wait for a byte, by the cause.");
   for (guint cause = 0; cause < HTTP_N_STARVED; cause++)
     g_string_append_printf (page->out, "weir_%s{cause=\"%s\"} %" G_GUINT64_FORMAT "\n", starved,
         http_starved_names[cause], http_counts_get_starved (cause));

@@ -299,6 +299,14 @@ blocks_ahead (const WeirPacer *self, const WeirPaceEntry *head)
   return beyond < 0 ? 0 : 1 + beyond / self->settings.block_ns;
 }
 
+// Returns how long after the current block the block of the packet begins. The first block is the
+// player's buffer, so the second one follows it at once.
+static int64_t
+wait_for (const WeirPacer *self, const WeirPaceEntry *head)
+{
+  return (blocks_ahead (self, head) - !self->playing) * self->settings.block_ns;
+}
+
 static int64_t
 block_due (const WeirPacer *self, const WeirPaceEntry *head)
 {
@@ -306,23 +314,26 @@ block_due (const WeirPacer *self, const WeirPaceEntry *head)
 
   if (!self->block_begun || blocks_ahead (self, head) == 0)
     return head->arrival;
-  wait = blocks_ahead (self, head) * self->settings.block_ns;
-  wait -= min64 (wait, self->deficit_ns);
-  return self->begun_ns + wait;
+  if (!self->playing)
+    return self->last_out_ns + wait_for (self, head);
+  wait = wait_for (self, head);
+  return self->begun_ns + wait - min64 (wait, self->deficit_ns);
 }
 
 static void
 next_block (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
 {
-  int64_t planned = blocks_ahead (self, head) * self->settings.block_ns;
+  int64_t planned = wait_for (self, head);
+  int64_t since = self->playing ? self->begun_ns : self->last_out_ns;
 
   self->counts.overruns += self->last_out_ns - self->begun_ns > self->settings.block_ns;
-  self->deficit_ns = max64 (0, self->deficit_ns + now - self->begun_ns - planned);
+  self->deficit_ns = max64 (0, self->deficit_ns + now - since - planned);
   self->begun_ns = now;
-  self->block_end += planned;
+  self->block_end += blocks_ahead (self, head) * self->settings.block_ns;
   if (!self->playing)
     self->play_start_ns = self->last_out_ns;
   self->playing = true;
+  self->starved = false;
 }
 
 static void
@@ -334,23 +345,38 @@ first_block (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
   self->block_end = self->settings.block_ns;
 }
 
+// Notes that the content from `content` on leaves. A reader that starves plays on from there.
+static void
+note_content (WeirPacer *self, int64_t content, int64_t now)
+{
+  int64_t short_of = now - self->play_start_ns - content;
+
+  self->last_out_ns = now;
+  if (!self->playing || short_of <= 0)
+    return;
+  self->counts.starvations += !self->starved;
+  self->starved = true;
+  self->play_start_ns += short_of;
+}
+
 static void
 block_pop (WeirPacer *self, const WeirPaceEntry *head, int64_t now)
 {
-  int64_t short_of;
-
   if (!self->block_begun)
     first_block (self, head, now);
   else if (blocks_ahead (self, head) > 0)
     next_block (self, head, now);
-  short_of = now - self->play_start_ns - content_before (self, head);
-  if (self->playing && short_of > WEIR_PACE_STARVED_NS) {
-    self->counts.starvations++;
-    self->play_start_ns += short_of;
-  }
+  note_content (self, content_before (self, head), now);
   if (self->settings.bitrate > 0)
     self->content += bytes_to_ns (head->size, self->settings.bitrate);
-  self->last_out_ns = now;
+}
+
+void
+weir_pacer_go_on (WeirPacer *self, size_t rest, int64_t now)
+{
+  now = observe (self, now);
+  if (self->settings.mode == WEIR_PACE_BLOCK && self->settings.bitrate > 0)
+    note_content (self, self->content - bytes_to_ns (rest, self->settings.bitrate), now);
 }
 
 // ---- all of them ----
@@ -481,7 +507,7 @@ reset_rules (WeirPacer *self)
   self->group_due = INT64_MIN / 4;
   self->group = 0;
   self->bucket_used = self->have_lag_origin = false;
-  self->block_begun = self->playing = false;
+  self->block_begun = self->playing = self->starved = false;
   self->deficit_ns = self->content = 0;
 }
 

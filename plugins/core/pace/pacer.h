@@ -32,17 +32,20 @@
 //
 // By block. The rule of a storage server for video on demand (Y. R. Choe, "Design and
 // Implementation of a Resource-Efficient Storage Server for VoD", PhD dissertation, Purdue
-// University, 2007). A first block of `block_ns` (measured at `bitrate`, or by the packets' times
-// if that is 0) leaves at once to fill the player's buffer; then one block leaves each `block_ns`.
-// If a block begins late, the delay is a deficit, which shortens the next waits until it is made
-// up:
+// University, 2007, figure 3.1). A first block of `block_ns` (measured at `bitrate`, or by the
+// packets' times if that is 0) leaves at once to fill the player's buffer. Then a cycle begins, in
+// which one block leaves each `block_ns`, the first of them at once. If a block begins late, the
+// delay is a deficit, which shortens the next waits until it is made up:
 //
-//   deficit (k + 1) = max (0, deficit (k) + begun (k + 1) - begun (k) - block_ns)
+//   due (1)         = left (0), when all of block 0 has left
 //   due (k + 1)     = begun (k) + block_ns - min (deficit (k), block_ns), after all of block k
+//   deficit (1)     = begun (1) - left (0)
+//   deficit (k + 1) = max (0, deficit (k) + begun (k + 1) - begun (k) - block_ns)
 //
-// so block k begins at begun (0) + k * block_ns, plus any deficit that is left. The reader is
-// assumed to play from the end of the first block on. If it has played everything sent before the
-// next packet leaves, it starves, and plays on from there.
+// so block k begins at left (0) + (k - 1) * block_ns, plus any deficit that is left. The reader is
+// assumed to play from the end of the first block on, so it holds one to two blocks. If it has
+// played everything sent before the next packet leaves, that packet is late: the block is counted
+// as a starvation, and the reader plays on from there.
 //
 // With rounds, each packet leaves at the first time phase + i * round that is not before its own
 // time: never early, and at most one round late. A round in which more than `round_bytes` would
@@ -70,7 +73,6 @@
 #define WEIR_PACE_HELD_PACKETS 4096
 #define WEIR_PACE_HELD_BYTES (4 << 20)
 #define WEIR_PACE_PERIOD_NS INT64_C (200000000) // length of one measurement of the bitrate
-#define WEIR_PACE_STARVED_NS INT64_C (10000000) // a shorter wait does not count as starvation
 #define WEIR_PACE_LATE_NS INT64_C (5000000)     // a packet that leaves later than this is late
 #define WEIR_PACE_PARTS 3                       // of a round with too many bytes
 
@@ -103,7 +105,7 @@ typedef struct {
   uint64_t late;        // packets that left more than WEIR_PACE_LATE_NS after their time
   int64_t latest_ns;    // the longest such delay
   uint64_t overruns;    // by block: blocks that took longer than block_ns
-  uint64_t starvations; // by block: times that the reader starved
+  uint64_t starvations; // by block: blocks with a packet that the reader had to wait for
 } WeirPaceCounts;
 
 typedef struct {
@@ -154,7 +156,7 @@ typedef struct {
   bool bucket_used, have_lag_origin;
 
   // By block. Content is in ns of play.
-  bool block_begun, playing;
+  bool block_begun, playing, starved; // starved: in this block
   int64_t begun_ns, last_out_ns, deficit_ns, play_start_ns;
   int64_t content, content_first, block_end;
 } WeirPacer;
@@ -180,6 +182,10 @@ int64_t weir_pacer_due (WeirPacer *self, int64_t now);
 
 // Removes the first packet, which leaves now. The queue must not be empty.
 void weir_pacer_pop (WeirPacer *self, int64_t now);
+
+// Says that the last `rest` bytes of the packet that was removed last leave only now. With a
+// bitrate, they are late if the reader has played all before them.
+void weir_pacer_go_on (WeirPacer *self, size_t rest, int64_t now);
 
 // Empties the queue and forgets all times.
 void weir_pacer_flush (WeirPacer *self);

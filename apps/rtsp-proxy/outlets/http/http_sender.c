@@ -125,15 +125,16 @@ note_sent (HttpSender *self, gsize n, gint64 now)
   }
   if (self->bytes->rate == 0 || self->chunk_left == 0)
     return;
-  if (!self->begun) {
+  if (self->begun)
+    weir_pacer_go_on (&self->pacer, self->chunk_left, now);
+  else
     weir_pacer_pop (&self->pacer, now);
-    starved = self->pacer.counts.starvations - self->n_starved;
-    self->starved[cause] += starved;
-    self->n_starved += starved;
-    http_counts_add_starved (cause, starved);
-    self->deficit_ns = self->pacer.deficit_ns;
-    self->was_full = FALSE;
-  }
+  starved = self->pacer.counts.starvations - self->n_starved;
+  self->starved[cause] += starved;
+  self->n_starved += starved;
+  http_counts_add_starved (cause, starved);
+  self->deficit_ns = self->pacer.deficit_ns;
+  self->was_full = FALSE;
   self->chunk_left -= n;
   self->begun = self->chunk_left > 0;
 }

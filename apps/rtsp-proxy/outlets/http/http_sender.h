@@ -2,9 +2,10 @@
 #pragma once
 
 // Sends bytes of a title to a socket with sendfile(), at the title's rate: one time slice at once
-// to fill the player's buffer, then one slice each time slice (pace/pacer.h, by block). A title of
-// unknown rate is sent as fast as the reader takes it, and a piece of a title as fast as the line
-// is free, too (http_pieces.h). For one thread at a time.
+// to fill the player's buffer, then one slice each time slice, the first of them at once, too
+// (pace/pacer.h, by block). So a player holds one to two slices. A title of unknown rate is sent as
+// fast as the reader takes it, and a piece of a title as fast as the line is free, too
+// (http_pieces.h). For one thread at a time.
 
 #include "pace/pacer.h"
 #include "stores/bytes.h"
