@@ -63,6 +63,7 @@ add_result (WeirUpkeepResult *sum, const WeirUpkeepResult *result)
   sum->titles += result->titles;
   sum->blocks += result->blocks;
   sum->copies += result->copies;
+  sum->missing_disks = result->missing_disks;
   sum->bad_indexes += result->bad_indexes;
   sum->bad_copies += result->bad_copies;
   sum->lost_blocks += result->lost_blocks;
@@ -78,9 +79,9 @@ print_json (Report *self, const WeirUpkeepResult *sum)
     const gchar *name;
     guint64 value;
   } members[] = { { "titles", sum->titles }, { "blocks", sum->blocks }, { "copies", sum->copies },
-    { "bad-indexes", sum->bad_indexes }, { "bad-copies", sum->bad_copies },
-    { "lost-blocks", sum->lost_blocks }, { "repaired", sum->repaired }, { "moved", sum->moved },
-    { "leftovers", sum->leftovers } };
+    { "missing-disks", sum->missing_disks }, { "bad-indexes", sum->bad_indexes },
+    { "bad-copies", sum->bad_copies }, { "lost-blocks", sum->lost_blocks },
+    { "repaired", sum->repaired }, { "moved", sum->moved }, { "leftovers", sum->leftovers } };
 
   json_builder_end_array (self->problems);
   for (guint i = 0; i < G_N_ELEMENTS (members); i++) {
@@ -101,6 +102,8 @@ print_text (Work work, const WeirUpkeepResult *sum)
   }
   printf (U " titles, " U " blocks, " U " copies: " U " bad copies, " U " lost blocks", sum->titles,
       sum->blocks, sum->copies, sum->bad_copies, sum->lost_blocks);
+  if (sum->missing_disks)
+    printf (", " U " missing disks", sum->missing_disks);
   if (sum->bad_indexes)
     printf (", " U " bad indexes", sum->bad_indexes);
   if (work == REPAIR)
@@ -116,7 +119,8 @@ static gboolean
 is_good (Work work, const WeirUpkeepResult *sum)
 {
   return sum->bad_indexes + sum->lost_blocks == 0
-         && (work == REPAIR ? sum->repaired == sum->bad_copies : sum->bad_copies == 0);
+         && (work == REPAIR ? sum->repaired == sum->bad_copies
+                            : sum->bad_copies + sum->missing_disks == 0);
 }
 
 static int

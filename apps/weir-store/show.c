@@ -157,9 +157,7 @@ list_run (const Args *args)
 static const gchar *
 state_of (const WeirStoreDisk *disk)
 {
-  if (!disk->answers)
-    return "no answer";
-  return !disk->present ? "missing" : disk->removing ? "being removed" : "ok";
+  return disk->present && disk->removing ? "being removed" : weir_disk_state_name (disk->state);
 }
 
 static void

@@ -255,13 +255,13 @@ look_at_disks (WeirBlockStore *self, WeirStoreDisk *disks, guint n)
   for (guint i = 0; i < n; i++) {
     looks[i].path = disks[i].path;
     looks[i].number = disks[i].number;
-    looks[i].answers = looks[i].present = TRUE;
+    looks[i].state = WEIR_DISK_THERE;
   }
   if (!self->is_remote)
     weir_disks_look (self->id, looks, n);
   for (guint i = 0; i < n; i++) {
-    disks[i].answers = looks[i].answers;
-    disks[i].present = looks[i].present;
+    disks[i].state = looks[i].state;
+    disks[i].present = looks[i].state == WEIR_DISK_THERE;
     disks[i].bytes = looks[i].space.bytes;
     disks[i].free_bytes = looks[i].space.free_bytes;
     disks[i].device = looks[i].space.device;

@@ -50,11 +50,23 @@ typedef enum {
 typedef struct _WeirBlockStore WeirBlockStore;
 typedef struct _WeirStoredTitle WeirStoredTitle;
 
+typedef enum {
+  WEIR_DISK_THERE,
+  WEIR_DISK_MISSING,   // the folder is not there, or has no file weir-disk
+  WEIR_DISK_FORBIDDEN, // this user may not read it
+  WEIR_DISK_OTHER,     // it is another disk, or one of another store
+  WEIR_DISK_FAILING,   // the system reports another error
+  WEIR_DISK_SILENT,    // no answer within 10 s
+} WeirDiskState;
+
+// Returns a few words, such as "missing".
+const gchar *weir_disk_state_name (WeirDiskState state);
+
 typedef struct {
   guint16 number;
   const gchar *path;
-  gboolean answers;                  // within 10 s
-  gboolean present;                  // the folder is there and belongs to the store
+  WeirDiskState state;
+  gboolean present;                  // state is WEIR_DISK_THERE
   gboolean removing;                 // gets no new blocks; the next balance moves its blocks away
   guint64 bytes, free_bytes, device; // st_dev
 } WeirStoreDisk;

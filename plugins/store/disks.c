@@ -38,24 +38,31 @@ weir_disk_unmark (const gchar *path)
   rmdir (blocks);
 }
 
-gboolean
-weir_disk_check (const gchar *path, const gchar *store, guint16 number, GError **error)
+const gchar *
+weir_disk_state_name (WeirDiskState state)
+{
+  static const gchar *const names[] = { "ok", "missing", "permission denied", "another disk",
+    "failing", "no answer" };
+
+  return names[state];
+}
+
+WeirDiskState
+weir_disk_check (const gchar *path, const gchar *store, guint16 number)
 {
   g_autofree gchar *mark = g_build_filename (path, MARK, NULL), *text = NULL;
   g_autofree gchar *expected = g_strdup_printf (MARK_FORMAT, store, number);
   g_autoptr (GError) problem = NULL;
 
-  if (!g_file_get_contents (mark, &text, NULL, &problem)) {
-    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
-        "disk %u (%s) is missing: %s; is it mounted?", number, path, problem->message);
-    return FALSE;
-  }
-  if (!g_str_equal (text, expected)) {
-    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
-        "%s is not disk %u of this store, says its file %s", path, number, MARK);
-    return FALSE;
-  }
-  return TRUE;
+  if (g_file_get_contents (mark, &text, NULL, &problem))
+    return g_str_equal (text, expected) ? WEIR_DISK_THERE : WEIR_DISK_OTHER;
+  if (g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_NOENT)
+      || g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_NOTDIR))
+    return WEIR_DISK_MISSING;
+  return g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_ACCES)
+                 || g_error_matches (problem, G_FILE_ERROR, G_FILE_ERROR_PERM)
+             ? WEIR_DISK_FORBIDDEN
+             : WEIR_DISK_FAILING;
 }
 
 gchar *

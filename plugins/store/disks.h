@@ -4,7 +4,7 @@
 // The folder of a disk. Its file weir-disk names the store and the disk's number, so that a folder
 // is not used for another disk, such as an empty mount point whose disk is missing.
 
-#include <glib.h>
+#include "store/blockstore.h"
 
 G_BEGIN_DECLS
 
@@ -19,8 +19,8 @@ gboolean weir_disk_mark (const gchar *path, const gchar *store, guint16 number, 
 // Removes the mark, and the folder of blocks if it is empty.
 void weir_disk_unmark (const gchar *path);
 
-// Checks that the folder is disk `number` of the store.
-gboolean weir_disk_check (const gchar *path, const gchar *store, guint16 number, GError **error);
+// Says whether the folder is disk `number` of the store. May block.
+WeirDiskState weir_disk_check (const gchar *path, const gchar *store, guint16 number);
 
 // Returns the real path of a folder that can become a disk: it exists, and is not a disk of any
 // store.

@@ -8,7 +8,8 @@ typedef struct {
   gchar *key, *path, *store;
   guint16 number;
   gint64 until_us;
-  gboolean done, present;
+  gboolean done;
+  WeirDiskState state;
   WeirDiskSpace space;
 } Look;
 
@@ -39,17 +40,18 @@ look_at (gpointer data, gpointer unused)
 {
   Look *look = data, place;
   WeirDiskSpace space = { 0 };
-  gboolean present;
+  WeirDiskState state;
 
   g_mutex_lock (&lock);
   place = *look;
   g_mutex_unlock (&lock);
-  present = weir_disk_check (place.path, place.store, place.number, NULL)
-            && weir_disk_get_space (place.path, &space);
+  state = weir_disk_check (place.path, place.store, place.number);
+  if (state == WEIR_DISK_THERE && !weir_disk_get_space (place.path, &space))
+    state = WEIR_DISK_FAILING;
 
   g_mutex_lock (&lock);
   look->done = TRUE;
-  look->present = present;
+  look->state = state;
   look->space = space;
   g_hash_table_remove (looks_at_work, look->key);
   g_cond_broadcast (&answered);
@@ -98,8 +100,7 @@ weir_disks_look (const gchar *store, WeirDiskLook *looks, guint n)
 
     while (!look->done && g_cond_wait_until (&answered, &lock, look->until_us))
       ;
-    looks[i].answers = look->done;
-    looks[i].present = look->present;
+    looks[i].state = look->done ? look->state : WEIR_DISK_SILENT;
     looks[i].space = look->space;
     unref (look);
   }
@@ -112,7 +113,7 @@ weir_disk_is_there (const gchar *path, const gchar *store, guint16 number)
   WeirDiskLook look = { .path = path, .number = number };
 
   weir_disks_look (store, &look, 1);
-  return look.present;
+  return look.state == WEIR_DISK_THERE;
 }
 
 gboolean

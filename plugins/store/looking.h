@@ -6,6 +6,7 @@
 //
 // A disk is stuck while it has not answered a look, or other work on it, within that time.
 
+#include "store/blockstore.h"
 #include "store/disks.h"
 
 G_BEGIN_DECLS
@@ -13,7 +14,7 @@ G_BEGIN_DECLS
 typedef struct {
   const gchar *path;
   guint16 number;
-  gboolean answers, present; // present: it is that disk of the store
+  WeirDiskState state;
   WeirDiskSpace space;
 } WeirDiskLook;
 

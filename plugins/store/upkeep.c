@@ -137,26 +137,43 @@ upkeep_list (Upkeep *self, const gchar *name, GError **error)
 typedef struct {
   Upkeep up;
   gboolean repair;
-  GHashTable *missing; // numbers of disks that were reported as missing
+  GHashTable *missing; // numbers of disks that were reported
 } Check;
 
-// Reports a bad copy, and each missing disk only once. Takes ownership of `problem`.
+// Reports each disk that is not there, whether or not a title needs it.
+static void
+report_disks (Check *self)
+{
+  g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
+  guint n = weir_block_store_get_disks (self->up.store, disks, WEIR_STORE_DISKS_MAX);
+
+  for (guint i = 0; i < n; i++) {
+    g_autofree gchar *text = NULL;
+
+    if (disks[i].present)
+      continue;
+    g_hash_table_add (self->missing, GUINT_TO_POINTER (disks[i].number));
+    self->up.result.missing_disks++;
+    text = g_strdup_printf ("disk %u (%s): %s; all copies on it count as bad", disks[i].number,
+        disks[i].path, weir_disk_state_name (disks[i].state));
+    upkeep_report (&self->up, NULL, text);
+  }
+}
+
+// Reports a bad copy. That a disk is not there is reported once. Takes ownership of `problem`.
 static void
 report_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, GError *problem,
     const gchar *done)
 {
   const gchar *path = weir_block_store_get_disk_path (title->store, disk);
+  gboolean is_there = path && weir_disk_is_there (path, title->store->id, disk);
   g_autofree gchar *text = NULL;
 
-  if (!path || !weir_disk_is_there (path, title->store->id, disk)) {
-    if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk)))
-      text = g_strdup_printf ("disk %u (%s) %s; all copies on it count as bad", disk,
-          path ? path : "not in store.yaml",
-          path && weir_disk_is_stuck (path) ? "does not answer"
-                                            : "is missing or not a disk of this store");
-  } else {
+  if (is_there)
     text = g_strdup_printf ("block %u: %s%s", number, problem->message, done);
-  }
+  else if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk)))
+    text = g_strdup_printf ("disk %u (%s) is not there; all copies on it count as bad", disk,
+        path ? path : "not in store.yaml");
   if (text)
     upkeep_report (&self->up, title->index.name, text);
   g_error_free (problem);
@@ -256,13 +273,13 @@ check_title (Check *self, const gchar *name, GError **error)
 static gboolean
 check_all (Check *self, const gchar *name, GError **error)
 {
-  g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
   GPtrArray *names = upkeep_list (&self->up, name, error);
   gboolean ok = names != NULL;
 
-  // Disks that hang are known afterwards, so that their copies are not read.
-  weir_block_store_get_disks (self->up.store, disks, WEIR_STORE_DISKS_MAX);
   self->missing = g_hash_table_new (NULL, NULL);
+  // Disks that hang are known afterwards, so that their copies are not read.
+  if (ok)
+    report_disks (self);
   for (guint i = 0; ok && i < names->len; i++)
     ok = check_title (self, names->pdata[i], error);
   if (names)

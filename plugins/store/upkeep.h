@@ -19,6 +19,7 @@ typedef void (*WeirUpkeepFunc) (
 
 typedef struct {
   guint64 titles, blocks, copies; // looked at
+  guint64 missing_disks;          // not there, or not to be read
   guint64 bad_indexes;            // titles whose index is not valid
   guint64 bad_copies;             // lost or wrong
   guint64 lost_blocks;            // no good copy

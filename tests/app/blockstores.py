@@ -112,6 +112,16 @@ def store(**more):
         yield Store(top, **more)
 
 
+def in_namespace(script, *words):
+    """Runs a shell script in a mount namespace, where it may mount."""
+    for unshare in ['unshare', '-m'], ['unshare', '-Urm']:
+        if subprocess.run([*unshare, 'sh', '-c', 'mount -t tmpfs none /mnt'],
+                          capture_output=True).returncode == 0:
+            return subprocess.run([*unshare, 'sh', '-c', script, 'sh', *words], timeout=60,
+                                  capture_output=True, text=True)
+    raise Skip('cannot mount in a namespace')
+
+
 def files_below(folder):
     return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Disks of a block store die, are missing or may not be read; and what weir-store says and does."""
+
+import os
+import shutil
+import subprocess
+
+from blockstores import call, program, some_bytes, store, told
+from tap import Skip, run, test
+
+NOBODY = 65534
+
+
+def call_as_nobody(*words):
+    done = subprocess.run([program(), *words], capture_output=True, text=True, timeout=120, check=False,
+                          user=NOBODY, group=NOBODY, extra_groups=[])
+    return done.returncode, done.stdout
+
+
+@test
+def verify_fails_while_a_disk_is_missing():
+    """verify fails while a disk is missing, also if no title needs it any more"""
+    with store() as st:
+        st.add('a', some_bytes(300000))
+        shutil.rmtree(st.disks[1])
+        out, _ = call('repair', st.dir)
+        assert f'disk 1 ({st.disks[1]}): missing; all copies on it count as bad\n' in out, out
+        assert ': 0 lost blocks' not in out and ', 1 missing disks; ' in out, out
+        out, _ = call('verify', st.dir, status=1)
+        assert f'disk 1 ({st.disks[1]}): missing; ' in out and ' 0 bad copies, ' in out, out
+        assert told('verify', st.dir, 'a', status=1)['missing-disks'] == 1
+
+
+@test
+def a_disk_of_another_store_is_not_missing():
+    """a disk at whose path another disk is mounted is told so"""
+    with store() as st:
+        shutil.copy(os.path.join(st.disks[2], 'weir-disk'), st.disks[1])
+        assert f'disk   1  another disk  {st.disks[1]}\n' in call('show', st.dir)[0]
+
+
+@test
+def a_disk_that_may_not_be_read_is_not_missing():
+    """show and verify say of a disk that this user may not read that permission is denied"""
+    if os.geteuid() != 0:
+        raise Skip('not root, so there is no other user')
+    with store() as st:
+        os.chmod(st.top, 0o755)
+        os.chmod(st.disks[1], 0o700)
+        for folder, _, files in os.walk(st.dir):
+            for path in [folder, *(os.path.join(folder, name) for name in files)]:
+                os.chown(path, NOBODY, NOBODY)
+        try:
+            status, out = call_as_nobody('show', st.dir)
+        except PermissionError as error:
+            raise Skip('nobody may not run weir-store here') from error
+        assert status == 0 and f'disk   1  permission denied  {st.disks[1]}\n' in out, out
+        status, out = call_as_nobody('verify', st.dir)
+        assert status == 1 and f'disk 1 ({st.disks[1]}): permission denied; ' in out, out
+
+
+if __name__ == '__main__':
+    run()
