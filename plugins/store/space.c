@@ -158,7 +158,7 @@ check (WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 largest,
 }
 
 gboolean
-weir_title_writer_check_space (WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error)
+space_check (WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error)
 {
   g_autofree gchar *what =
       n == 1 ? g_strdup ("the title") : g_strdup_printf ("the %" G_GSIZE_FORMAT " titles", n);

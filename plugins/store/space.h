@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The room on a store's disks. weir_title_writer_check_space() is here, too.
+// The room on a store's disks.
 
 #include "store/blockstore_private.h"
 
@@ -16,6 +16,9 @@ guint space_get (WeirBlockStore *store, WeirPlacementDisk *disks);
 // more disks than can be used now.
 gboolean space_begin (
     WeirBlockStore *store, WeirPlacement *placement, WeirPlacementDisk *disks, GError **error);
+
+// Checks that `n` titles of so many bytes have room together.
+gboolean space_check (WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error);
 
 // Reports whether copies on a disk can be written and removed: it is there, answers, and is not
 // avoided by the reader.

@@ -43,6 +43,18 @@ weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError *
   return store_check_name (name, error) && check_new (store, name, error);
 }
 
+gboolean
+weir_title_writer_check_space (WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error)
+{
+  int lock = store_lock (store, error);
+
+  if (lock < 0)
+    return FALSE;
+  leftovers_clean (store);
+  close (lock);
+  return space_check (store, bytes, n, error);
+}
+
 static gboolean
 place_title (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
 {
@@ -64,7 +76,7 @@ begin (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
     return FALSE;
   leftovers_clean (self->store);
   if (check_new (self->store, name, error) && place_title (self, expected_bytes, error)
-      && weir_title_writer_check_space (self->store, &expected_bytes, 1, error))
+      && space_check (self->store, &expected_bytes, 1, error))
     self->fd = leftovers_begin (self->store, self->id, name, error);
   close (lock);
   return self->fd >= 0;

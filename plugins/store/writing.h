@@ -23,7 +23,7 @@ WeirTitleWriter *weir_title_writer_new (WeirBlockStore *store, const gchar *name
 void weir_title_writer_leave_room (WeirTitleWriter *self, guint64 bytes);
 
 // Check, before titles are begun, that a title of this name can be added, and that titles of so
-// many bytes have room together.
+// many bytes have room together, after what killed writers have left was removed.
 gboolean weir_title_writer_check_name (WeirBlockStore *store, const gchar *name, GError **error);
 gboolean weir_title_writer_check_space (
     WeirBlockStore *store, const guint64 *bytes, gsize n, GError **error);

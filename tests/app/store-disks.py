@@ -4,8 +4,9 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
-from blockstores import call, program, some_bytes, store, told
+from blockstores import call, in_namespace, program, some_bytes, store, told
 from tap import Skip, run, test
 
 NOBODY = 65534
@@ -57,6 +58,19 @@ def a_disk_that_may_not_be_read_is_not_missing():
         assert status == 0 and f'disk   1  permission denied  {st.disks[1]}\n' in out, out
         status, out = call_as_nobody('verify', st.dir)
         assert status == 1 and f'disk 1 ({st.disks[1]}): permission denied; ' in out, out
+
+
+@test
+def what_a_killed_add_has_left_takes_no_room():
+    """add removes what a killed one has left before it looks for room"""
+    with tempfile.TemporaryDirectory() as top:
+        script = '''cd "$1" && mkdir a b && for d in a b; do mount -t tmpfs -o size=4m none $d; done
+            "$2" init st --disks a,b --slice 500ms; id=0123456789abcdef0123456789abcdef
+            printf film >st/adding/$id
+            for d in a b; do mkdir $d/blocks/$id; head -c 2500000 /dev/zero >$d/blocks/$id/00000000; done
+            head -c 2000000 /dev/zero >film; "$2" add st film --rate 1M; ls st/adding a/blocks/$id'''
+        done = in_namespace(script, top, program())
+        assert done.stdout.endswith('added film: 2.0 MB in 31 blocks\nst/adding:\n'), done
 
 
 if __name__ == '__main__':
