@@ -51,6 +51,7 @@ search (gpointer data, gpointer unused)
   WeirBlockStore *store;
   guint16 disks[WEIR_INDEX_COPIES_MAX];
   const gchar *paths[WEIR_INDEX_COPIES_MAX];
+  g_autoptr (GError) error = NULL;
   Search *job;
   guint n;
 
@@ -58,7 +59,7 @@ search (gpointer data, gpointer unused)
   job = g_queue_pop_head (&self->searches);
   g_mutex_unlock (&self->lock);
   store = weir_stored_title_get_store (job->title);
-  n = weir_stored_title_find_copies (job->title, job->read->name.number, disks, NULL);
+  n = weir_stored_title_find_copies (job->title, job->read->name.number, disks, &error);
   for (guint i = 0; i < n; i++)
     paths[i] = weir_block_store_get_disk_path (store, disks[i]);
   g_mutex_lock (&self->lock);
@@ -66,6 +67,7 @@ search (gpointer data, gpointer unused)
     weir_block_reader_get_disk (self, disks[i], paths[i]);
   if (n > 0)
     take_places (self, job->read, disks, n);
+  job->read->removed = g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND);
   g_queue_push_tail (&self->unsearched, job->read);
   weir_block_reader_wake (self);
   g_mutex_unlock (&self->lock);

@@ -262,7 +262,6 @@ try_again (WeirBlockReader *self, WeirBlockRead *read)
       && (weir_block_reader_start_copy (self, read, weir_block_reader_now ())
           || weir_block_reader_search (self, read)))
     return;
-  self->n_lost++;
   weir_block_reader_answer (self, read, NULL);
 }
 

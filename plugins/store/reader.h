@@ -99,6 +99,7 @@ struct _WeirBlockRead {
   WeirCopyProblem problems[WEIR_INDEX_COPIES_MAX];
   gint64 deadline_ns; // the earliest of its requests
   gboolean searched;  // copies were looked for in a new index
+  gboolean removed;   // the title is no longer in the store
   WeirRemote *remote; // of the title; NULL: the copies are files
   gboolean uncached;  // the remote title's cache has failed
   guint users;        // readaid.c, or answers in progress: not to be freed
@@ -294,7 +295,8 @@ void weir_block_read_clear_problems (WeirBlockRead *read);
 // The block was read: has its bad copies repaired, which reports them.
 void weir_block_reader_report_copies (WeirBlockReader *self, WeirBlockRead *read);
 
-// The block cannot be read: sets the read's error, and reports what was found wrong, in one line.
+// The block cannot be read: sets the read's error, and counts the block and reports what was found
+// wrong, in one line, unless the title was removed.
 void weir_block_reader_report_lost (WeirBlockReader *self, WeirBlockRead *read);
 
 // Reports a bad copy. `what` says what is wrong and what was done. A disk has a message in 10 s,

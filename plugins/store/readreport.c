@@ -86,6 +86,13 @@ weir_block_reader_report_lost (WeirBlockReader *self, WeirBlockRead *read)
 
   if (read->error)
     return;
+  // Its readers say so. The store has lost nothing.
+  if (read->removed) {
+    g_set_error (&read->error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND,
+        "title '%s' was removed from the store", read->title);
+    return;
+  }
+  self->n_lost++;
   text = g_string_new (NULL);
   g_string_printf (text, "block %u of title '%s' cannot be read", read->name.number, read->title);
   if (describe_copies (self, read, text))

@@ -257,6 +257,19 @@ def a_lost_block_ends_the_stream_there_with_one_line():
 
 
 @test
+def a_title_that_is_removed_while_it_plays_is_not_called_lost():
+    request = b'GET /films/a.mp4 HTTP/1.1\r\nHost: localhost\r\n\r\n'
+    with Stored() as proxy, socket.create_connection(('127.0.0.1', proxy.web_port), timeout=20) as reader:
+        reader.sendall(request)
+        assert reader.recv(1 << 16).startswith(b'HTTP/1.1 200 ')
+        call('remove', proxy.store, 'a.mp4')
+        while reader.recv(1 << 16):
+            pass
+        proxy.wait_for_line("reader \\S+ out: /films/a.mp4: title 'a.mp4' was removed from the store")
+        assert not any('block' in line for line in proxy.lines), proxy.lines
+
+
+@test
 def a_lost_last_block_does_not_hinder_the_start_of_a_title_that_can_do_without():
     def lose(proxy):
         for name, *words in ('front.mp4', '-movflags', 'faststart'), ('a.mkv',):

@@ -103,6 +103,35 @@ a_block_without_a_good_copy_is_an_error (gconstpointer way)
 }
 
 static void
+a_title_that_was_removed_is_not_lost (gconstpointer way)
+{
+  TestStore t;
+  WeirBlockStore *store;
+  WeirStoredTitle *title;
+  const gint before = g_atomic_int_get (&n_messages);
+  GError *error = NULL;
+
+  weir_block_reader_threads_only = way != NULL;
+  store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
+  title = test_title (store, "a", 3, BLOCK, 1);
+  g_assert_true (weir_block_store_remove_title (store, "a", NULL));
+  for (guint again = 0; again < 2; again++) {
+    g_assert_null (weir_block_read (title, 1, in_ms (100), NULL, &error));
+    g_assert_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND);
+    g_assert_cmpstr (error->message, ==, "title 'a' was removed from the store");
+    g_clear_error (&error);
+    // Another title of the same name is not read in its place.
+    if (!again)
+      weir_stored_title_unref (test_title (store, "a", 3, BLOCK, 2));
+  }
+  g_assert_cmpuint (read_stats (store).lost, ==, 0);
+  g_assert_cmpuint (disk_stats (store, 0).errors + disk_stats (store, 1).errors, ==, 0);
+  g_assert_cmpint (g_atomic_int_get (&n_messages), ==, before);
+  weir_stored_title_unref (title);
+  test_store_free (&t, store);
+}
+
+static void
 a_shortened_copy_is_wrong (gconstpointer way)
 {
   TestStore t;
@@ -474,6 +503,7 @@ main (int argc, char **argv)
   count_messages ();
   ADD_WAYS (a_bad_copy_is_made_up_for_and_repaired);
   ADD_WAYS (a_block_without_a_good_copy_is_an_error);
+  ADD_WAYS (a_title_that_was_removed_is_not_lost);
   ADD_WAYS (a_shortened_copy_is_wrong);
   ADD_WAYS (copies_that_were_moved_are_found);
   ADD_WAYS (a_disk_that_is_gone_is_avoided_and_used_when_it_is_back);
