@@ -164,19 +164,43 @@ def bad_stream_ids_are_refused():
         assert proxy.wait(30) == 0 # a sanitizer has found nothing
 
 
+def refused(proxy):
+    """Returns how many callers were refused because of their passphrase."""
+    return metric(proxy, 'refusals_total{reason="passphrase"}')
+
+
 @test
 def a_wrong_passphrase_is_refused():
-    """a caller with a wrong passphrase or none is refused, and the log says so; with the right one it publishes"""
+    """the log and a metric say if a caller's passphrase is wrong, missing or too much; with the right one it publishes"""
     with Srt({'/cam': LIVE}, srt={'passphrase': PASSPHRASE}) as proxy:
+        assert refused(proxy) == 0
         with proxy.call('publish:cam', passphrase='wrong passphrase') as caller:
             assert caller.reason == BAD_SECRET, caller.reason
+        proxy.wait_for_line(r' client 127\.0\.0\.1:\d+ refused: its passphrase is wrong$', 20)
         with proxy.call('publish:cam') as caller:
             assert caller.reason == UNSECURE, caller.reason
-        proxy.wait_for_line(r' publisher \S+ refused: its handshake was not completed', 20)
+        proxy.wait_for_line(r' client \S+ refused: it has no passphrase, and the listener has one', 20)
+        assert refused(proxy) == 2
         with proxy.send('publish:cam', f'&passphrase={PASSPHRASE}'):
             proxy.wait_for_mount()
     with Srt({'/cam': LIVE}) as proxy, proxy.call('publish:cam', passphrase=PASSPHRASE) as caller:
         assert caller.reason == UNSECURE, caller.reason
+        proxy.wait_for_line(r' client \S+ refused: it has a passphrase, and the listener has none', 20)
+
+
+@test
+def refused_callers_hold_no_places():
+    """after 300 callers without the passphrase, from 8 addresses, one with it gets in at the first attempt"""
+    with Srt({'/cam': LIVE}, srt={'passphrase': PASSPHRASE}, limits={'connections': 4}) as proxy:
+        for number in range(300):
+            with RawCaller(proxy.srt_port, f'127.0.0.{number % 8 + 2}') as caller:
+                assert caller.conclude(request('publish:cam')) == UNSECURE, number
+        with proxy.call('publish:cam', passphrase=PASSPHRASE) as caller:
+            assert caller.reason is None, caller.reason
+            proxy.wait_for_line(r' publisher \S+ in: /cam over SRT$', 20)
+        wait_until(lambda: refused(proxy) == 300, 20, 'the count of refused callers')
+        lines = [line for line in proxy.lines if 'it has no passphrase' in str(line)]
+        assert 8 <= len(lines) <= 8 * 12, len(lines) # a burst of 10 for each address
 
 
 @test

@@ -10,7 +10,7 @@
 
 const gchar *const refused_names[REFUSED_N_REASONS] = { "connections", "address", "memory", "files",
   "idle", "timeout", "write", "line", "headers", "body", "malformed", "version", "frames",
-  "readers" };
+  "readers", "passphrase" };
 
 static guint64 counts[REFUSED_N_REASONS]; // atomic
 static GMutex lock;

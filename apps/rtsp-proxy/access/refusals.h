@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Counts and logs what the limits refuse. Call from any thread.
+// Counts and logs what the limits refuse, and SRT callers without the passphrase. Call from any
+// thread.
 
 #include <glib.h>
 
@@ -23,6 +24,7 @@ typedef enum {
   REFUSED_FRAMES,
   // other
   REFUSED_READERS,
+  REFUSED_PASSPHRASE, // of SRT: wrong, missing or unexpected
   REFUSED_N_REASONS
 } RefusedReason;
 

@@ -394,7 +394,8 @@ static void
 refusals (Page *page)
 {
   head (page, "refusals_total", "counter",
-      "Connections and requests that a limit refused, and readers that it closed.");
+      "Connections and requests that a limit refused, readers that it closed, and SRT callers "
+      "refused because of their passphrase.");
   for (guint reason = 0; reason < REFUSED_N_REASONS; reason++)
     g_string_append_printf (page->out, "weir_refusals_total{reason=\"%s\"} %" G_GUINT64_FORMAT "\n",
         refused_names[reason], refusals_get (reason));

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "access/plain.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "mounts/publish_check.h"
 #include "outlets/srt/srt_counts.h"
@@ -34,7 +33,6 @@ struct _SrtConnection {
   gboolean publishes, has_begun;
   Demand *demand;
   AccessCase *asked;
-  gint64 since;
   State state;
   PublishedStream *published;
   SrtReader *reader;
@@ -253,7 +251,6 @@ srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *
     self->address = g_object_ref (address);
     self->peer = g_steal_pointer (&peer);
     self->visitor = access_peer_new (ip, "srt");
-    self->since = clock_now ();
     *reject = read_stream_id (self, stream_id);
     // Only those who may do it find out which mounts exist.
     if (!*reject && access_case_get_verdict (self->asked) == ACCESS_ADMITTED)
@@ -427,6 +424,18 @@ end_publishing (SrtConnection *self, const gchar *reason)
 }
 
 void
+srt_connection_refuse (SrtConnection *self, SrtProblem problem)
+{
+  const gchar *text = srt_problem_text (problem);
+
+  if (problem == SRT_PROBLEM_UNKNOWN)
+    refuse (self, 0, text);
+  else
+    refusals_note (REFUSED_PASSPHRASE, self->peer, "%s", text);
+  srt_connection_free (self, NULL);
+}
+
+void
 srt_connection_free (SrtConnection *self, const gchar *reason)
 {
   if (self->has_begun) {
@@ -434,8 +443,6 @@ srt_connection_free (SrtConnection *self, const gchar *reason)
     srt_counts_add_connections (-1);
     srt_epoll_remove_usock (self->context->epoll, self->socket);
     srt_close (self->socket);
-  } else if (reason) {
-    log_event_limited (&refusals, "%s %s refused: %s", kind_of (self), self->peer, reason);
   }
   g_mutex_lock (&self->lock);
   if (self->closing)
@@ -452,12 +459,6 @@ SRTSOCKET
 srt_connection_get_socket (const SrtConnection *self)
 {
   return self->socket;
-}
-
-gint64
-srt_connection_get_since (const SrtConnection *self)
-{
-  return self->since;
 }
 
 gint

@@ -11,6 +11,7 @@
 #include "access/access.h"
 #include "access/connections.h"
 #include "mounts/mounts.h"
+#include "outlets/srt/srt_problem.h"
 
 // What all callers of a listener share. Reference counted (g_atomic_rc_box), as functions that come
 // from other threads use it, perhaps after the outlet's end.
@@ -42,9 +43,11 @@ gboolean srt_connection_run (SrtConnection *self);
 // Checks what no event says. Call it once a second before srt_connection_run().
 void srt_connection_tick (SrtConnection *self);
 
+// Ends a connection whose handshake was not completed, and notes why. Call from any thread.
+void srt_connection_refuse (SrtConnection *self, SrtProblem problem);
+
 // Ends it, unless it has ended. `reason` is for the log; NULL: it has never begun.
 void srt_connection_free (SrtConnection *self, const gchar *reason);
 
 SRTSOCKET srt_connection_get_socket (const SrtConnection *self);
-gint64 srt_connection_get_since (const SrtConnection *self); // ns, monotonic
-gint srt_connection_get_pipe (const SrtConnection *self);    // the fd of a reader, or -1
+gint srt_connection_get_pipe (const SrtConnection *self); // the fd of a reader, or -1

@@ -10,14 +10,13 @@
 #include "base/log.h"
 #include "outlets/srt/srt_connection.h"
 #include "outlets/srt/srt_port.h"
+#include "outlets/srt/srt_problem.h"
 
 #define BACKLOG 128
 #define READY_MAX 256 // sockets of one kind that one wait returns
 #define WAIT_MS 1000
 #define TICK GST_SECOND
-#define HANDSHAKE_MAX (5 * GST_SECOND) // from its request on
-#define HANDSHAKES_MAX 256             // at the same time
-#define VERSION_MIN 0x010300           // the first with stream ids
+#define VERSION_MIN 0x010300 // the first with stream ids
 
 struct _SrtOutlet {
   SrtContext *context;
@@ -29,44 +28,19 @@ struct _SrtOutlet {
   GMutex lock;
   GHashTable *handshakes; // SRTSOCKET: SrtConnection; protected by `lock`
 
+  // Atomic: the last handshake that libsrt has asked about, and what it has logged of it.
+  SRTSOCKET last;
+  gint problem; // SrtProblem
+
   // The thread's.
   GHashTable *connections; // SRTSOCKET: SrtConnection
   GHashTable *by_pipe;     // fd of a reader's pair: SrtConnection
   gint64 ticked;
 };
 
-// ---- handshakes; a thread of libsrt ----
+// ---- handshakes; a thread of libsrt, which handles one after the other ----
 
-static int
-on_handshake (gpointer data, SRTSOCKET socket, int version, const struct sockaddr *address,
-    const char *stream_id)
-{
-  SrtOutlet *self = data;
-  gsize len =
-      address->sa_family == AF_INET6 ? sizeof (struct sockaddr_in6) : sizeof (struct sockaddr_in);
-  GSocketAddress *from = g_socket_address_new_from_native ((gpointer) address, len);
-  SrtConnection *connection = NULL;
-  int reject = SRT_REJX_OVERLOAD;
-
-  g_mutex_lock (&self->lock);
-  if (g_hash_table_size (self->handshakes) >= HANDSHAKES_MAX)
-    g_clear_object (&from);
-  g_mutex_unlock (&self->lock);
-  if (from)
-    connection = srt_connection_new (
-        self->context, G_INET_SOCKET_ADDRESS (from), stream_id ? stream_id : "", socket, &reject);
-  g_clear_object (&from);
-  if (!connection) {
-    srt_setrejectreason (socket, reject);
-    return -1;
-  }
-  g_mutex_lock (&self->lock);
-  g_hash_table_insert (self->handshakes, GINT_TO_POINTER (socket), connection);
-  g_mutex_unlock (&self->lock);
-  return 0;
-}
-
-// Returns the connection of a handshake that is complete (transfer full), or NULL.
+// Returns the connection of a handshake (transfer full), or NULL.
 static SrtConnection *
 take_handshake (SrtOutlet *self, SRTSOCKET socket)
 {
@@ -78,27 +52,65 @@ take_handshake (SrtOutlet *self, SRTSOCKET socket)
   return connection;
 }
 
-// libsrt does not say that a handshake has failed after it was asked about.
+// libsrt does not say that it has refused a handshake after it was asked about: it closes the
+// socket. It says why in its log only.
 static void
-drop_handshakes (SrtOutlet *self, gint64 until)
+drop_handshakes (SrtOutlet *self)
 {
-  GPtrArray *old = g_ptr_array_new ();
-  GHashTableIter iter;
-  gpointer connection;
+  GList *sockets;
 
   g_mutex_lock (&self->lock);
-  g_hash_table_iter_init (&iter, self->handshakes);
-  while (g_hash_table_iter_next (&iter, NULL, &connection)) {
-    if (srt_connection_get_since (connection) > until)
-      continue;
-    g_ptr_array_add (old, connection);
-    g_hash_table_iter_remove (&iter);
-  }
+  sockets = g_hash_table_get_keys (self->handshakes);
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < old->len; i++)
-    srt_connection_free (g_ptr_array_index (old, i),
-        "its handshake was not completed: the passphrase is missing or wrong, or it has left");
-  g_ptr_array_unref (old);
+  for (GList *l = sockets; l; l = l->next) {
+    SRTSOCKET socket = GPOINTER_TO_INT (l->data);
+    gboolean is_last = socket == g_atomic_int_get (&self->last);
+    SrtConnection *connection;
+
+    if (srt_getsockstate (socket) < SRTS_BROKEN)
+      continue;
+    connection = take_handshake (self, socket);
+    if (connection)
+      srt_connection_refuse (
+          connection, is_last ? g_atomic_int_get (&self->problem) : SRT_PROBLEM_UNKNOWN);
+  }
+  g_list_free (sockets);
+}
+
+static int
+on_handshake (gpointer data, SRTSOCKET socket, int version, const struct sockaddr *address,
+    const char *stream_id)
+{
+  SrtOutlet *self = data;
+  gsize len =
+      address->sa_family == AF_INET6 ? sizeof (struct sockaddr_in6) : sizeof (struct sockaddr_in);
+  GSocketAddress *from = g_socket_address_new_from_native ((gpointer) address, len);
+  SrtConnection *connection;
+  int reject;
+
+  drop_handshakes (self); // they hold no places that this one may need
+  g_atomic_int_set (&self->last, socket);
+  g_atomic_int_set (&self->problem, SRT_PROBLEM_UNKNOWN);
+  connection = srt_connection_new (
+      self->context, G_INET_SOCKET_ADDRESS (from), stream_id ? stream_id : "", socket, &reject);
+  g_object_unref (from);
+  if (!connection) {
+    srt_setrejectreason (socket, reject);
+    return -1;
+  }
+  g_mutex_lock (&self->lock);
+  g_hash_table_insert (self->handshakes, GINT_TO_POINTER (socket), connection);
+  g_mutex_unlock (&self->lock);
+  return 0;
+}
+
+static void
+on_log (gpointer data, int level, const char *file, int line, const char *area, const char *text)
+{
+  SrtProblem problem = srt_problem_find (text);
+
+  if (problem != SRT_PROBLEM_UNKNOWN)
+    g_atomic_int_set (&((SrtOutlet *) data)->problem, (gint) problem);
 }
 
 // ---- connections ----
@@ -210,7 +222,7 @@ serve (gpointer data)
     }
     if (clock_now () - self->ticked > (gint64) TICK) {
       self->ticked = clock_now ();
-      drop_handshakes (self, self->ticked - (gint64) HANDSHAKE_MAX);
+      drop_handshakes (self);
       run_all (self, TRUE);
     }
   }
@@ -285,7 +297,8 @@ srt_outlet_new (const SrtConfig *config, Mounts *mounts, Access *access, GError 
   // Inside, libsrt reports errors by C++ exceptions. The first one prepares the process for them,
   // and has ended it when it came while no files were left. So it comes now.
   srt_recvmsg (SRT_INVALID_SOCK, (char[1]) { 0 }, 1);
-  srt_setloglevel (LOG_CRIT); // what peers do wrong would fill standard error
+  srt_setloglevel (LOG_ERR);
+  srt_setloghandler (self, on_log);
   g_mutex_init (&self->lock);
   self->context = g_atomic_rc_box_new0 (SrtContext);
   *self->context = (SrtContext) { mounts, access, connections_new (), -1, -1 };
@@ -315,6 +328,10 @@ drop_all (SrtOutlet *self)
   for (GList *l = all; l; l = l->next)
     drop (self, l->data, "the proxy stops");
   g_list_free (all);
+  all = g_hash_table_get_values (self->handshakes);
+  for (GList *l = all; l; l = l->next)
+    srt_connection_free (l->data, NULL);
+  g_list_free (all);
 }
 
 void
@@ -328,7 +345,6 @@ srt_outlet_free (SrtOutlet *self)
   if (self->listener != SRT_INVALID_SOCK)
     srt_close (self->listener);
   drop_all (self);
-  drop_handshakes (self, G_MAXINT64);
   if (self->context->epoll >= 0)
     srt_epoll_release (self->context->epoll);
   g_hash_table_unref (self->handshakes);
