@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
+#include "folders.h"
 
 #include "stages/stage_set.h"
 
