@@ -1,6 +1,6 @@
 module weir/tests/interop
 
-go 1.26
+go 1.24.0
 
 require (
 	github.com/abema/go-mp4 v1.4.1

@@ -71,11 +71,13 @@ func readAll(o readOptions, u *base.URL) []*reader {
 	for i := range readers {
 		r := newReader(i, o)
 		readers[i] = r
-		wg.Go(func() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
 			time.Sleep(time.Duration(i*o.stagger) * time.Millisecond)
 			url := *u // the library keeps it
 			r.run(&url)
-		})
+		}()
 	}
 	wg.Wait()
 	return readers

@@ -190,10 +190,13 @@ def thread_names(pid):
 
 
 def interop():
-    """Returns the path of the program in tests/interop. Skips the test if it was not built."""
+    """Returns the path of the program in tests/interop. Skips the test if it could not be built."""
     program = os.environ.get('WEIR_INTEROP')
     if not program:
-        raise Skip(os.environ.get('WEIR_INTEROP_LACK', 'WEIR_INTEROP is not set'))
+        raise Skip('WEIR_INTEROP is not set')
+    if not os.access(program, os.X_OK):
+        with open(program, encoding='utf-8') as file:
+            raise Skip(file.read())
     return program
 
 

@@ -1,6 +1,6 @@
 module weir/tests/interop/rtmp
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/bluenviron/gortmplib v1.0.1
