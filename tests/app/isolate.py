@@ -19,48 +19,9 @@ from proc import Rtsp, free_port, free_udp_pair, thread_names
 from proxy import CLIP, Proxy, matches, program, wait_until
 from tap import run, test
 from tspackets import STREAMS
+from workers import LIVE, ON, is_gone, metric, status_of, wait_for_worker, worker_of, workers_of
 
-LIVE = ('launch:videotestsrc is-live=true ! '
-        'video/x-raw,format=I420,width=64,height=64,framerate=25/1 ! jpegenc ! rtpjpegpay name=pay0')
-ON = {'on-demand': 'no'}
 TWO = {'/cam': {'upstream': CLIP_URI, **ON}, '/live': {'upstream': LIVE, **ON}}
-
-
-def status_of(pid):
-    with open(f'/proc/{pid}/status', encoding='ascii') as file:
-        return {key: value.strip() for key, _, value in (line.partition(':') for line in file)}
-
-
-def workers_of(proxy):
-    """Returns the processes that the proxy started and that have not ended."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir('/proc')):
-        try:
-            status = status_of(name)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if status['PPid'] == str(proxy.pid) and status['State'][0] != 'Z':
-            found.add(int(name))
-    return found
-
-
-def worker_of(proxy, label):
-    """Returns the worker of the upstream whose label begins like this, or None."""
-    for node in proxy.get('/v1/graph')['nodes']:
-        if node['kind'] == 'upstream' and node['label'].startswith(label) and node['state'] == 'up':
-            return int(node['params'].get('worker', 0)) or None
-    return None
-
-
-def wait_for_worker(proxy, label, other_than=None):
-    found = []
-
-    def is_there():
-        found[:] = [worker_of(proxy, label)]
-        return found[0] not in (None, other_than)
-
-    wait_until(is_there, 20, f'{label} is up in a worker')
-    return found[0]
 
 
 def suspend(pid):
@@ -75,18 +36,6 @@ def suspend(pid):
 
     os.kill(pid, signal.SIGSTOP)
     wait_until(is_stopped, 20, f'process {pid} has stopped')
-
-
-def metric(proxy, name):
-    text = proxy.get('/metrics').decode()
-    return int(re.search(rf'^weir_{name} (\d+)$', text, re.M)[1])
-
-
-def is_gone(pid):
-    try:
-        return status_of(pid)['State'][0] == 'Z'
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @test(timeout=120)
@@ -251,12 +200,12 @@ def workers_get_the_options_of_gstreamer():
         proxy.wait_for_line(' mount /cam up')
         worker, = workers_of(proxy)
         with open(f'/proc/{worker}/cmdline', encoding='ascii') as file:
-            assert file.read().split('\0') == ['rtsp-proxy-worker', 'offline', *words, '']
+            assert file.read().split('\0') == ['rtsp-proxy-worker', 'demux', *words, '']
 
 
 @test(timeout=60)
 def a_worker_is_nothing_for_users():
-    done = subprocess.run(['rtsp-proxy-worker', 'online'], executable=program(),
+    done = subprocess.run(['rtsp-proxy-worker', 'pull'], executable=program(),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
                           check=False)
     assert done.returncode == 1 and 'is started by rtsp-proxy only' in done.stderr, done
@@ -416,7 +365,7 @@ def workers_of_titles_have_no_privileges_and_no_network():
             status = status_of(pid)
             assert status['NoNewPrivs'] == '1' and int(status['CapEff'], 16) == 0, status
             with open(f'/proc/{pid}/cmdline', encoding='ascii') as file:
-                assert file.read().split('\0')[1] == 'offline'
+                assert file.read().split('\0')[1] == 'title'
 
 
 @test(timeout=600)

@@ -165,7 +165,7 @@ def stages_get_no_network():
         reader.take()
         victim, = workers_of(proxy, 'decode')
         with open(f'/proc/{victim}/cmdline', encoding='ascii') as file:
-            assert file.read().split('\0')[:2] == ['rtsp-proxy-worker', 'offline']
+            assert file.read().split('\0')[:2] == ['rtsp-proxy-worker', 'stage']
 
 
 @test(timeout=900)

@@ -369,10 +369,8 @@ static const SchemaKey top_keys[] = {
           "`launch:`, and `rtp:` with MPEG-TS), and stages with other elements than Weir's and "
           "GStreamer's core elements, such as transcoders, and titles of folders; `yes`: all" },
   { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
-      .help = "the most worker processes with network access, the most without, and the most for "
-              "titles; upstreams and "
-              "stages and titles share them beyond that number, and end together if their "
-              "worker crashes" },
+      .help = "the most worker processes of each kind; upstreams, stages and titles share them "
+              "beyond that number, and end together if their worker crashes" },
   { "limits", SCHEMA_OTHER, AT (limits), .form = "{KEY: ...}", .value = &limits_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "what RTSP and HTTP clients may use, see the keys of `limits`; a change concerns new "

@@ -276,7 +276,7 @@ start_job (StageIsolated *self, Worker *where, const gchar *text, GError **error
   put_stage (self, message, text);
   self->job.n_tracks = self->tracks->n_tracks;
   stage_tracks_link (self->tracks);
-  ok = isolated_job_start (&self->job, WORKER_OFFLINE, where, message, theirs, (guint) n, error);
+  ok = isolated_job_start (&self->job, SANDBOX_STAGE, where, message, theirs, (guint) n, error);
   for (gint i = 0; i < n; i++)
     close (theirs[i]);
   g_free (message);

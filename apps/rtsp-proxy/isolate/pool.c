@@ -29,6 +29,8 @@ typedef struct {
 struct _Worker {
   guint refs; // of the pool while the process runs, and of each job
   WorkerKind kind;
+  guint n_allowed; // of the paths that the kind is allowed
+  guint64 version; // of the files of the system
   gint pid;
   gboolean ended;
   gint socket;
@@ -43,7 +45,8 @@ struct _Worker {
 
 static GPtrArray *all; // of Worker; the running ones
 static guint limit = 1;
-static gboolean kept[WORKER_KINDS]; // workers_keep_ready()
+static gboolean kept[SANDBOX_PROFILES];      // workers_keep_ready()
+static GPtrArray *allowed[SANDBOX_PROFILES]; // of arguments such as "read=PATH"; or NULL
 static WorkerCounts counts;
 static GStrv options;
 
@@ -58,6 +61,25 @@ workers_set_options (const gchar *const *to)
 {
   g_strfreev (options);
   options = g_strdupv ((gchar **) to);
+}
+
+static guint
+count_allowed (WorkerKind kind)
+{
+  return allowed[kind] ? allowed[kind]->len : 0;
+}
+
+void
+workers_allow (WorkerKind kind, const gchar *path, gboolean writes)
+{
+  gchar *argument = g_strconcat (writes ? WORKER_WRITES : WORKER_READS, path, NULL);
+
+  if (!allowed[kind])
+    allowed[kind] = g_ptr_array_new_with_free_func (g_free);
+  if (g_ptr_array_find_with_equal_func (allowed[kind], argument, g_str_equal, NULL))
+    g_free (argument);
+  else
+    g_ptr_array_add (allowed[kind], argument);
 }
 
 void
@@ -125,7 +147,7 @@ on_ended (GPid pid, gint status, gpointer data)
   g_ptr_array_remove_fast (all, self);
   if (n_jobs > 0 || !self->retired) {
     counts.failed++;
-    log_event ("%s; it ran %u %s%s", reason, n_jobs, self->kind == WORKER_TITLES ? "title" : "job",
+    log_event ("%s; it ran %u %s%s", reason, n_jobs, self->kind == SANDBOX_TITLE ? "title" : "job",
         n_jobs == 1 ? "" : "s");
   }
   tell_jobs (self, reason);
@@ -179,6 +201,8 @@ dup_environment (void)
   }
   // The proxy has just read the registry of plugins.
   g_strv_builder_add (builder, "GST_REGISTRY_UPDATE=no");
+  // GIO asks for the settings of a desktop, which would be written to a file in the user's folder.
+  g_strv_builder_add (builder, "GSETTINGS_BACKEND=memory");
   result = g_strv_builder_end (builder);
   g_strv_builder_unref (builder);
   return result;
@@ -214,8 +238,9 @@ dup_arguments (WorkerKind kind)
   GStrvBuilder *builder = g_strv_builder_new ();
   GStrv result;
 
-  g_strv_builder_add_many (
-      builder, WORKER_NAME, kind == WORKER_ONLINE ? "online" : "offline", NULL);
+  g_strv_builder_add_many (builder, WORKER_NAME, sandbox_get_name (kind), NULL);
+  for (guint i = 0; i < count_allowed (kind); i++)
+    g_strv_builder_add (builder, g_ptr_array_index (allowed[kind], i));
   if (options)
     g_strv_builder_addv (builder, (const gchar **) options);
   result = g_strv_builder_end (builder);
@@ -303,6 +328,8 @@ worker_new (WorkerKind kind, GError **error)
   gint wrong;
 
   self->kind = kind;
+  self->n_allowed = count_allowed (kind);
+  self->version = sandbox_get_version (kind);
   wrong = open_and_launch (self);
   if (wrong) {
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (wrong),
@@ -325,17 +352,19 @@ worker_new (WorkerKind kind, GError **error)
 // ---- jobs ----
 
 // Returns the worker of the kind with the fewest jobs, or NULL, and the number of workers of the
-// kind.
+// kind; of those that may open what a new one may.
 static Worker *
 find_least (WorkerKind kind, gboolean started, guint *n)
 {
+  const guint64 version = sandbox_get_version (kind);
   Worker *least = NULL;
 
   *n = 0;
   for (guint i = 0; all && i < all->len; i++) {
     Worker *each = g_ptr_array_index (all, i);
 
-    if (each->kind != kind || each->killed || each->retired)
+    if (each->kind != kind || each->killed || each->retired
+        || each->n_allowed != count_allowed (kind) || each->version != version)
       continue;
     ++*n;
     if (started && !each->started)

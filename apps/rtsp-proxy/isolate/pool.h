@@ -8,17 +8,17 @@
 
 #include <glib.h>
 
+#include "isolate/sandbox.h"
+
 #define WORKER_NAME "rtsp-proxy-worker"
 #define WORKER_SOCKET 3
+#define WORKER_READS "read=" // arguments of a worker: a path that it may read, or also write
+#define WORKER_WRITES "write="
 #define WORKERS_MAX 1000
 #define WORKER_FDS_MAX 16 // of a message
 
-typedef enum {
-  WORKER_ONLINE,  // may open sockets
-  WORKER_OFFLINE, // may not
-  WORKER_TITLES,  // may not either; reads stored titles
-  WORKER_KINDS,
-} WorkerKind;
+// A worker has jobs of one kind, which says what it may do.
+typedef SandboxProfile WorkerKind;
 
 typedef struct _Worker Worker;
 
@@ -28,6 +28,11 @@ void workers_set_limit (guint n);
 // Sets the options of GStreamer (--gst-...) that workers get; NULL: none. Call before the first
 // worker starts.
 void workers_set_options (const gchar *const *options);
+
+// Lets workers of the kind that start from now on open a file, or all in a folder: to read it, or
+// with `writes` also to write it. Jobs join such workers only from then on. Does nothing if the
+// path is allowed already.
+void workers_allow (WorkerKind kind, const gchar *path, gboolean writes);
 
 // Returns a worker for a job: an idle one, a new one, or, beyond the limit, the one with the fewest
 // jobs. Returns NULL and sets `error` if none can be started. `died` is called with `job` when the

@@ -2,19 +2,53 @@
 #include "isolate/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "isolate/sandbox_files.h"
 
 #define FILES_MAX 4096
+#define STACK_BYTES (1 << 20)
+// The proxy and all readers depend on the proxy, a worker's jobs on the worker only.
+#define OOM_SCORE_MORE 500
+#define OOM_SCORE_MAX 1000
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 // the sanitizers map terabytes, and need large stacks
+#else
+#define SANITIZED 0
+#endif
+
+typedef struct {
+  const gchar *name;
+  gboolean opens_sockets; // else it has those that it gets from the proxy
+  gboolean sends;         // datagrams, to any address, from a socket that it gets from the proxy
+  SandboxFiles files;
+  guint data_mib; // RLIMIT_DATA; measured in docs/operations.md
+} Profile;
+
+static const Profile profiles[] = {
+  [SANDBOX_TITLE] = { "title", FALSE, FALSE, 0, 4096 },
+  [SANDBOX_DEMUX] = { "demux", FALSE, FALSE, 0, 1024 },
+  [SANDBOX_PULL] = { "pull", TRUE, TRUE, SANDBOX_FILES_NAMES, 1024 },
+  [SANDBOX_STAGE] = { "stage", FALSE, FALSE, SANDBOX_FILES_DEVICES, 8192 },
+  [SANDBOX_LAUNCH] = { "launch", TRUE, TRUE,
+      SANDBOX_FILES_NAMES | SANDBOX_FILES_DEVICES | SANDBOX_FILES_SHARED, 8192 },
+};
+
+G_STATIC_ASSERT (G_N_ELEMENTS (profiles) == SANDBOX_PROFILES);
 
 // What a decoder never needs: other processes, the kernel's settings and its rarely used parts.
 // The C library does without clone3().
@@ -29,9 +63,21 @@ static const gchar *const refused[] = { "acct", "add_key", "adjtimex", "bpf", "c
   "request_key", "rt_tgsigqueueinfo", "sethostname", "setdomainname", "setns", "settimeofday",
   "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd", "vfork", "vhangup", NULL };
 
-// A worker that is offline gets its sockets from the proxy. It may not aim them at anyone else.
-static const gchar *const refused_offline[] = { "accept", "accept4", "bind", "connect", "listen",
-  "sendmmsg", "sendmsg", "socket", NULL };
+// Changes of files by their names, and of what is not in them. Landlock knows the first part only
+// beside folders, and the second not at all.
+static const gchar *const refused_changes[] = { "creat", "link", "linkat", "mkdir", "mkdirat",
+  "mknod", "mknodat", "rename", "renameat", "renameat2", "rmdir", "symlink", "symlinkat",
+  "truncate", "truncate64", "unlink", "unlinkat", NULL };
+static const gchar *const refused_attributes[] = { "chmod", "chown", "chown32", "fchmod",
+  "fchmodat", "fchmodat2", "fchown", "fchown32", "fchownat", "fremovexattr", "fsetxattr",
+  "futimesat", "lchown", "lchown32", "lremovexattr", "lsetxattr", "removexattr", "setxattr",
+  "utime", "utimensat", "utimensat_time64", "utimes", NULL };
+
+// A worker that opens no sockets gets them from the proxy, connected.
+static const gchar *const refused_sockets[] = { "accept", "accept4", "bind", "connect", "listen",
+  "socket", NULL };
+// It may not aim them at anyone else.
+static const gchar *const refused_sending[] = { "sendmmsg", "sendmsg", NULL };
 
 static gint
 refuse (scmp_filter_ctx filter, const gchar *const *names)
@@ -70,20 +116,72 @@ refuse_others (scmp_filter_ctx filter)
   return error;
 }
 
+// Refuses a call that opens files, if the bits `mask` of its flags have this value.
+static gint
+refuse_flags (scmp_filter_ctx filter, guint64 mask, guint64 value)
+{
+  const guint32 action = SCMP_ACT_ERRNO (EPERM);
+  gint error = seccomp_rule_add (
+      filter, action, SCMP_SYS (open), 1, SCMP_A1 (SCMP_CMP_MASKED_EQ, mask, value));
+
+  if (error == -EDOM || error == -EEXIST) // this system has no open()
+    error = 0;
+  if (!error)
+    error = seccomp_rule_add (
+        filter, action, SCMP_SYS (openat), 1, SCMP_A2 (SCMP_CMP_MASKED_EQ, mask, value));
+  return error;
+}
+
+// Refuses to write files. A device is opened for writing, too; Landlock says which.
+static gint
+refuse_writes (scmp_filter_ctx filter, gboolean has_devices)
+{
+  gint error = refuse (filter, refused_changes);
+
+  // The C library does without openat2(), whose flags are in memory.
+  if (!error)
+    error = seccomp_rule_add (filter, SCMP_ACT_ERRNO (ENOSYS), SCMP_SYS (openat2), 0);
+  if (!error)
+    error = refuse_flags (filter, O_CREAT, O_CREAT);
+  if (!error)
+    error = refuse_flags (filter, O_TRUNC, O_TRUNC);
+  if (!error)
+    error = refuse_flags (filter, O_TMPFILE, O_TMPFILE);
+  if (!error && !has_devices)
+    error = refuse_flags (filter, O_ACCMODE, O_WRONLY);
+  if (!error && !has_devices)
+    error = refuse_flags (filter, O_ACCMODE, O_RDWR);
+  return error;
+}
+
+static gint
+refuse_network (scmp_filter_ctx filter, const Profile *profile)
+{
+  gint error = profile->opens_sockets ? 0 : refuse (filter, refused_sockets);
+
+  if (!error && !profile->sends)
+    error = refuse (filter, refused_sending);
+  if (!error && !profile->sends)
+    error = seccomp_rule_add (
+        filter, SCMP_ACT_ERRNO (EPERM), SCMP_SYS (sendto), 1, SCMP_A4 (SCMP_CMP_NE, 0));
+  return error;
+}
+
 // A system without seccomp, such as some sandboxes for containers, keeps the other limits.
 static void
-filter_calls (gboolean online)
+filter_calls (const Profile *profile, gboolean writes)
 {
   scmp_filter_ctx filter = seccomp_init (SCMP_ACT_ALLOW);
   gint error = filter ? refuse (filter, refused) : -ENOMEM;
 
   if (!error)
     error = refuse_others (filter);
-  if (!error && !online)
-    error = refuse (filter, refused_offline);
-  if (!error && !online)
-    error = seccomp_rule_add (
-        filter, SCMP_ACT_ERRNO (EPERM), SCMP_SYS (sendto), 1, SCMP_A4 (SCMP_CMP_NE, 0));
+  if (!error)
+    error = refuse (filter, refused_attributes);
+  if (!error && !writes)
+    error = refuse_writes (filter, (profile->files & SANDBOX_FILES_DEVICES) != 0);
+  if (!error)
+    error = refuse_network (filter, profile);
   if (!error)
     error = seccomp_load (filter);
   if (filter)
@@ -105,11 +203,31 @@ drop_capabilities (void)
 }
 
 static void
-limit_resources (void)
+limit_memory (guint mib)
+{
+  const rlim_t bytes = (rlim_t) mib << 20;
+  struct rlimit data;
+  pthread_attr_t attributes;
+
+  if (SANITIZED || getrlimit (RLIMIT_DATA, &data) < 0)
+    return;
+  data.rlim_max = MIN (data.rlim_max, bytes);
+  data.rlim_cur = MIN (data.rlim_cur, data.rlim_max);
+  setrlimit (RLIMIT_DATA, &data);
+  // Stacks count, whether they are used or not.
+  pthread_attr_init (&attributes);
+  pthread_attr_setstacksize (&attributes, STACK_BYTES);
+  pthread_setattr_default_np (&attributes);
+  pthread_attr_destroy (&attributes);
+}
+
+static void
+limit_resources (const Profile *profile)
 {
   struct rlimit files, none = { 0, 0 };
 
   setrlimit (RLIMIT_CORE, &none);
+  limit_memory (profile->data_mib);
   if (getrlimit (RLIMIT_NOFILE, &files) < 0)
     return;
   files.rlim_max = MIN (files.rlim_max, FILES_MAX);
@@ -117,10 +235,56 @@ limit_resources (void)
   setrlimit (RLIMIT_NOFILE, &files);
 }
 
-gboolean
-sandbox_enter (gboolean online)
+// Where memory runs out, the kernel ends the worker before the proxy.
+static void
+offer_to_die (void)
 {
-  limit_resources ();
+  FILE *file = fopen ("/proc/self/oom_score_adj", "r+");
+  gint score;
+
+  if (!file)
+    return;
+  if (fscanf (file, "%d", &score) == 1) {
+    rewind (file);
+    fprintf (file, "%d", MIN (score + OOM_SCORE_MORE, OOM_SCORE_MAX));
+  }
+  fclose (file);
+}
+
+const gchar *
+sandbox_get_name (SandboxProfile profile)
+{
+  return profiles[profile].name;
+}
+
+SandboxProfile
+sandbox_find (const gchar *name)
+{
+  SandboxProfile found = 0;
+
+  while (found < SANDBOX_PROFILES && !g_str_equal (profiles[found].name, name))
+    found++;
+  return found;
+}
+
+guint64
+sandbox_get_version (SandboxProfile which)
+{
+  struct stat st;
+
+  if (!(profiles[which].files & SANDBOX_FILES_NAMES) || stat ("/etc/resolv.conf", &st) < 0)
+    return 0;
+  return st.st_ino;
+}
+
+gboolean
+sandbox_enter (SandboxProfile which, const gchar *const *reads, const gchar *const *writes)
+{
+  const Profile *profile = &profiles[which];
+  gint error;
+
+  offer_to_die ();
+  limit_resources (profile);
   drop_capabilities ();
   prctl (PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl (PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -128,6 +292,17 @@ sandbox_enter (gboolean online)
     log_event ("worker: cannot give up new privileges: %s", g_strerror (errno));
     return FALSE;
   }
-  filter_calls (online);
+  error = sandbox_files_limit (profile->files, reads, writes);
+  if (error)
+    log_event ("worker: cannot limit which files it opens: %s", g_strerror (error));
+  filter_calls (profile, writes && *writes);
   return TRUE;
+}
+
+void
+sandbox_get_guards (SandboxGuards *out)
+{
+  out->landlock = sandbox_files_version ();
+  // A filter that is no address is refused, if the kernel knows filters.
+  out->seccomp = prctl (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT;
 }

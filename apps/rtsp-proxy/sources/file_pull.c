@@ -8,10 +8,15 @@
 #include "config.h"
 
 #include "base/element.h"
+#include "base/file_source.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef HAVE_BLOCK_STORE
 #include "store/blockstore.h"
@@ -21,6 +26,7 @@ typedef struct {
   const PullContext *context;
   GstElement *pipeline; // not owned
   Tracks *tracks;
+  gint fd;
   gboolean begun;
   gint cannot_loop; // atomic
 
@@ -46,6 +52,7 @@ pull_free (gpointer data)
   FilePull *self = data;
 
   tracks_free (self->tracks);
+  close (self->fd);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -198,29 +205,51 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
   }
 }
 
+gint
+file_pull_open (const PullConfig *config, GError **error)
+{
+  const gchar *path = config->path;
+  GStatBuf st;
+  gint fd;
+
+  if (config->is_folder) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder", path);
+    return -1;
+  }
+  fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not wait for its writer
+  if (fd < 0 && errno != ENOENT) {
+    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, "cannot open %s: %s",
+        path, g_strerror (errno));
+    return -1;
+  }
+  if (fd >= 0 && fstat (fd, &st) == 0 && S_ISREG (st.st_mode))
+    return fd;
+  g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no such file: %s", path);
+  if (fd >= 0)
+    close (fd);
+  return -1;
+}
+
 GstElement *
 file_pull_new (const PullContext *context, GError **error)
 {
-  const gchar *path = context->config->path;
+  const PullConfig *config = context->config;
+  gint fd = config->endpoint.is_open ? config->endpoint.fd : file_pull_open (config, error);
   GstElement *pipeline, *source, *parse;
   FilePull *self;
   GstBus *bus;
 
-  if (context->config->is_folder) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder", path);
+  if (fd < 0)
     return NULL;
-  }
-  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
-    g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no such file: %s", path);
-    return NULL;
-  }
   parse = element_make ("parsebin", error);
-  if (!parse)
+  if (!parse) {
+    close (fd);
     return NULL;
-  source = gst_element_factory_make ("filesrc", NULL); // part of GStreamer's core
-  g_object_set (source, "location", path, NULL);
+  }
+  source = file_source_new (fd);
 
   self = g_new0 (FilePull, 1);
+  self->fd = fd;
   g_mutex_init (&self->lock);
   self->context = context;
   self->pipeline = pipeline = gst_pipeline_new (NULL);
@@ -253,7 +282,7 @@ file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     config->is_folder = TRUE;
     if (!g_file_test (path, G_FILE_TEST_IS_DIR))
       return g_strdup_printf ("no such folder: %s", path);
-  } else if (!g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
+  } else if (!config->endpoint.is_open && !g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
     return g_strdup_printf ("no such file: %s", path);
   }
   config->uri = g_strdup (uri);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "isolate/launch_paths.h"
 #include "sources/endpoint.h"
 #include "sources/isolated_job.h"
 #include "sources/udp_input.h"
@@ -142,18 +143,37 @@ put_config (WireMessage *message, const PullConfig *config)
   wire_put (message, config->read_timeout_ms, 4);
 }
 
-// Opens the upstream's socket, if it has one. Returns -1 if it has none.
+// Opens what the worker itself may not open: the upstream's socket or file. Returns FALSE and sets
+// `error` if that fails; `fd` is -1 if the upstream has none.
 static gboolean
 open_endpoint (const PullConfig *config, gint *fd, GError **error)
 {
-  *fd = config->endpoint.is_open ? config->endpoint.fd : -1;
-  if (config->endpoint.is_open)
+  const PullEndpoint *endpoint = &config->endpoint;
+
+  *fd = -1;
+  if (endpoint->is_open)
+    *fd = endpoint->fd;
+  else if (config->parser != PULL_PARSES)
     return TRUE;
-  if (config->parser != PULL_PARSES || !config->endpoint.address)
-    return TRUE;
-  *fd =
-      endpoint_open (&config->endpoint, config->endpoint.port, 2 * UDP_INPUT_BUFFER, FALSE, error);
+  else if (endpoint->address)
+    *fd = endpoint_open (endpoint, endpoint->port, 2 * UDP_INPUT_BUFFER, FALSE, error);
+  else
+    *fd = file_pull_open (config, error);
   return *fd >= 0;
+}
+
+static WorkerKind
+choose_kind (const PullConfig *config)
+{
+  if (config->parser == PULL_PARSES)
+    return SANDBOX_DEMUX;
+  if (config->launch) {
+    launch_paths_allow (config->launch, SANDBOX_LAUNCH);
+    return SANDBOX_LAUNCH;
+  }
+  if (config->path && g_str_has_prefix (config->uri, "sdp:"))
+    workers_allow (SANDBOX_PULL, config->path, FALSE);
+  return SANDBOX_PULL;
 }
 
 static gboolean
@@ -168,9 +188,8 @@ begin (Pull *self, GError **error)
     return FALSE;
   message = g_new (WireMessage, 1);
   put_config (message, config);
-  ok = isolated_job_start (&self->job,
-      config->parser == PULL_PARSES ? WORKER_OFFLINE : WORKER_ONLINE, NULL, message, &fd,
-      fd >= 0 ? 1 : 0, error);
+  ok = isolated_job_start (
+      &self->job, choose_kind (config), NULL, message, &fd, fd >= 0 ? 1 : 0, error);
   g_free (message);
   if (fd >= 0)
     close (fd);

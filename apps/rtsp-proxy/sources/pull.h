@@ -80,7 +80,7 @@ struct _PullConfig {
   gchar *user;
   gchar *password;
   PullTransport transport;
-  PullEndpoint endpoint; // udp:, rtp:, pipe:; sdp: only the interface
+  PullEndpoint endpoint; // udp:, rtp:, pipe:; sdp: only the interface; file: only the descriptor
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
   gchar *launch;         // launch: the line
@@ -158,6 +158,8 @@ extern const PullLight rtp_pull_light;
 
 // file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);
+// Opens the clip. Returns a descriptor for the endpoint; or -1, and sets `error`.
+gint file_pull_open (const PullConfig *config, GError **error);
 GstElement *file_pull_new (const PullContext *context, GError **error);
 
 // store:///DIR/: a block store of titles. No run is ever made of it.

@@ -4,6 +4,7 @@
 
 #include "stages/stage_set.h"
 
+#include "isolate/launch_paths.h"
 #include "stages/stage_parse.h"
 #include "stages/stage_text.h"
 #include "text/config_error.h"
@@ -42,6 +43,7 @@ load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **
   }
   if (file)
     g_hash_table_insert (self->files, file->name, file);
+  launch_paths_allow (text, SANDBOX_STAGE);
   g_free (text);
   g_free (name);
   g_free (path);

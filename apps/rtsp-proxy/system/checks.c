@@ -10,6 +10,7 @@ checks_run (const System *system, const SystemNeeds *needs)
   checks_sysctls (system, needs, report);
   checks_network (system, needs, report);
   checks_devices (system, needs, report);
+  checks_workers (system, needs, report);
   checks_clock (system, needs, report);
   return report;
 }

@@ -22,6 +22,7 @@ void checks_sysctls (const System *system, const SystemNeeds *needs, Report *rep
 void checks_process (const System *system, const SystemNeeds *needs, Report *report);
 void checks_network (const System *system, const SystemNeeds *needs, Report *report);
 void checks_devices (const System *system, const SystemNeeds *needs, Report *report);
+void checks_workers (const System *system, const SystemNeeds *needs, Report *report);
 void checks_clock (const System *system, const SystemNeeds *needs, Report *report);
 
 // Adds that a sysctl such as "net.core.rmem_max" is too small for `needed`, with the commands that

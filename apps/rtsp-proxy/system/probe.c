@@ -274,6 +274,7 @@ probe_system (void)
   if (geteuid () != 0) // the kernel does not limit root
     self->user_threads = hard_limit (RLIMIT_NPROC);
   self->may_clone = has_capabilities (CAP_BPF, CAP_NET_ADMIN);
+  sandbox_get_guards (&self->guards);
   probe_sockets (self);
   probe_devices (self);
   return self;

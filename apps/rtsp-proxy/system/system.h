@@ -5,6 +5,8 @@
 
 #include <glib.h>
 
+#include "isolate/sandbox.h"
+
 // Whether a network device does a part of the work itself.
 typedef enum {
   OFFLOAD_UNKNOWN,
@@ -29,6 +31,7 @@ typedef struct {
   guint64 send_buffer;    // the same of net.core.wmem_max
   gboolean udp_segment;   // the kernel has the socket option UDP_SEGMENT
   gboolean udp_gro;       // and UDP_GRO
+  SandboxGuards guards;   // of worker processes
   gboolean may_clone;     // this process has CAP_BPF and CAP_NET_ADMIN
   GPtrArray *devices;     // of SystemDevice: those with an address, without loopback
 } System;

@@ -139,7 +139,7 @@ begin (gpointer data)
   GError *error = NULL;
 
   if (!self->over)
-    self->worker = workers_join (WORKER_TITLES, on_died, self, &error);
+    self->worker = workers_join (SANDBOX_TITLE, on_died, self, &error);
   if (self->worker) {
     link_ref (self);
     if (!worker_send (self->worker, &message, sizeof message, self->theirs, N_FDS, &error))
@@ -212,7 +212,7 @@ end (gpointer data)
 void
 title_link_prepare (void)
 {
-  workers_keep_ready (WORKER_TITLES);
+  workers_keep_ready (SANDBOX_TITLE);
 }
 
 // ---- the threads that read ----

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/element.h"
+#include "base/file_source.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -515,18 +516,10 @@ title_local_class_init (TitleLocalClass *klass)
 GstElement *
 title_local_source (int fd)
 {
-  GstElement *source;
   struct stat st;
-  gchar *path;
 
-  if (fstat (fd, &st) == 0 && S_ISSOCK (st.st_mode))
-    return title_source_new (fd);
-  source = gst_element_factory_make ("filesrc", NULL);
-  path = g_strdup_printf ("/proc/self/fd/%d", fd);
-  // This path opens the file that was checked, and gives it its own read position.
-  g_object_set (source, "location", path, NULL);
-  g_free (path);
-  return source;
+  return fstat (fd, &st) == 0 && S_ISSOCK (st.st_mode) ? title_source_new (fd)
+                                                       : file_source_new (fd);
 }
 
 GstElement *

@@ -138,13 +138,14 @@ pull_job_start (const guint8 *message, gsize len, gint socket, gint upstream)
 {
   PullJob *self = g_new0 (PullJob, 1);
   Job *job = &self->job;
-  gchar *wrong = read_job (message, len, &job->config);
+  gchar *wrong;
 
   job->socket = socket;
   job->ask = ask;
   job->release = release;
   job->config.endpoint.is_open = upstream >= 0;
   job->config.endpoint.fd = upstream;
+  wrong = read_job (message, len, &job->config);
   job_init (job);
   relay_add_sink (job->relay, &sink_functions, job_ref (job), G_MAXUINT32, 0);
   job_start (job, job->config.make, wrong);

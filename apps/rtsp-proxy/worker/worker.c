@@ -14,7 +14,6 @@
 
 #include "base/log.h"
 #include "isolate/pool.h"
-#include "isolate/sandbox.h"
 #include "isolate/wire.h"
 #include "worker/pull_job.h"
 #include "worker/stage_job.h"
@@ -91,13 +90,39 @@ tell_started (void)
     log_event ("worker: the proxy is gone: %s", g_strerror (errno));
 }
 
+// Returns the paths of the arguments that begin with `prefix`. They are part of `argv`; the caller
+// owns the array.
+static const gchar **
+list_paths (char **argv, const gchar *prefix)
+{
+  GPtrArray *paths = g_ptr_array_new ();
+
+  for (; *argv; argv++) {
+    if (g_str_has_prefix (*argv, prefix))
+      g_ptr_array_add (paths, *argv + strlen (prefix));
+  }
+  g_ptr_array_add (paths, NULL);
+  return (const gchar **) g_ptr_array_free (paths, FALSE);
+}
+
+static gboolean
+enter_sandbox (char **argv)
+{
+  const gchar **reads = list_paths (argv, WORKER_READS);
+  const gchar **writes = list_paths (argv, WORKER_WRITES);
+  gboolean ok = sandbox_enter (sandbox_find (argv[1]), reads, writes);
+
+  g_free (reads);
+  g_free (writes);
+  return ok;
+}
+
 int
 worker_run (int argc, char **argv)
 {
-  gboolean online = g_str_equal (argv[1], "online");
   GMainLoop *loop;
 
-  if (!is_socket (WORKER_SOCKET)) {
+  if (!is_socket (WORKER_SOCKET) || sandbox_find (argv[1]) == SANDBOX_PROFILES) {
     fputs (WORKER_NAME " is started by rtsp-proxy only\n", stderr);
     return EXIT_FAILURE;
   }
@@ -108,7 +133,7 @@ worker_run (int argc, char **argv)
   signal (SIGTERM, SIG_IGN);
   signal (SIGHUP, SIG_IGN);
   signal (SIGPIPE, SIG_IGN);
-  if (!sandbox_enter (online))
+  if (!enter_sandbox (argv))
     return EXIT_FAILURE;
   gst_registry_fork_set_enabled (FALSE);
   gst_init (&argc, &argv);

@@ -394,11 +394,12 @@ do_nothing (gpointer data)
 }
 
 static int
-run_sandbox (gboolean online)
+run_sandbox (SandboxProfile profile)
 {
+  gboolean online = profile == SANDBOX_PULL || profile == SANDBOX_LAUNCH;
   gint pair[2], hole;
 
-  if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (online))
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (profile, NULL, NULL))
     return 99;
   hole = find_hole (online, pair[0]);
   g_thread_join (g_thread_new ("thread", do_nothing, NULL));
@@ -435,7 +436,7 @@ main (int argc, char **argv)
     return run_worker ();
   }
   if (argc == 3 && g_str_equal (argv[1], "--sandbox"))
-    _exit (run_sandbox (g_str_equal (argv[2], "online"))); // LeakSanitizer would call ptrace()
+    _exit (run_sandbox (sandbox_find (argv[2]))); // LeakSanitizer would call ptrace()
   gst_init (&argc, &argv);
   if (argc == 2 && g_str_equal (argv[1], "--writes"))
     return run_writer ();
@@ -455,9 +456,13 @@ main (int argc, char **argv)
       "/isolated/lines-of-a-worker-are-marked-in-the-log", lines_of_a_worker_are_marked_in_the_log);
   g_test_add_func (
       "/isolated/a-worker-that-does-not-close-is-killed", a_worker_that_does_not_close_is_killed);
-  g_test_add_data_func ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/online",
-      "online", the_sandbox_refuses_what_a_parser_does_not_need);
-  g_test_add_data_func ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/offline",
-      "offline", the_sandbox_refuses_what_a_parser_does_not_need);
+  for (SandboxProfile i = 0; i < SANDBOX_PROFILES; i++) {
+    const gchar *name = sandbox_get_name (i);
+    gchar *path =
+        g_strconcat ("/isolated/the-sandbox-refuses-what-a-parser-does-not-need/", name, NULL);
+
+    g_test_add_data_func (path, name, the_sandbox_refuses_what_a_parser_does_not_need);
+    g_free (path);
+  }
   return g_test_run ();
 }

@@ -79,6 +79,7 @@ good_system (void)
   put (system, "/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
   put (system, "/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
   system->udp_segment = system->udp_gro = TRUE;
+  system->guards = (SandboxGuards) { 1, TRUE };
   return system;
 }
 
@@ -307,6 +308,18 @@ the_kernel_path_needs_capabilities (void)
   system->may_clone = TRUE;
   assert_good (system);
   needs->clones = FALSE;
+  end (system);
+}
+
+static void
+guards_of_workers_that_are_missing_are_named (void)
+{
+  System *system = good_system ();
+
+  system->guards.landlock = 0;
+  take_only (system, FINDING_HINT, "files of worker processes", NULL);
+  system->guards = (SandboxGuards) { 1, FALSE };
+  take_only (system, FINDING_HINT, "system calls of worker processes", NULL);
   end (system);
 }
 
@@ -565,6 +578,8 @@ main (int argc, char **argv)
   ADD ("memory-binds-as-a-control-group-limits-it", memory_binds_as_a_control_group_limits_it);
   ADD ("devices-that-can-do-more-bind", devices_that_can_do_more_bind);
   ADD ("the-kernel-path-needs-capabilities", the_kernel_path_needs_capabilities);
+  ADD (
+      "guards-of-workers-that-are-missing-are-named", guards_of_workers_that_are_missing_are_named);
   ADD ("a-slow-clock-and-slow-processors-bind", a_slow_clock_and_slow_processors_bind);
   ADD ("packets-dropped-so-far-are-hints", packets_dropped_so_far_are_hints);
   ADD ("what-cannot-be-read-is-named-and-does-not-bind",
