@@ -27,8 +27,9 @@ prefetch (const ReaderList *list)
   for (size_t i = 0; i < list->n; i++) {
     const char *reader = (const char *) list->readers[i];
 
-    for (size_t at = 0; at <= offsetof (WeirReader, join); at += CACHE_LINE)
-      __builtin_prefetch (reader + at, at == 0);
+    __builtin_prefetch (reader, 1);
+    for (size_t at = CACHE_LINE; at <= offsetof (WeirReader, join); at += CACHE_LINE)
+      __builtin_prefetch (reader + at, 0);
   }
 }
 
