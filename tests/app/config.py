@@ -41,7 +41,11 @@ def load(content, *args):
         return out, err.replace(path, 'FILE'), status
 
 
-def refused(cases, args=()):
+# A mount that only lacks something of this machine is an error of the check, and of no start.
+CHECK = ('--check-config',)
+
+
+def refused(cases, args=CHECK):
     wrong = []
     for content, expected in cases:
         got = load(content, *args)
@@ -432,7 +436,8 @@ def wrong_swarms_are_named():
                  ('storage', '1K', storage), ('storage', '0%', storage),
                  ('storage', '101%', storage), ('storage', '%', storage),
                  ('storage', '50%%', storage), ('storage', '', 'expected a single value'),
-                 ('folder', '/nowhere', 'this folder does not exist or is not writable'),
+                 ('folder', '/nowhere', 'cannot write to the folder /nowhere: it must exist and be '
+                  'writable'),
                  ('peers', 'h:1', endpoints), ('peers', '10.0.0.1', endpoints),
                  ('peers', '10.0.0.1:65536', endpoints), ('peers', '::1:6', endpoints),
                  ('peers', '10.0.0.1:1,', endpoints), ('listen', '[10.0.0.1]:1', endpoints),

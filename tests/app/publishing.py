@@ -230,7 +230,7 @@ def a_publisher_may_die_and_come_back():
         read = Read(proxy.url(), duration=4)
         wait_for_readers(proxy, 1)
         sender.kill()
-        proxy.wait_for_line(r' mount /cam down: publish: the publisher has left')
+        proxy.wait_for_line(r' mount /cam waits for a publisher: publish: the publisher has left')
         seen = len(proxy.lines)
         with Sender(*output(proxy.url())):
             proxy.wait_for_line(r' mount /cam up: publish, 2 tracks$', 20, start=seen)

@@ -243,7 +243,7 @@ def publish(proxy, film, least):
               'rtsp', '-rtsp_transport', 'tcp', proxy.url()) as sender:
         proxy.wait_for('written-parts', written + least)
         sender.kill()
-    proxy.wait_for_line(' mount /cam down: publish: the publisher has left', 30, start=seen)
+    proxy.wait_for_line(' mount /cam waits for a publisher: publish: the publisher has left', 30, start=seen)
 
 
 @test(timeout=120)
@@ -397,7 +397,7 @@ def check_url(proxy, server, where):
 def wrong_keys_are_refused():
     with tempfile.TemporaryDirectory() as where, Recorder(where) as proxy:
         for record, wrong in (
-                ({}, 'the folder is missing'), ({'folder': '/nowhere'}, 'cannot write to the folder /nowhere'),
+                ({}, 'the folder is missing'),
                 ({'folder': '.'}, 'must begin with a slash'), ({'folder': where, 'segment': '1ms'}, 'segment'),
                 ({'folder': where, 'segment': '2s', 'part': '3s'}, 'a part cannot be longer than a segment'),
                 ({'folder': where, 'keep': '-1d'}, 'expected a time such as 7d'),

@@ -271,7 +271,7 @@ def a_publisher_may_die_and_come_back():
         read = Read(proxy.url(), duration=6)
         wait_for_readers(proxy, 1)
         sender.kill()
-        proxy.wait_for_line(r' mount /cam down: publish: the publisher has left', 30)
+        proxy.wait_for_line(r' mount /cam waits for a publisher: publish: the publisher has left', 30)
         seen = len(proxy.lines)
         with proxy.send('publish:cam'):
             proxy.wait_for_mount(start=seen)

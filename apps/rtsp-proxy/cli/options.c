@@ -243,6 +243,15 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
 }
 
 void
+options_copy_config (Options *to, const Options *from)
+{
+  to->mounts = g_strdupv (from->mounts);
+  to->listen = g_strdup (from->listen);
+  to->file = g_strdup (from->file);
+  to->stage_folder = g_strdup (from->stage_folder);
+}
+
+void
 options_clear (Options *self)
 {
   g_clear_pointer (&self->mounts, g_strfreev);
@@ -282,6 +291,7 @@ static gboolean
 build (const Options *self, ProxyConfig *config, gboolean *has_password, GError **error)
 {
   config->stage_folder = g_strdup (self->stage_folder);
+  config->strict = self->check_config || self->explain;
   if (self->file && !proxy_config_load (config, self->file, error))
     return FALSE;
   if (self->listen && !proxy_config_set_listen (config, self->listen, error))

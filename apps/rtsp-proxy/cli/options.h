@@ -31,6 +31,9 @@ extern const gchar options_epilogue[];
 // Exits after --help.
 gboolean options_parse (Options *self, int *argc, char ***argv, int *status);
 
+// Copies what options_load_config() reads into `to`, which must be empty.
+void options_copy_config (Options *to, const Options *from);
+
 // Frees the values.
 void options_clear (Options *self);
 
@@ -42,9 +45,11 @@ gboolean options_shows (const Options *self);
 int options_show (const Options *self, const ProxyConfig *config);
 
 // Returns the configuration from file and arguments, checked; the caller owns it. Prints errors,
-// returns NULL and sets `*status` to the exit status if anything is wrong.
+// returns NULL and sets `*status` to the exit status if anything is wrong. A mount of the file that
+// lacks something of this machine is wrong for --check-config and --explain only; otherwise its
+// `lack` says what.
 ProxyConfig *options_build_config (const Options *self, int *status);
 
 // Reads the configuration again, for a reload. Returns NULL and sets `error` if anything is wrong;
-// prints nothing. The caller owns the result.
+// prints nothing. The caller owns the result. Call from any thread.
 ProxyConfig *options_load_config (const Options *self, GError **error);

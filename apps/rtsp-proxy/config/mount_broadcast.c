@@ -168,7 +168,7 @@ read_iface (
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
   if (if_nametoindex (text) == 0)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf ("no such network interface: %s; `ip link` lists them", text));
   g_free (broadcast->iface);
   broadcast->iface = g_strdup (text);

@@ -38,7 +38,7 @@ read_spill (
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
   if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf (
             "cannot write to the folder %s: it does not exist or is not writable", text));
   g_free (mount->cache.spill);

@@ -40,6 +40,7 @@ mount_config_unref (MountConfig *self)
   schema_clear (mount_config_keys (), self);
   g_free (self->path);
   g_free (self->stage_files);
+  g_free (self->lack);
   g_ptr_array_unref (self->pulls);
   g_clear_pointer (&self->stages, g_ptr_array_unref);
   g_clear_pointer (&self->stage_set, stage_set_unref);
@@ -62,7 +63,7 @@ mount_config_equal (const MountConfig *a, const MountConfig *b)
     if (!schema_key_equal (key, a, b))
       return FALSE;
   }
-  return g_str_equal (a->path, b->path);
+  return g_str_equal (a->path, b->path) && !g_strcmp0 (a->lack, b->lack);
 }
 
 GPtrArray *

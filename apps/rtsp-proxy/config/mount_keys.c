@@ -48,7 +48,7 @@ read_slate (
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
   if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf ("no such file: %s", text));
   mount->slate = g_strdup (text);
   return TRUE;
@@ -158,7 +158,7 @@ read_keys (
     return TRUE;
   wrong = g_strdup (why->message);
   g_error_free (why);
-  return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error, wrong);
 }
 
 static gboolean

@@ -170,6 +170,47 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
          && mount_broadcast_check (mount, reader, place, mapping, error);
 }
 
+// Replaces a mount that was not read to its end by one that is down, for the reason `lack`.
+static void
+hold (MountConfig **mount, StageSet *set, const gchar *lack)
+{
+  MountConfig *held = mount_config_new ((*mount)->path);
+  PullConfig *pull = g_new0 (PullConfig, 1);
+  guint line = 0, column = 0;
+
+  held->upstreams = g_strdupv ((*mount)->upstreams);
+  if (!held->upstreams)
+    held->upstreams = g_new0 (gchar *, 1);
+  held_pull_init (pull, held->upstreams[0] ? held->upstreams[0] : "", lack);
+  g_ptr_array_add (held->pulls, pull);
+  held->lack = g_strdup (lack);
+  held->on_demand = FALSE;
+  g_free (mount_stages_make (held, set, &line, &column)); // no stages: nothing can be wrong
+  mount_config_unref (*mount);
+  *mount = held;
+}
+
+gboolean
+mount_read_file (MountConfig **mount, gboolean strict, StageSet *set, YamlReader *reader,
+    YamlNode *place, YamlNode *mapping, GError **error)
+{
+  const guint n_mistakes = yaml_n_mistakes (reader);
+  GError *before = error && *error ? g_error_copy (*error) : NULL;
+  gboolean ok = mount_read (*mount, set, reader, place, mapping, SCHEMA_WHOLE, error);
+  gchar *lack = ok || strict ? NULL : yaml_forgive_absences (reader, n_mistakes);
+
+  if (lack) {
+    hold (mount, set, lack);
+    g_clear_error (error);
+    if (before)
+      g_propagate_error (error, g_steal_pointer (&before));
+  }
+  ok |= lack != NULL;
+  g_clear_error (&before);
+  g_free (lack);
+  return ok;
+}
+
 // Refuses the keys that would let an API client read files and variables of this machine.
 static gboolean
 check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)

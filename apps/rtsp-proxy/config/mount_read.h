@@ -14,6 +14,11 @@ gchar *mount_check_path (const gchar *path);
 gboolean mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
     YamlNode *mapping, SchemaMode mode, GError **error);
 
+// Reads a mount of the file. Unless `strict`, a mount that only lacks something of this machine is
+// no error: `*mount` becomes one that is down for this reason, without what else the file says.
+gboolean mount_read_file (MountConfig **mount, gboolean strict, StageSet *set, YamlReader *reader,
+    YamlNode *place, YamlNode *mapping, GError **error);
+
 // Reads a mount from the body of an API request. With `base`, changes only the keys in the body;
 // the value null restores a key's default. The caller owns the result. Returns NULL and sets
 // `error` if anything is wrong.

@@ -25,12 +25,12 @@ read_folder (
 
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
-  if (!g_path_is_absolute (text) || !g_file_test (text, G_FILE_TEST_IS_DIR)
-      || g_access (text, W_OK | X_OK) < 0)
+  if (!g_path_is_absolute (text))
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-        g_strdup_printf ("cannot write to the folder %s: it must exist and be writable, and its "
-                         "path must begin with a slash",
-            text));
+        g_strdup_printf ("the path of the folder %s must begin with a slash", text));
+  if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
+        g_strdup_printf ("cannot write to the folder %s: it must exist and be writable", text));
   g_free (mount->record.folder);
   mount->record.folder = g_strdup (text);
   return TRUE;
@@ -81,9 +81,10 @@ read_limit (
   return schema_fail (reader, node, key, error, "expected a size of at least 16M, such as 100G");
 }
 
-// Returns what is wrong with a hook, or NULL. (transfer full)
+// Returns what is wrong with a hook, or NULL. `*absent` says that its program is not there.
+// (transfer full)
 static gchar *
-check_hook (const gchar *text)
+check_hook (const gchar *text, gboolean *absent)
 {
   GError *error = NULL;
   GStrv words = NULL;
@@ -95,6 +96,7 @@ check_hook (const gchar *text)
     wrong = g_strdup_printf ("not a command: %s", error->message);
     g_error_free (error);
   } else if (!g_path_is_absolute (words[0]) || g_access (words[0], X_OK) < 0) {
+    *absent = g_path_is_absolute (words[0]);
     wrong = g_strdup_printf (
         "expected a URL, or the path of a program from / on; %s is not one", words[0]);
   }
@@ -108,10 +110,12 @@ read_hook (
 {
   MountConfig *mount = object;
   const gchar *text = yaml_text (reader, node);
-  gchar *wrong = text ? check_hook (text) : g_strdup ("expected a single value");
+  gboolean absent = FALSE;
+  gchar *wrong = text ? check_hook (text, &absent) : g_strdup ("expected a single value");
 
   if (wrong)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_take (
+        reader, node, key->name, absent ? CONFIG_ERROR_ABSENT : CONFIG_ERROR_VALUE, error, wrong);
   g_free (mount->record.hook);
   mount->record.hook = g_strdup (text);
   return TRUE;

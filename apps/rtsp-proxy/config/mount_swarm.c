@@ -51,14 +51,6 @@ check_storage (const gchar *text)
   return "expected a size of at least 1M, or 1% to 100% of a title";
 }
 
-static const gchar *
-check_folder (const gchar *text)
-{
-  if (g_file_test (text, G_FILE_TEST_IS_DIR) && g_access (text, W_OK | X_OK) == 0)
-    return NULL;
-  return "this folder does not exist or is not writable";
-}
-
 static gboolean
 is_network (const gchar *text)
 {
@@ -197,7 +189,6 @@ static const struct {
   { "origin", G_STRUCT_OFFSET (MountConfig, swarm.origin), check_origin },
   { "upload", G_STRUCT_OFFSET (MountConfig, swarm.upload), check_upload },
   { "storage", G_STRUCT_OFFSET (MountConfig, swarm.storage), check_storage },
-  { "folder", G_STRUCT_OFFSET (MountConfig, swarm.folder), check_folder },
   { "peers", G_STRUCT_OFFSET (MountConfig, swarm.peers), check_endpoints },
   { "networks", G_STRUCT_OFFSET (MountConfig, swarm.networks), check_networks },
   { "listen", G_STRUCT_OFFSET (MountConfig, swarm.listen), check_endpoints },
@@ -239,6 +230,13 @@ read_swarm (
       ok = yaml_fail (reader, yaml_get (reader, node, texts[i].name), texts[i].name,
           CONFIG_ERROR_VALUE, error, wrong);
   }
+  if (mount->swarm.folder
+      && (!g_file_test (mount->swarm.folder, G_FILE_TEST_IS_DIR)
+          || g_access (mount->swarm.folder, W_OK | X_OK) < 0))
+    ok = yaml_fail_take (reader, yaml_get (reader, node, "folder"), "folder", CONFIG_ERROR_ABSENT,
+        error,
+        g_strdup_printf (
+            "cannot write to the folder %s: it must exist and be writable", mount->swarm.folder));
   if (mount->swarm.dht && !are_all (mount->swarm.networks))
     ok = yaml_fail (reader, yaml_get (reader, node, "dht"), "dht", CONFIG_ERROR_VALUE, error,
         "the nodes of the hash table are anywhere: set networks to 0.0.0.0/0,::/0, or dht to no");

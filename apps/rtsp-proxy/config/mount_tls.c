@@ -48,7 +48,7 @@ read_ca (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *no
               ? g_tls_certificate_list_new_from_file (file, &why)
               : NULL;
   if (!found) {
-    yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+    yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf ("%s holds no certificate in PEM form: %s", file,
             why ? why->message : "no such file, or no certificate in it"));
     g_clear_error (&why);

@@ -98,6 +98,12 @@ reset_upstreams (const SchemaKey *key, gpointer object)
   g_ptr_array_set_size (((MountConfig *) object)->pulls, 0);
 }
 
+static gboolean
+is_absent (const MountConfig *mount, guint i)
+{
+  return i < mount->pulls->len && ((PullConfig *) g_ptr_array_index (mount->pulls, i))->absent;
+}
+
 // Reads one upstream, or a list.
 static gboolean
 read_upstreams (
@@ -120,11 +126,12 @@ read_upstreams (
 
     if (!wrong && i == UPSTREAMS_MAX)
       wrong = g_strdup_printf ("too many upstreams: at most %u are allowed", UPSTREAMS_MAX);
-    ok = !wrong;
-    if (ok)
+    if (uri)
       g_strv_builder_add (uris, uri);
-    else
-      yaml_fail_take (reader, item, key->name, CONFIG_ERROR_VALUE, error, wrong);
+    ok = !wrong;
+    if (!ok)
+      yaml_fail_take (reader, item, key->name,
+          is_absent (mount, i) ? CONFIG_ERROR_ABSENT : CONFIG_ERROR_VALUE, error, wrong);
     if (!list)
       break;
   }

@@ -40,6 +40,7 @@ typedef struct {
   gchar *path;         // "/cam"
   guint line, column;  // in the configuration file, from 1; 0 if it is not from the file
   gboolean from_api;   // some keys and upstreams are refused from the API
+  gchar *lack;         // what the mount needs and this machine does not have now, or NULL
   GStrv upstreams;     // URIs as written, in order of preference
   GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
   PullConfig pull;     // settings for all upstreams

@@ -194,8 +194,9 @@ static gboolean
 load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *value, GError **error)
 {
   const gchar *path = yaml_text (reader, key);
-  MountConfig *mount;
   gchar *wrong;
+  MountConfig *mount;
+  gboolean ok;
 
   if (!path)
     return yaml_fail (
@@ -204,8 +205,9 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   if (wrong)
     return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
+  ok = mount_read_file (&mount, self->strict, self->stage_set, reader, key, value, error);
   add_mount (self, mount);
-  return mount_read (mount, self->stage_set, reader, key, value, SCHEMA_WHOLE, error);
+  return ok;
 }
 
 static gboolean
@@ -549,18 +551,16 @@ proxy_config_add_mount (
 
 // ---- users ----
 
-// Reports whether the permission is for a mount, for mounts below its path, or for titles of a
-// mount.
+// Reports whether the permission is for a mount, for mounts below its path, or for its titles.
 static gboolean
 is_served_by (const Permission *permission, const MountConfig *mount)
 {
   gsize literal = strcspn (permission->path, "*"), len = strlen (mount->path);
-  const PullConfig *pull = mount->pulls->len > 0 ? g_ptr_array_index (mount->pulls, 0) : NULL;
 
   if (permission_covers (permission, mount->path))
     return TRUE;
-  return pull && pull->is_folder && literal > len && permission->path[len] == '/'
-         && strncmp (permission->path, mount->path, len) == 0;
+  return (mount_config_get_folder (mount) || mount->lack) && literal > len
+         && permission->path[len] == '/' && strncmp (permission->path, mount->path, len) == 0;
 }
 
 static gboolean

@@ -48,6 +48,7 @@ typedef struct {
   gchar *stage_folder; // searched for stages first; may be NULL
   StageSet *stage_set; // NULL before proxy_config_load_stages()
   UserSet *users;      // NULL: the file says nothing about users
+  gboolean strict;     // a mount that lacks something of this machine is an error
   gboolean basic;      // RTSP takes passwords by basic authentication without TLS
   GPtrArray *mounts;   // of MountConfig
   GHashTable *paths;   // the paths of `mounts`

@@ -99,8 +99,11 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
         self->label, reason, retry_ms / 1000.0);
     return;
   }
-  log_event_limited (&self->failures, "mount %s down: %s; next try in %.1f s", self->label, reason,
-      retry_ms / 1000.0);
+  if (retry_ms > 0)
+    log_event_limited (&self->failures, "mount %s down: %s; next try in %.1f s", self->label,
+        reason, retry_ms / 1000.0);
+  else
+    log_event_limited (&self->failures, "mount %s waits for a publisher: %s", self->label, reason);
   if (self->instance && self->known) {
     end_title (self, branch);
     return;

@@ -35,7 +35,8 @@ get_health (ApiRequest *request)
   api_answer (request->message, SOUP_STATUS_OK, builder);
 }
 
-// The proxy is ready when every mount with `on-demand: no` has media.
+// The proxy is ready when every mount with `on-demand: no` has media, except for those that wait
+// for a publisher, and those that lack something of this machine: they need an operator.
 static void
 get_ready (ApiRequest *request)
 {
@@ -49,7 +50,8 @@ get_ready (ApiRequest *request)
   for (guint i = 0; i < mounts->len; i++) {
     Mount *mount = g_ptr_array_index (mounts, i);
 
-    if (mount_get_config (mount)->on_demand || g_str_equal (mount_get_state_name (mount), "up"))
+    if (mount_lacks (mount) || g_str_equal (mount_get_state_name (mount), "waiting")
+        || mount_get_config (mount)->on_demand || g_str_equal (mount_get_state_name (mount), "up"))
       continue;
     json_builder_add_string_value (builder, mount_get_path (mount));
     ready = FALSE;

@@ -78,6 +78,32 @@ write_presentations (JsonBuilder *builder, Mount *mount)
   g_ptr_array_unref (all);
 }
 
+// The mount's upstreams, in order of preference; none while the mount is idle.
+static void
+write_upstreams (JsonBuilder *builder, Presentation *main)
+{
+  Node *node = presentation_get_node (main);
+
+  while (node && node_get_input (node))
+    node = node_get_input (node);
+  json_builder_set_member_name (builder, "upstreams");
+  json_builder_begin_array (builder);
+  for (guint i = 0; node && i < node_n_inlets (node); i++) {
+    NodeInlet inlet = node_get_inlet (node, i);
+
+    json_builder_begin_object (builder);
+    api_add_text (builder, "uri", inlet.uri);
+    api_add_text (builder, "state", node_inlet_state_name (&inlet));
+    api_add_number (builder, "failures", inlet.n_failures);
+    if (inlet.reason) {
+      api_add_text (builder, "reason", inlet.reason);
+      api_add_time (builder, "failed", inlet.failed_us);
+    }
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+}
+
 static void
 write_publisher (JsonBuilder *builder, const gchar *path)
 {
@@ -119,6 +145,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   api_add_number (builder, "switches", (gint64) stats.n_switches);
   api_add_number (builder, "failovers", (gint64) presentation_get_failovers (main));
   json_builder_end_object (builder);
+  write_upstreams (builder, main);
   presentation_unref (main);
   write_publisher (builder, config->path);
   write_presentations (builder, mount);
@@ -321,7 +348,13 @@ api_patch_mount (ApiRequest *request)
 
   if (!mount)
     return;
-  change (request, mount_get_config (mount), mount_get_config (mount));
+  if (mount_lacks (mount))
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL,
+        "the mount is down, because this machine lacks something that the file names (%s); use PUT "
+        "to replace the mount, or mend that",
+        mount_get_config (mount)->lack);
+  else
+    change (request, mount_get_config (mount), mount_get_config (mount));
   mount_unref (mount);
 }
 

@@ -186,10 +186,7 @@ add_upstreams (GPtrArray *nodes, GraphNode *pull, Node *node)
     gchar *id = g_strdup_printf ("upstream:%u:%u", node_get_id (node), i);
     GraphNode *upstream = graph_node_new ("upstream", g_strdup (id), g_strdup (inlet.uri));
 
-    upstream->state = g_strdup (!inlet.running  ? "idle"
-                                : !inlet.up     ? inlet.reason ? "down" : "starting"
-                                : inlet.current ? "up"
-                                                : "standing by");
+    upstream->state = g_strdup (node_inlet_state_name (&inlet));
     add_worker (upstream, inlet.worker);
     g_ptr_array_add (nodes, upstream);
     graph_node_take_from (pull, id);

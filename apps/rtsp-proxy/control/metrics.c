@@ -240,7 +240,7 @@ intervals (Page *page)
 static void
 gauges (Page *page)
 {
-  static const gchar *const mount_states[] = { "idle", "starting", "up", "down" };
+  static const gchar *const mount_states[] = { "idle", "starting", "waiting", "up", "down" };
 
   head (page, "mount_state", "gauge", "1 for the state of the mount, 0 for the other states.");
   for (guint i = 0; i < page->n; i++) {

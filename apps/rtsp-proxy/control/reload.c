@@ -2,6 +2,7 @@
 #include "control/reload.h"
 
 #include "base/log.h"
+#include "control/look_again.h"
 
 struct _Reload {
   const Options *options;
@@ -9,22 +10,89 @@ struct _Reload {
   GHashTable *mounts; // path -> MountConfig, as the file was when it was last read
   UserSet *users;     // as the file was; may be NULL
   const ProxyConfig *started_with;
+  // Mounts that lacked something of this machine when the file was last read: path -> MountConfig
+  // that the mount had then. If the mount has another one now, the API has replaced it.
+  GHashTable *waiting;
+  LookAgain *look_again;
 };
 
 // ---- the file's mounts ----
 
 static GHashTable *
+new_index (void)
+{
+  return g_hash_table_new_full (
+      g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_config_unref);
+}
+
+static GHashTable *
 index_mounts (const ProxyConfig *config)
 {
-  GHashTable *mounts =
-      g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) mount_config_unref);
+  GHashTable *mounts = new_index ();
 
   for (guint i = 0; i < config->mounts->len; i++) {
     MountConfig *mount = mount_config_ref (g_ptr_array_index (config->mounts, i));
 
-    g_hash_table_insert (mounts, mount->path, mount);
+    g_hash_table_insert (mounts, g_strdup (mount->path), mount);
   }
   return mounts;
+}
+
+// ---- mounts that lack something ----
+
+// Notes them, and what their mounts have now.
+static void
+await (Reload *self)
+{
+  GHashTableIter iter;
+  gpointer path, config;
+
+  g_hash_table_remove_all (self->waiting);
+  g_hash_table_iter_init (&iter, self->mounts);
+  while (g_hash_table_iter_next (&iter, &path, &config)) {
+    Mount *mount =
+        ((MountConfig *) config)->lack ? mounts_get (server_get_mounts (self->server), path) : NULL;
+
+    if (mount)
+      g_hash_table_insert (self->waiting, g_strdup (path), mount_dup_config (mount));
+    g_clear_pointer (&mount, mount_unref);
+  }
+  look_again_set (self->look_again, g_hash_table_size (self->waiting) > 0);
+}
+
+// Gives a mount that waits its configuration, unless it still lacks something.
+static void
+give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
+{
+  Mount *mount = mounts_get (server_get_mounts (self->server), path);
+  GError *error = NULL;
+
+  if (mount && mount_get_config (mount) == before
+      && (!to->lack || (before->lack && !mount_config_equal (before, to)))) {
+    if (server_put_mount (self->server, to, &error))
+      g_hash_table_replace (self->mounts, g_strdup (path), mount_config_ref (to));
+    else
+      log_event ("mount %s was not changed: %s", path, error->message);
+    g_clear_error (&error);
+  }
+  g_clear_pointer (&mount, mount_unref);
+}
+
+// The file was read again; only mounts that wait take what it says.
+static void
+looked_again (ProxyConfig *config, gpointer data)
+{
+  Reload *self = data;
+
+  for (guint i = 0; i < config->mounts->len; i++) {
+    MountConfig *to = g_ptr_array_index (config->mounts, i);
+    MountConfig *before = g_hash_table_lookup (self->waiting, to->path);
+
+    if (before)
+      give (self, to->path, before, to);
+  }
+  proxy_config_free (config);
+  await (self);
 }
 
 Reload *
@@ -37,12 +105,17 @@ reload_new (const Options *options, Server *server, const ProxyConfig *config)
   self->mounts = index_mounts (config);
   self->users = config->users ? user_set_ref (config->users) : NULL;
   self->started_with = config;
+  self->waiting = new_index ();
+  self->look_again = look_again_new (options, looked_again, self);
+  await (self);
   return self;
 }
 
 void
 reload_free (Reload *self)
 {
+  look_again_free (self->look_again);
+  g_hash_table_unref (self->waiting);
   g_hash_table_unref (self->mounts);
   g_clear_pointer (&self->users, user_set_unref);
   g_free (self);
@@ -90,9 +163,14 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
   const MountConfig *before = g_hash_table_lookup (self->mounts, path);
   gboolean same = before && to && mount_config_equal (before, to);
   Mount *mount = mounts_get (server_get_mounts (self->server), path);
+  gboolean keeps = mount && to && to->lack && !mount_lacks (mount);
 
+  if (keeps)
+    g_ptr_array_add (plan->notes,
+        g_strdup_printf ("mount %s stays as it is, as it now lacks something: %s", path, to->lack));
   // If the mount equals `to` already, the API has made the same change.
-  if (!same && (mount || to) && !(mount && to && mount_config_equal (mount_get_config (mount), to)))
+  if (!same && !keeps && (mount || to)
+      && !(mount && to && mount_config_equal (mount_get_config (mount), to)))
     plan_change (plan, mount, path, to);
   else
     plan->n_unchanged++;
@@ -183,6 +261,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   log_event ("reloaded: %u changed, %u unchanged", plan->changes->len, plan->n_unchanged);
   g_hash_table_unref (self->mounts);
   self->mounts = g_hash_table_ref (plan->mounts);
+  await (self);
 }
 
 void

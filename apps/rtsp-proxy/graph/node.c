@@ -228,7 +228,7 @@ node_unuse (Node *self, gpointer user)
 const gchar *
 node_state_name (NodeState state)
 {
-  static const gchar *const names[] = { "idle", "starting", "up", "down" };
+  static const gchar *const names[] = { "idle", "starting", "waiting", "up", "down" };
 
   return names[state];
 }
@@ -242,14 +242,21 @@ node_get_relay (Node *self)
 NodeState
 node_get_state (Node *self)
 {
+  gboolean waits = FALSE;
+
   if (self->users->len == 0)
     return NODE_IDLE;
   if (self->up)
     return NODE_UP;
   for (guint n = 0; n < self->inlets->len; n++) {
-    if (node_inlet (self, n)->running && !node_inlet (self, n)->reason)
+    const Inlet *i = node_inlet (self, n);
+
+    if (i->running && !i->reason && !i->awaits)
       return NODE_STARTING;
+    waits |= i->running && i->awaits;
   }
+  if (waits)
+    return NODE_WAITING;
   return self->input && !node_inlet (self, 0)->running ? node_get_state (self->input) : NODE_DOWN;
 }
 
@@ -308,10 +315,22 @@ node_get_inlet (Node *self, guint n)
     .up = i->up,
     .current = inlet_is_current (i),
     .is_slate = i->is_slate,
+    .awaits = i->awaits,
     .reason = i->reason,
+    .failed_us = i->failed_us,
     .n_failures = i->n_failures,
     .worker = worker ? worker_get_pid (worker) : 0,
   };
+}
+
+const gchar *
+node_inlet_state_name (const NodeInlet *inlet)
+{
+  if (!inlet->running)
+    return "idle";
+  if (inlet->up)
+    return inlet->current ? "up" : "standing by";
+  return inlet->awaits ? "waiting" : inlet->reason ? "down" : "starting";
 }
 
 gchar *

@@ -13,6 +13,7 @@ typedef struct _Node Node;
 typedef enum {
   NODE_IDLE,     // has no users, does not run
   NODE_STARTING, // has sent no media yet
+  NODE_WAITING,  // nobody publishes to it
   NODE_UP,
   NODE_DOWN, // the last attempt failed; the node will try again
 } NodeState;
@@ -65,14 +66,18 @@ gboolean node_has_standby (Node *self, gboolean *wanted);
 // An upstream, or the stage, of a node. Passwords are removed from `uri`.
 typedef struct {
   const gchar *uri;
-  gboolean running, up, current, is_slate;
+  gboolean running, up, current, is_slate, awaits;
   const gchar *reason; // of the last failure, or NULL
+  gint64 failed_us;    // when that was; Unix time in us
   guint n_failures;    // since the node was made
   gint worker;         // the process that runs it; 0: this one
 } NodeInlet;
 
 guint node_n_inlets (Node *self);
 NodeInlet node_get_inlet (Node *self, guint i);
+
+// Returns "idle", "starting", "waiting", "up", "standing by" or "down".
+const gchar *node_inlet_state_name (const NodeInlet *inlet);
 
 // Publishes a track for stages in other pipelines, and returns the name of its window (transfer
 // full). The window holds raw frames if the stage outputs raw frames, else RTP with the relay's

@@ -284,6 +284,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   self->n_failures++;
   g_free (self->reason);
   self->reason = g_strdup_printf ("%s: %s", self->shown, reason);
+  self->failed_us = g_get_real_time ();
   node_ref (node);
   if (node->inlets->len > 1)
     log_event_limited (&self->failures, "upstream %s", self->reason);
@@ -329,6 +330,7 @@ node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
 
   new->node = self;
   new->failures = LOG_LIMIT_FAILURES;
+  new->awaits = pull_config_awaits (config);
   new->shown = config->uri ? log_redact (config->uri)
                            : g_strdup_printf ("stage %s", stage_get_file (self->stage)->name);
   new->source = relay_source_new (self->relay, NULL, NULL);

@@ -19,6 +19,7 @@ typedef struct {
   Node *node;
   gchar *shown; // the URI without credentials, or the stage's name
   gboolean is_slate;
+  gboolean awaits; // a peer that connects
   RelaySource *source;
   Upstream *upstream;
   gboolean running, up;
@@ -26,6 +27,7 @@ typedef struct {
   gint64 up_since;  // ns
   gboolean failed;  // another one is to replace it
   gchar *reason;    // of the last failure, with the URI; NULL after a success
+  gint64 failed_us; // when that was; Unix time in us
   guint n_failures;
   LogLimit failures;
 } Inlet;

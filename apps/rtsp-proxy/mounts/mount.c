@@ -236,7 +236,9 @@ mount_resolve (
 
   *path = NULL;
   g_mutex_lock (&self->lock);
-  if (mount_config_get_folder (self->config))
+  if (self->config->lack)
+    *path = g_strdup (self->path);
+  else if (mount_config_get_folder (self->config))
     g_set_error (&wrong, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
         "the path is a folder; append the name of a title");
   else if (offer_check (self->config, demand, choices, &wrong))
@@ -284,6 +286,17 @@ mount_use_path (Mount *self, const gchar *path, GError **error)
   if (!found)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s no longer exists", path);
   return found;
+}
+
+gboolean
+mount_lacks (Mount *self)
+{
+  gboolean lacks;
+
+  g_mutex_lock (&self->lock);
+  lacks = self->config->lack != NULL;
+  g_mutex_unlock (&self->lock);
+  return lacks;
 }
 
 gboolean

@@ -94,6 +94,11 @@ gboolean mount_has_path (Mount *self, const gchar *path);
 Presentation *mount_use (Mount *self, const gchar *choices, GError **error);
 Presentation *mount_use_path (Mount *self, const gchar *path, GError **error);
 
+// Reports whether the mount is down because this machine lacks something for it. Each path below it
+// is then taken for a title, and nothing of it can be used. Readers are told the text.
+#define MOUNT_LACKS_PROBLEM "%s is down; the log of the proxy says why"
+gboolean mount_lacks (Mount *self);
+
 // Reports whether the mount serves a folder of titles.
 gboolean mount_has_titles (Mount *self);
 

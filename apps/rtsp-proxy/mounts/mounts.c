@@ -128,7 +128,7 @@ resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
 
   if (demand->query)
     return FALSE;
-  if (mount_has_titles (mount)) {
+  if (mount_has_titles (mount) || mount_lacks (mount)) {
     resolved->title = g_strdup (name);
     return TRUE;
   }
@@ -209,5 +209,10 @@ use_presentation (const Resolved *resolved, GError **error)
 Content *
 mounts_use (Mounts *self, const Resolved *resolved, GError **error)
 {
+  if (mount_lacks (resolved->mount)) {
+    g_set_error (
+        error, G_IO_ERROR, G_IO_ERROR_BUSY, MOUNT_LACKS_PROBLEM, mount_get_path (resolved->mount));
+    return NULL;
+  }
   return resolved->title ? open_title (resolved, error) : use_presentation (resolved, error);
 }

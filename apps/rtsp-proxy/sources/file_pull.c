@@ -280,10 +280,13 @@ file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   config->path = path;
   if (g_str_has_suffix (uri, "/")) {
     config->is_folder = TRUE;
-    if (!g_file_test (path, G_FILE_TEST_IS_DIR))
+    config->absent = !g_file_test (path, G_FILE_TEST_IS_DIR);
+    if (config->absent)
       return g_strdup_printf ("no such folder: %s", path);
-  } else if (!config->endpoint.is_open && !g_file_test (path, G_FILE_TEST_IS_REGULAR)) {
-    return g_strdup_printf ("no such file: %s", path);
+  } else {
+    config->absent = !config->endpoint.is_open && !g_file_test (path, G_FILE_TEST_IS_REGULAR);
+    if (config->absent)
+      return g_strdup_printf ("no such file: %s", path);
   }
   config->uri = g_strdup (uri);
   return NULL;
@@ -318,6 +321,7 @@ store_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     weir_block_store_unref (store);
     return NULL;
   }
+  config->absent = TRUE;
   wrong = g_strdup (error->message);
   g_error_free (error);
   return wrong;

@@ -12,6 +12,7 @@ pull_config_clear (PullConfig *config)
   gst_clear_caps (&config->rtp);
   g_clear_pointer (&config->path, g_free);
   g_clear_pointer (&config->launch, g_free);
+  g_clear_pointer (&config->lack, g_free);
   tls_trust_clear (&config->trust);
 }
 

@@ -69,6 +69,7 @@ typedef struct {
 // Filled by kinds_check(), freed by pull_config_clear().
 struct _PullConfig {
   gchar *uri;             // without credentials
+  gboolean absent;        // after a failed check: what the URI names is not there at the moment
   PullMakeFunc make;      // NULL: the kind never needs a pipeline
   const PullLight *light; // NULL: the kind always needs a pipeline
   PullParser parser;
@@ -84,6 +85,7 @@ struct _PullConfig {
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
   gchar *launch;         // launch: the line
+  gchar *lack;           // held: what the mount lacks
   TlsTrust trust;        // rtsps:
   guint connect_timeout_ms;
   guint read_timeout_ms;
@@ -184,6 +186,11 @@ GstElement *stream_pull_new (const PullContext *context, GError **error);
 #define PIPE_PULL_URI "pipe:"
 void pipe_pull_init (PullConfig *config);
 gboolean pipe_pull_is (const gchar *uri);
+
+// No run of it begins: each try fails with `lack`. No configuration can name it. Sets the fields of
+// an empty `config`.
+#define PULL_LACK_MS 10000 // between two looks whether it still lacks that
+void held_pull_init (PullConfig *config, const gchar *uri, const gchar *lack);
 
 // publish: what a client sends to the mount; see publication.h.
 PULL_CHECK (publish);

@@ -400,6 +400,7 @@ sdp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     g_ptr_array_unref (streams);
     return NULL;
   }
+  config->absent = error->domain == G_FILE_ERROR;
   wrong = g_strdup (error->message);
   g_error_free (error);
   return wrong;

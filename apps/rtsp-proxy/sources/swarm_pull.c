@@ -15,7 +15,8 @@ swarm_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     return g_strdup ("swarm upstreams are allowed in the configuration file only");
   if (!config->path || !g_str_has_suffix (uri, "/"))
     return g_strdup ("not the URI of a folder of torrents like swarm:///srv/torrents/");
-  if (!g_file_test (config->path, G_FILE_TEST_IS_DIR))
+  config->absent = !g_file_test (config->path, G_FILE_TEST_IS_DIR);
+  if (config->absent)
     return g_strdup_printf ("no such folder: %s", config->path);
   config->is_folder = config->is_swarm = TRUE;
   config->uri = g_strdup (uri);

@@ -233,7 +233,9 @@ schedule_retry (Upstream *self, const gchar *reason)
 {
   guint delay = backoff_ms (++self->n_failures, g_random_double ());
 
-  if (pull_config_awaits (self->config) && files_are_left (FILES_FOR_UPSTREAM))
+  if (self->config->lack)
+    delay = PULL_LACK_MS;
+  else if (pull_config_awaits (self->config) && files_are_left (FILES_FOR_UPSTREAM))
     delay = 0;
   self->not_before = clock_now () + (gint64) delay * GST_MSECOND;
   self->retry = timer_add (delay, retry, self);

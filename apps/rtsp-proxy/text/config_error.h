@@ -13,4 +13,7 @@ typedef enum {
   CONFIG_ERROR_YAML,  // a file is not YAML
   CONFIG_ERROR_KEY,   // a key is unknown, missing or duplicate
   CONFIG_ERROR_VALUE, // a value does not fit its key
+  // A value is good, but the file, folder or device that it names is not there, or not as it must
+  // be. This can change while the program runs.
+  CONFIG_ERROR_ABSENT,
 } ConfigError;

@@ -394,15 +394,16 @@ read_secret (
 {
   const gchar *text = yaml_text (reader, node);
   gchar **password = (gchar **) at (key, object);
+  gboolean in_file = g_str_has_suffix (key->name, "-file");
   gchar *wrong;
 
   g_clear_pointer (password, g_free);
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
-  wrong = g_str_has_suffix (key->name, "-file") ? read_password_file (text, password)
-                                                : read_password_env (text, password);
+  wrong = in_file ? read_password_file (text, password) : read_password_env (text, password);
   if (wrong)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+    return yaml_fail_take (
+        reader, node, key->name, in_file ? CONFIG_ERROR_ABSENT : CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
 }
 

@@ -11,6 +11,8 @@
 typedef struct {
   yaml_mark_t mark;
   gchar *text;
+  gint code;
+  guint number; // in the order of time, from 0
 } Mistake;
 
 struct _YamlReader {
@@ -50,7 +52,7 @@ join_mistakes (const YamlReader *self)
 static gboolean
 add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gchar *text)
 {
-  Mistake mistake = { mark, text };
+  Mistake mistake = { mark, text, code, self->n_mistakes };
   guint at = self->mistakes->len;
 
   for (gchar *c = text; *c; c++) {
@@ -70,6 +72,42 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
     g_set_error_literal (error, CONFIG_ERROR, code, text);
   }
   return FALSE;
+}
+
+guint
+yaml_n_mistakes (const YamlReader *self)
+{
+  return self->n_mistakes;
+}
+
+gchar *
+yaml_forgive_absences (YamlReader *self, guint n)
+{
+  GString *lines = NULL;
+
+  // Those that a full report left out are unknown.
+  if (self->n_mistakes > self->mistakes->len)
+    return NULL;
+  for (guint i = 0; i < self->mistakes->len; i++) {
+    const Mistake *mistake = &g_array_index (self->mistakes, Mistake, i);
+
+    if (mistake->number >= n && mistake->code != CONFIG_ERROR_ABSENT)
+      return NULL;
+  }
+  for (guint i = self->mistakes->len; i-- > 0;) {
+    const Mistake *mistake = &g_array_index (self->mistakes, Mistake, i);
+
+    if (mistake->number < n)
+      continue;
+    if (lines)
+      g_string_prepend (lines, "; ");
+    else
+      lines = g_string_new (NULL);
+    g_string_prepend (lines, mistake->text);
+    g_array_remove_index (self->mistakes, i);
+  }
+  self->n_mistakes = n;
+  return lines ? g_string_free (lines, FALSE) : NULL;
 }
 
 static gboolean

@@ -69,6 +69,14 @@ gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *ke
 gboolean yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
     GError **error, gchar *text);
 
+// Returns the number of mistakes so far.
+guint yaml_n_mistakes (const YamlReader *self);
+
+// If each mistake after the first `n` is a CONFIG_ERROR_ABSENT, forgets them and returns their
+// lines, joined by "; ". Otherwise returns NULL. The caller frees the error that names them.
+// (transfer full)
+gchar *yaml_forgive_absences (YamlReader *self, guint n);
+
 // Adds the error `found`, whose message names its own place, at the position of `node`. Takes
 // ownership of `found`. Returns FALSE.
 gboolean yaml_fail_error (

@@ -7,6 +7,15 @@
 
 #define STALL_NS (60 * NS_PER_S) // a reader that takes nothing for so long is closed
 
+// Answers that the title cannot be had now. Takes ownership of the reason.
+static gboolean
+answer_unavailable (HttpConnection *self, gchar *reason)
+{
+  http_connection_answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
+  g_free (reason);
+  return TRUE;
+}
+
 gboolean
 http_connection_open_title (HttpConnection *self)
 {
@@ -14,6 +23,8 @@ http_connection_open_title (HttpConnection *self)
   Store *store = mount && self->resolved.title ? mount_dup_store (mount) : NULL;
   gchar *name = store ? title_decode_name (self->resolved.title) : NULL;
 
+  if (!name && mount && mount_lacks (mount))
+    return answer_unavailable (self, g_strdup_printf (MOUNT_LACKS_PROBLEM, mount_get_path (mount)));
   if (!name) {
     g_clear_pointer (&store, store_unref);
     return http_connection_answer_text (self, SOUP_STATUS_NOT_FOUND, NULL);
@@ -30,15 +41,6 @@ close_reader (gpointer connection, const gchar *reason)
 
   log_event ("reader %s out: %s", self->peer, reason);
   http_connection_close (self);
-}
-
-// Answers that the disks or the line can give no more. Takes ownership of the reason.
-static gboolean
-answer_full (HttpConnection *self, gchar *reason)
-{
-  http_connection_answer_text (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
-  g_free (reason);
-  return TRUE;
 }
 
 // Reports whether the answer is a piece for a swarm's client, and counts it then.
@@ -79,7 +81,7 @@ answer_title (HttpConnection *self, StoreBytes *bytes)
              ? http_refusal_enter_store (bytes, self->body.start, self->peer, self->demand->path)
              : NULL;
   if (full)
-    return answer_full (self, full);
+    return answer_unavailable (self, full);
   if (has_body)
     self->entered = store_bytes_ref (bytes);
   http_connection_begin_answer (self, self->body.status);

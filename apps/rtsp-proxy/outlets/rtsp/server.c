@@ -319,6 +319,10 @@ server_put_mount (Server *self, MountConfig *config, GError **error)
   Mount *mount = mounts_get (self->mounts, config->path);
   gboolean done;
 
+  if (mount && mount_lacks (mount) && !config->lack) { // nothing of it could be kept
+    g_clear_pointer (&mount, mount_unref);
+    server_remove_mount (self, config->path, "it lacks nothing any more, and is made anew");
+  }
   if (mount) {
     done = change_mount (mount, config, error);
     mount_unref (mount);
