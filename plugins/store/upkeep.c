@@ -138,6 +138,7 @@ typedef struct {
   Upkeep up;
   gboolean repair;
   GHashTable *missing; // numbers of disks that were reported
+  GHashTable *failed;  // numbers of such disks of which a copy could not be written elsewhere
 } Check;
 
 // Reports each disk that is not there, whether or not a title needs it.
@@ -160,10 +161,11 @@ report_disks (Check *self)
   }
 }
 
-// Reports a bad copy. That a disk is not there is reported once. Takes ownership of `problem`.
+// Reports a bad copy. Of a disk that is not there, this and that a copy cannot be written elsewhere
+// are reported once. Takes ownership of `problem`.
 static void
 report_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, GError *problem,
-    const gchar *done)
+    const gchar *done, gboolean failed)
 {
   const gchar *path = weir_block_store_get_disk_path (title->store, disk);
   gboolean is_there = path && weir_disk_is_there (path, title->store->id, disk);
@@ -174,6 +176,8 @@ report_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, 
   else if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk)))
     text = g_strdup_printf ("disk %u (%s) is not there; all copies on it count as bad", disk,
         path ? path : "not in store.yaml");
+  else if (failed && g_hash_table_add (self->failed, GUINT_TO_POINTER (disk)))
+    text = g_strdup_printf ("block %u on disk %u%s", number, disk, done);
   if (text)
     upkeep_report (&self->up, title->index.name, text);
   g_error_free (problem);
@@ -198,7 +202,7 @@ repair_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, 
     done = g_strdup_printf (
         "; not repaired: %s", failed ? failed->message : "the title was changed meanwhile");
   }
-  report_copy (self, title, number, disk, problem, done);
+  report_copy (self, title, number, disk, problem, done, failed != NULL);
 }
 
 // Reports whether a block still has a copy on the disk: a balance may have moved it.
@@ -277,6 +281,7 @@ check_all (Check *self, const gchar *name, GError **error)
   gboolean ok = names != NULL;
 
   self->missing = g_hash_table_new (NULL, NULL);
+  self->failed = g_hash_table_new (NULL, NULL);
   // Disks that hang are known afterwards, so that their copies are not read.
   if (ok)
     report_disks (self);
@@ -284,6 +289,7 @@ check_all (Check *self, const gchar *name, GError **error)
     ok = check_title (self, names->pdata[i], error);
   if (names)
     g_ptr_array_unref (names);
+  g_hash_table_unref (self->failed);
   g_hash_table_unref (self->missing);
   return ok && (name || upkeep_leftovers (&self->up, self->repair, error));
 }

@@ -130,18 +130,31 @@ write_elsewhere (
   GError *problem = NULL;
   UpkeepMove move = { number, bad, 0 };
   guint n = space_get (title->store, disks), n_now;
-  guint16 now[WEIR_INDEX_COPIES_MAX];
+  guint16 now[WEIR_INDEX_COPIES_MAX], other;
   WeirPlacement placement;
+  guint n_others = 0;
   gint to = -1;
   gchar id[33];
 
-  for (guint i = 0; i < n; i++)
-    disks[i].usable = disks[i].usable && disks[i].number != bad;
   n_now = weir_stored_title_find_copies (title, number, now, error);
   if (n_now < 2)
     return FALSE;
+  other = now[0] == bad ? now[1] : now[0];
+  for (guint i = 0; i < n; i++) {
+    disks[i].usable = disks[i].usable && disks[i].number != bad;
+    n_others += disks[i].usable && disks[i].number != other;
+  }
+  if (title->store->policy == WEIR_PLACEMENT_RAID1 || n_others == 0) {
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        title->store->policy == WEIR_PLACEMENT_RAID1
+            ? "a title of policy raid1 stays on its pair of disks; mount or replace disk %u "
+              "(replace-disk)"
+            : "no third disk can be used; mount or replace disk %u (replace-disk)",
+        bad);
+    return FALSE;
+  }
   if (weir_placement_init (&placement, WEIR_PLACEMENT_RANDOM, disks, n, g_random_int ()) == 0)
-    to = weir_placement_copy (&placement, length, now[0] == bad ? now[1] : now[0]);
+    to = weir_placement_copy (&placement, length, other);
   if (to < 0) {
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_SPACE,
         "no other disk has room for a copy of block %u of '%s'", number, title->index.name);
