@@ -69,6 +69,7 @@ add_result (WeirUpkeepResult *sum, const WeirUpkeepResult *result)
   sum->lost_blocks += result->lost_blocks;
   sum->repaired += result->repaired;
   sum->moved += result->moved;
+  sum->staying_disks = result->staying_disks;
   sum->leftovers += result->leftovers;
 }
 
@@ -81,7 +82,8 @@ print_json (Report *self, const WeirUpkeepResult *sum)
   } members[] = { { "titles", sum->titles }, { "blocks", sum->blocks }, { "copies", sum->copies },
     { "missing-disks", sum->missing_disks }, { "bad-indexes", sum->bad_indexes },
     { "bad-copies", sum->bad_copies }, { "lost-blocks", sum->lost_blocks },
-    { "repaired", sum->repaired }, { "moved", sum->moved }, { "leftovers", sum->leftovers } };
+    { "repaired", sum->repaired }, { "moved", sum->moved }, { "staying-disks", sum->staying_disks },
+    { "leftovers", sum->leftovers } };
 
   json_builder_end_array (self->problems);
   for (guint i = 0; i < G_N_ELEMENTS (members); i++) {
@@ -118,7 +120,7 @@ print_text (Work work, const WeirUpkeepResult *sum)
 static gboolean
 is_good (Work work, const WeirUpkeepResult *sum)
 {
-  return sum->bad_indexes + sum->lost_blocks == 0
+  return sum->bad_indexes + sum->lost_blocks + sum->staying_disks == 0
          && (work == REPAIR ? sum->repaired == sum->bad_copies
                             : sum->bad_copies + sum->missing_disks == 0);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store/balance_private.h"
 #include "store/balancing.h"
 #include "store/copies.h"
 #include "store/files.h"
@@ -10,30 +11,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define MOVES_MAX 64 // between two writes of an index
+#define PASSES 4
 
-typedef struct {
-  guint64 used;     // bytes of copies
-  guint64 surplus;  // bytes more than its share, at the beginning
-  guint64 used_was; // at the beginning
-} Fill;
-
-typedef struct {
-  Upkeep *up;
-  WeirPlacementPolicy policy;
-  WeirPlacementDisk *disks; // of which those that are being removed are not usable
-  Fill *fills;              // of the disks
-  gboolean *removing;
-  guint n;
-  gboolean last; // the pass that moves whatever is too much, and does not draw
-  GRand *random;
-  WeirStoredTitle *title; // at work
-  UpkeepMove moves[MOVES_MAX];
-  guint n_moves;
-} Balance;
-
-static gint
-find (const Balance *self, guint16 number)
+gint
+balance_find (const Balance *self, guint16 number)
 {
   for (guint i = 0; i < self->n; i++) {
     if (self->disks[i].number == number)
@@ -42,8 +23,8 @@ find (const Balance *self, guint16 number)
   return -1;
 }
 
-static guint64
-bytes_of (const WeirIndexBlock *block)
+guint64
+balance_bytes_of (const WeirIndexBlock *block)
 {
   return (guint64) block->length + block->table_length;
 }
@@ -55,19 +36,29 @@ count_title (Balance *self, const WeirIndex *index)
 {
   for (guint32 i = 0; i < index->n_blocks; i++) {
     for (guint j = 0; j < index->blocks[i].n_copies; j++) {
-      gint at = find (self, index->blocks[i].disks[j]);
+      gint at = balance_find (self, index->blocks[i].disks[j]);
 
       if (at >= 0)
-        self->fills[at].used += bytes_of (&index->blocks[i]);
+        self->fills[at].used += balance_bytes_of (&index->blocks[i]);
     }
   }
 }
 
-// Counts what lies on the disks, and computes what is too much.
+guint64
+balance_surplus (const Balance *self, guint at)
+{
+  guint64 used = self->fills[at].used;
+
+  if (self->removing[at])
+    return used;
+  return self->disks[at].usable ? used - MIN (used, self->share) : 0;
+}
+
+// Counts what lies on the disks, and computes what each is to have.
 static void
 count_all (Balance *self, const GPtrArray *names)
 {
-  guint64 sum = 0, share;
+  guint64 sum = 0;
   guint n_usable = 0;
 
   for (guint i = 0; i < self->n; i++)
@@ -81,28 +72,22 @@ count_all (Balance *self, const GPtrArray *names)
     }
   }
   for (guint i = 0; i < self->n; i++) {
-    gboolean counts = self->disks[i].usable || self->removing[i];
-
     n_usable += self->disks[i].usable;
-    sum += counts ? self->fills[i].used : 0;
+    sum += self->disks[i].usable || self->removing[i] ? self->fills[i].used : 0;
   }
-  share = n_usable ? sum / n_usable : 0;
+  self->share = n_usable ? sum / n_usable : 0;
+  self->carry = 0;
   self->up->total = self->up->done;
   for (guint i = 0; i < self->n; i++) {
-    Fill *fill = &self->fills[i];
-
-    fill->used_was = fill->used;
-    fill->surplus = self->removing[i] ? fill->used : fill->used - MIN (fill->used, share);
-    if (self->removing[i] || self->disks[i].usable)
-      self->up->total += fill->surplus;
+    self->fills[i].left = self->fills[i].used;
+    self->up->total += balance_surplus (self, i);
   }
 }
 
 /* Where a copy is to be */
 
-// Returns the emptiest usable disk with room, other than `but`, or -1.
-static gint
-emptiest (const Balance *self, guint64 bytes, guint16 but)
+gint
+balance_emptiest (const Balance *self, guint64 bytes, guint16 but)
 {
   gint best = -1;
 
@@ -129,29 +114,6 @@ in_turn (const Balance *self, guint32 number)
       return (gint) i;
   }
   return -1;
-}
-
-// Returns the disk for a copy that is at `from`, whose other copy is on disk `other`; -1 to leave
-// it.
-static gint
-choose (Balance *self, guint32 number, guint64 bytes, gint from, guint16 other)
-{
-  const Fill *fill = &self->fills[from];
-  gint to;
-
-  if (!self->disks[from].usable && !self->removing[from])
-    return -1; // missing: repair writes its copies anew
-  to = emptiest (self, bytes, other);
-  if (self->removing[from] || to < 0)
-    return to;
-  if (self->policy == WEIR_PLACEMENT_RAID0)
-    to = in_turn (self, number);
-  else if (fill->used < self->fills[to].used + 2 * bytes)
-    to = -1;
-  else if (!self->last
-           && g_rand_double (self->random) * (gdouble) fill->used_was >= (gdouble) fill->surplus)
-    to = -1;
-  return to == from ? -1 : to;
 }
 
 /* Moving */
@@ -192,14 +154,12 @@ read_block (Balance *self, guint32 number, guint16 from, GError **error)
   return bytes;
 }
 
-// Copies a block from one disk to another, of those with these places. A block that cannot be read
-// or written is reported, and stays.
-static gboolean
-move_copy (Balance *self, guint32 number, gint from, gint to, GError **error)
+gboolean
+balance_move (Balance *self, guint32 number, gint from, gint to, GError **error)
 {
   const WeirIndexBlock *block = &self->title->index.blocks[number];
   UpkeepMove move = { number, self->disks[from].number, self->disks[to].number };
-  guint64 length = bytes_of (block);
+  guint64 length = balance_bytes_of (block);
   g_autoptr (GError) problem = NULL;
   g_autofree guint8 *bytes = NULL;
   gchar id[33];
@@ -227,28 +187,30 @@ move_copy (Balance *self, guint32 number, gint from, gint to, GError **error)
   return upkeep_pace (self->up, length, error);
 }
 
+void
+balance_note_no_room (Balance *self)
+{
+  self->up->result.no_room++;
+}
+
+// Moves the blocks of a RAID0 title to the disks whose turn it is.
 static gboolean
-balance_blocks (Balance *self, GError **error)
+balance_turns (Balance *self, GError **error)
 {
   const WeirIndex *index = &self->title->index;
 
   for (guint32 i = 0; i < index->n_blocks; i++) {
-    const WeirIndexBlock *block = &index->blocks[i];
-    gint other = -1;
+    gint from = balance_find (self, index->blocks[i].disks[0]), to = in_turn (self, i);
+    guint64 bytes = balance_bytes_of (&index->blocks[i]);
 
-    for (guint j = 0; j < block->n_copies; j++) {
-      gint from = find (self, block->disks[j]), to;
-      // The first copy may just have been moved.
-      guint16 but = block->n_copies < 2 ? G_MAXUINT16
-                    : j == 0            ? block->disks[1]
-                    : other >= 0        ? self->disks[other].number
-                                        : block->disks[0];
-
-      to = from < 0 ? -1 : choose (self, i, bytes_of (block), from, but);
-      if (to >= 0 && !move_copy (self, i, from, to, error))
-        return FALSE;
-      other = to;
-    }
+    if (from < 0 || from == to || !(self->disks[from].usable || self->removing[from]))
+      continue;
+    if (to < 0 || self->disks[to].free_bytes < bytes)
+      to = self->removing[from] ? balance_emptiest (self, bytes, G_MAXUINT16) : -1;
+    if (to < 0 && self->removing[from])
+      balance_note_no_room (self);
+    if (to >= 0 && !balance_move (self, i, from, to, error))
+      return FALSE;
   }
   return TRUE;
 }
@@ -258,7 +220,7 @@ balance_blocks (Balance *self, GError **error)
 static gint
 mirror_of (const Balance *self, gint at)
 {
-  return find (self, self->disks[at].number ^ 1);
+  return balance_find (self, self->disks[at].number ^ 1);
 }
 
 // Returns the emptiest disk, or first disk of a pair, that has room for a title, or -1.
@@ -292,42 +254,110 @@ move_home (Balance *self, gint home, GError **error)
     const WeirIndexBlock *block = &index->blocks[i];
 
     for (guint j = 0; j < block->n_copies; j++) {
-      gint from = find (self, block->disks[j]);
-      gint other = block->n_copies > 1 ? find (self, block->disks[1 - j]) : -1;
+      gint from = balance_find (self, block->disks[j]);
+      gint other = block->n_copies > 1 ? balance_find (self, block->disks[1 - j]) : -1;
       gint to = homes[j];
 
       if (from == homes[0] || from == homes[1])
         continue;
       if (to == other)
         to = homes[1 - j];
-      if (from >= 0 && !move_copy (self, i, from, to, error))
+      if (from >= 0 && !balance_move (self, i, from, to, error))
         return FALSE;
     }
   }
   return TRUE;
 }
 
+// Returns the place of the disk, or of the first disk of the pair, to which the disk at `at`
+// belongs, or -1.
+static gint
+home_of (const Balance *self, gint at)
+{
+  return self->policy == WEIR_PLACEMENT_RAID1
+             ? balance_find (self, (guint16) (self->disks[at].number & ~1u))
+             : at;
+}
+
+// Where the title at work lies.
+typedef struct {
+  guint64 bytes; // of the title, once
+  guint n_must;  // copies on disks that are being removed
+  gint home;     // that has most of it, or -1
+  gboolean scattered;
+} Lie;
+
+static Lie
+find_lie (const Balance *self)
+{
+  const WeirIndex *index = &self->title->index;
+  g_autofree guint64 *there = g_new0 (guint64, self->n);
+  Lie lie = { .home = -1 };
+  guint n_homes = 0;
+
+  for (guint32 i = 0; i < index->n_blocks; i++) {
+    lie.bytes += balance_bytes_of (&index->blocks[i]);
+    for (guint j = 0; j < index->blocks[i].n_copies; j++) {
+      gint at = balance_find (self, index->blocks[i].disks[j]),
+           home = at < 0 ? -1 : home_of (self, at);
+
+      lie.n_must += at >= 0 && self->removing[at];
+      if (home < 0)
+        continue;
+      n_homes += there[home] == 0;
+      there[home] += balance_bytes_of (&index->blocks[i]);
+      if (lie.home < 0 || there[home] > there[lie.home])
+        lie.home = home;
+    }
+  }
+  lie.scattered = n_homes > 1;
+  return lie;
+}
+
+// Reports whether both disks of a pair, or the disk, can be used and have room for what they lack
+// of the title at work.
+static gboolean
+can_be_home (const Balance *self, gint home, guint64 bytes)
+{
+  const WeirIndex *index = &self->title->index;
+  gint homes[] = { home, self->policy == WEIR_PLACEMENT_RAID1 ? mirror_of (self, home) : home };
+
+  for (guint k = 0; k < 2; k++) {
+    guint64 lacks = bytes;
+
+    if (homes[k] < 0 || !self->disks[homes[k]].usable)
+      return FALSE;
+    for (guint32 i = 0; i < index->n_blocks; i++) {
+      const WeirIndexBlock *block = &index->blocks[i];
+
+      if (block->disks[0] == self->disks[homes[k]].number
+          || (block->n_copies > 1 && block->disks[1] == self->disks[homes[k]].number))
+        lacks -= balance_bytes_of (block);
+    }
+    if (self->disks[homes[k]].free_bytes < lacks)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+// Moves the title as a whole if it has to leave a disk or if that makes the disks more even, and
+// puts its copies together if they lie on several pairs.
 static gboolean
 balance_title (Balance *self, GError **error)
 {
-  const WeirIndex *index = &self->title->index;
-  guint64 bytes = 0;
-  gboolean must = FALSE;
-  gint from = find (self, index->blocks[0].disks[0]), home;
+  const Lie lie = find_lie (self);
+  gint home = emptiest_home (self, lie.bytes);
 
-  for (guint32 i = 0; i < index->n_blocks; i++) {
-    bytes += bytes_of (&index->blocks[i]);
-    for (guint j = 0; j < index->blocks[i].n_copies; j++) {
-      gint at = find (self, index->blocks[i].disks[j]);
-
-      must = must || (at >= 0 && self->removing[at]);
-    }
-  }
-  home = emptiest_home (self, bytes);
-  if (from < 0 || home < 0
-      || (!must
-          && (!self->disks[from].usable
-              || self->fills[from].used < self->fills[home].used + 2 * bytes)))
+  if (lie.home < 0)
+    return TRUE;
+  if (lie.scattered && can_be_home (self, lie.home, lie.bytes))
+    home = lie.home;
+  else if (home < 0 && lie.n_must > 0)
+    self->up->result.no_room += lie.n_must;
+  if (home < 0
+      || (lie.n_must == 0 && !lie.scattered
+          && (!self->disks[lie.home].usable
+              || self->fills[lie.home].used < self->fills[home].used + 2 * lie.bytes)))
     return TRUE;
   return move_home (self, home, error);
 }
@@ -346,8 +376,10 @@ balance_all (Balance *self, const GPtrArray *names, GError **error)
     self->title = weir_block_store_open_title (self->up->store, names->pdata[i], NULL);
     if (!self->title)
       continue;
-    self->up->result.titles += self->last;
-    ok = whole ? balance_title (self, error) : balance_blocks (self, error);
+    if (self->policy == WEIR_PLACEMENT_RAID0)
+      ok = balance_turns (self, error);
+    else
+      ok = whole ? balance_title (self, error) : balance_blocks (self, error);
     // What was copied is not lost when the work is cancelled.
     ok = commit (self, ok ? error : NULL) && ok;
     weir_stored_title_unref (self->title);
@@ -366,7 +398,7 @@ get_disks (Balance *self)
   self->removing = g_new0 (gboolean, WEIR_STORE_DISKS_MAX);
   self->n = space_get (self->up->store, self->disks);
   for (guint i = 0; i < n; i++) {
-    gint at = find (self, disks[i].number);
+    gint at = balance_find (self, disks[i].number);
 
     if (at >= 0)
       self->removing[at] = disks[i].removing;
@@ -406,16 +438,19 @@ balancing_run (Upkeep *up, GError **error)
   GPtrArray *names;
   gboolean ok = TRUE;
   gint64 stamp[3];
+  guint64 moved = 0;
 
   if (!get_stamp (up->store, stamp, error) || !(names = upkeep_list (up, NULL, error)))
     return FALSE;
   up->due_us = g_get_monotonic_time ();
   balance.random = g_rand_new ();
   get_disks (&balance);
-  // Titles that were added together begin on the same disks, so blocks are drawn in a first pass.
-  for (guint pass = 0; ok && pass < 2; pass++) {
+  up->result.titles = names->len;
+  // A pass leaves what is not a whole block of a title, and the next one has less to do.
+  for (guint pass = 0; ok && pass < PASSES && (pass == 0 || up->result.moved > moved); pass++) {
+    moved = up->result.moved;
+    up->result.no_room = 0;
     count_all (&balance, names);
-    balance.last = pass == 1;
     ok = balance_all (&balance, names, error);
   }
   ok = ok && storedisks_drop (up, can_use_all (&balance) ? stamp : NULL, error);

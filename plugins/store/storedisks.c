@@ -196,38 +196,54 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
 /* Dropping */
 
 typedef struct {
-  GHashTable *used; // numbers of disks
+  guint64 *n_copies; // on each disk
   gboolean complete;
 } Search;
 
 static gboolean
-add_used (const gchar *name, WeirStoredTitle *title, const GError *error, gpointer data)
+count_copies (const gchar *name, WeirStoredTitle *title, const GError *error, gpointer data)
 {
   Search *search = data;
 
   search->complete = search->complete && title;
   for (guint32 i = 0; title && i < title->index.n_blocks; i++) {
     for (guint j = 0; j < title->index.blocks[i].n_copies; j++)
-      g_hash_table_add (search->used, GUINT_TO_POINTER (title->index.blocks[i].disks[j]));
+      search->n_copies[title->index.blocks[i].disks[j]]++;
   }
   return TRUE;
+}
+
+// Says why a disk stays. (transfer full)
+static gchar *
+dup_reason (const Upkeep *up, const Search *search, guint64 n_copies)
+{
+  if (!search->complete || leftovers_any_busy (up->store))
+    return g_strdup (
+        "a title is being added, or has an index that cannot be read; run balance again "
+        "then");
+  if (up->result.no_room > 0)
+    return g_strdup_printf ("the other disks have no room for %" G_GUINT64_FORMAT
+                            " of its copies; add a disk and run balance again, or replace this one "
+                            "(replace-disk)",
+        n_copies);
+  return g_strdup_printf (
+      "%" G_GUINT64_FORMAT " of its copies could not be moved; run balance again", n_copies);
 }
 
 // Drops a disk if no index names it. Returns whether it did.
 static gboolean
 drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
 {
-  g_autofree gchar *text = NULL;
+  const guint64 n_copies = search->n_copies[disk->number];
 
   if (!disk->removing)
     return FALSE;
-  if (!search->complete || leftovers_any_busy (up->store)
-      || g_hash_table_contains (search->used, GUINT_TO_POINTER (disk->number))) {
-    text =
-        g_strdup_printf ("disk %u (%s) stays: %s; run balance again then", disk->number, disk->path,
-            search->complete && !leftovers_any_busy (up->store)
-                ? "not all of its blocks could be moved"
-                : "a title is being added, or has an index that cannot be read");
+  if (!search->complete || leftovers_any_busy (up->store) || n_copies > 0) {
+    g_autofree gchar *why = dup_reason (up, search, n_copies);
+    g_autofree gchar *text =
+        g_strdup_printf ("disk %u (%s) stays: %s", disk->number, disk->path, why);
+
+    up->result.staying_disks++;
     upkeep_report (up, NULL, text);
     return FALSE;
   }
@@ -240,11 +256,12 @@ drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
 static guint
 drop_all (Upkeep *up, WeirStoreFile *file, guint *n_stay)
 {
-  Search search = { g_hash_table_new (NULL, NULL), TRUE };
+  g_autofree guint64 *n_copies = g_new0 (guint64, G_MAXUINT16 + 1);
+  Search search = { n_copies, TRUE };
   guint n = 0;
 
   *n_stay = 0;
-  if (!weir_block_store_list (up->store, add_used, &search, NULL))
+  if (!weir_block_store_list (up->store, count_copies, &search, NULL))
     search.complete = FALSE;
   for (guint i = file->disks->len; i-- > 0;) {
     WeirStoreFileDisk *disk = &g_array_index (file->disks, WeirStoreFileDisk, i);
@@ -256,7 +273,6 @@ drop_all (Upkeep *up, WeirStoreFile *file, guint *n_stay)
       *n_stay += disk->removing;
     }
   }
-  g_hash_table_unref (search.used);
   return n;
 }
 

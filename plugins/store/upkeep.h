@@ -25,6 +25,8 @@ typedef struct {
   guint64 lost_blocks;            // no good copy
   guint64 repaired;               // copies written anew
   guint64 moved;                  // copies moved to another disk
+  guint64 no_room;                // copies that are to be moved, and for which no disk has room
+  guint64 staying_disks;          // that are being removed and could not leave the store
   guint64 leftovers;              // files that no index names; removed by repair
 } WeirUpkeepResult;
 
