@@ -133,9 +133,20 @@ const Command commands[] = {
       2, G_MAXUINT, json_entries, add_disk_run },
   { "remove-disk", "DIR PATH", "Take a disk out of use",
       "It gets no more blocks. The next balance moves its blocks away, or copies them from other\n"
-      "disks if it is dead, and removes it from the store.\n\n"
+      "disks if it is dead, and removes it from the store. For a new disk in its place, use\n"
+      "replace-disk.\n\n"
       "Example:\n  weir-store remove-disk /srv/store /disk2 && weir-store balance /srv/store\n",
       2, 2, json_entries, remove_disk_run },
+  { "replace-disk", "DIR OLD NEW", "Put a new disk in the place of one that is dead or is to go",
+      "NEW gets the number and all copies of OLD: from OLD if it is there, or from the other "
+      "copies.\n"
+      "Each is written once, and none on other disks. NEW may be the path of OLD, if OLD is dead "
+      "and an\n"
+      "empty disk is mounted there. Ended or killed, it goes on when it is started again.\n\n"
+      "Examples:\n"
+      "  weir-store replace-disk /srv/store /disk2/weir /disk5/weir --rate 200M\n"
+      "  weir-store replace-disk /srv/store /disk2/weir /disk2/weir\n",
+      3, 3, paced_entries, replace_disk_run },
   { "model", "[DIR]", "Print how many streams disks can give",
       "Computes N = D t_b r_d / (t_a r_d + r_c t_b) for D disks with access time t_a and rate "
       "r_d,\n"

@@ -60,5 +60,6 @@ int balance_run (const Args *args);
 int remove_run (const Args *args);
 int add_disk_run (const Args *args);
 int remove_disk_run (const Args *args);
+int replace_disk_run (const Args *args);
 int model_run (const Args *args);
 int torrent_run (const Args *args);

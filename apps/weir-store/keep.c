@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The commands verify, repair, balance and remove.
+// The commands verify, repair, balance, replace-disk and remove.
 
 #include "commands.h"
 #include "interrupt.h"
@@ -43,6 +43,17 @@ report (guint64 done, guint64 total, const gchar *title, const gchar *problem, g
   json_builder_set_member_name (self->problems, "problem");
   json_builder_add_string_value (self->problems, problem);
   json_builder_end_object (self->problems);
+}
+
+static void
+begin_report (Report *self, const gchar *command)
+{
+  self->problems = json_builder_new ();
+  json_builder_begin_object (self->problems);
+  json_builder_set_member_name (self->problems, "command");
+  json_builder_add_string_value (self->problems, command);
+  json_builder_set_member_name (self->problems, "problems");
+  json_builder_begin_array (self->problems);
 }
 
 static gboolean
@@ -128,7 +139,7 @@ is_good (Work work, const WeirUpkeepResult *sum)
 static int
 run (const Args *args, Work work)
 {
-  Report self = { .json = args->json, .problems = json_builder_new () };
+  Report self = { .json = args->json };
   WeirUpkeepResult sum = { 0 }, result;
   WeirBlockStore *store;
   GError *error = NULL;
@@ -139,11 +150,7 @@ run (const Args *args, Work work)
   store = commands_open (args);
   if (!store)
     return EXIT_FAILURE;
-  json_builder_begin_object (self.problems);
-  json_builder_set_member_name (self.problems, "command");
-  json_builder_add_string_value (self.problems, work_names[work]);
-  json_builder_set_member_name (self.problems, "problems");
-  json_builder_begin_array (self.problems);
+  begin_report (&self, work_names[work]);
   for (guint i = 1; !error && (i == 1 || args->words[i]); i++) {
     do_work (store, work, args->words[i], (rate + 7) / 8, &self, &result, &error);
     add_result (&sum, &result);
@@ -184,6 +191,41 @@ int
 balance_run (const Args *args)
 {
   return run (args, BALANCE);
+}
+
+int
+replace_disk_run (const Args *args)
+{
+  Report self = { .json = args->json };
+  WeirUpkeepResult result = { 0 };
+  gchar *warning = NULL;
+  WeirBlockStore *store;
+  GError *error = NULL;
+  guint64 rate = 0;
+
+  if (args->rate && !units_parse_rate (args->rate, &rate))
+    return commands_usage ("--rate must be a rate such as 200M, not '%s'", args->rate);
+  store = commands_open (args);
+  if (!store)
+    return EXIT_FAILURE;
+  begin_report (&self, "replace-disk");
+  weir_block_store_replace_disk (store, args->words[1], args->words[2], (rate + 7) / 8, report,
+      &self, interrupt_get (), &result, &warning, &error);
+  progress_clear ();
+  weir_block_store_unref (store);
+  if (warning)
+    fprintf (stderr, "weir-store: warning: %s\n", warning);
+  g_free (warning);
+  if (args->json)
+    print_json (&self, &result);
+  else if (!error)
+    printf ("%s is in the place of %s: %" G_GUINT64_FORMAT
+            " copies were written, %" G_GUINT64_FORMAT " lost blocks\n",
+        args->words[2], args->words[1], result.moved, result.lost_blocks);
+  g_clear_object (&self.problems);
+  if (error)
+    return commands_fail (error);
+  return result.lost_blocks + result.bad_indexes == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int

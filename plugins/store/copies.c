@@ -47,19 +47,27 @@ gboolean
 copies_write (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk,
     const guint8 *bytes, gsize length, gboolean sync_folder, GError **error)
 {
-  g_autofree gchar *path = NULL, *part = NULL;
   Place place;
   gboolean ok;
 
   if (!begin (&place, store, id, disk, error))
     return FALSE;
-  path = g_strdup_printf ("%s/%08x", place.folder, number);
-  part = g_strconcat (path, ".part", NULL);
-  ok = weir_files_make_folders (place.disk, place.folder, error)
-       && weir_files_write (path, part, bytes, length, error)
+  ok = copies_write_to (place.disk, id, number, bytes, length, error)
        && (!sync_folder || weir_files_sync_folder (place.folder, error));
   end (&place);
   return ok;
+}
+
+gboolean
+copies_write_to (const gchar *disk, const gchar *id, guint32 number, const guint8 *bytes,
+    gsize length, GError **error)
+{
+  g_autofree gchar *folder = store_blocks_path (disk, id);
+  g_autofree gchar *path = g_strdup_printf ("%s/%08x", folder, number);
+  g_autofree gchar *part = g_strconcat (path, ".part", NULL);
+
+  return weir_files_make_folders (disk, folder, error)
+         && weir_files_write (path, part, bytes, length, error);
 }
 
 // Returns 0 or an errno.

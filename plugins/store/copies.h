@@ -11,6 +11,11 @@ G_BEGIN_DECLS
 gboolean copies_write (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk,
     const guint8 *bytes, gsize length, gboolean sync_folder, GError **error);
 
+// Writes one durably to the disk at the path `disk`, of which it is not known whether it hangs. The
+// folder of the title's blocks is not synchronised.
+gboolean copies_write_to (const gchar *disk, const gchar *id, guint32 number, const guint8 *bytes,
+    gsize length, GError **error);
+
 // Reads a copy from the disk, not from the page cache, and checks its length and hash. Returns its
 // bytes (transfer full), or NULL.
 guint8 *copies_read (WeirBlockStore *store, const gchar *id, guint32 number,

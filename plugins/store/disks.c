@@ -65,31 +65,53 @@ weir_disk_check (const gchar *path, const gchar *store, guint16 number)
              : WEIR_DISK_FAILING;
 }
 
-gchar *
-weir_disk_resolve (const gchar *path, GError **error)
+// Returns the real path of an existing folder.
+static gchar *
+resolve (const gchar *path, GError **error)
 {
   gchar *resolved = realpath (path, NULL), *copy;
-  g_autofree gchar *mark = NULL;
 
-  if (!resolved) {
+  if (!resolved && errno == ENOENT)
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s does not exist; a disk is the path of a folder on it: make it (mkdir -p %s)", path,
+        path);
+  else if (!resolved)
     weir_files_fail (error, errno, "use the folder as a disk", path);
+  if (!resolved)
     return NULL;
-  }
   copy = g_strdup (resolved);
   free (resolved);
-  mark = g_build_filename (copy, MARK, NULL);
   if (!g_file_test (copy, G_FILE_TEST_IS_DIR))
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
         "%s is not a folder; a disk is the path of a folder on it", path);
   else if (!g_utf8_validate (copy, -1, NULL))
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "%s: the path is not UTF-8", path);
-  else if (g_file_test (mark, G_FILE_TEST_EXISTS))
-    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
-        "%s is a disk of a store already; remove its file %s if that store is no more", path, MARK);
   else
     return copy;
   g_free (copy);
   return NULL;
+}
+
+gchar *
+weir_disk_resolve_for (const gchar *path, const gchar *store, guint16 number, GError **error)
+{
+  g_autofree gchar *resolved = resolve (path, error), *mark = NULL;
+
+  if (!resolved)
+    return NULL;
+  mark = g_build_filename (resolved, MARK, NULL);
+  if (!g_file_test (mark, G_FILE_TEST_EXISTS)
+      || (store && weir_disk_check (resolved, store, number) == WEIR_DISK_THERE))
+    return g_steal_pointer (&resolved);
+  g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+      "%s is a disk of a store already; remove its file %s if that store is no more", path, MARK);
+  return NULL;
+}
+
+gchar *
+weir_disk_resolve (const gchar *path, GError **error)
+{
+  return weir_disk_resolve_for (path, NULL, 0, error);
 }
 
 gchar *

@@ -26,6 +26,10 @@ WeirDiskState weir_disk_check (const gchar *path, const gchar *store, guint16 nu
 // store.
 gchar *weir_disk_resolve (const gchar *path, GError **error);
 
+// Does so, but the folder may be disk `number` of this store.
+gchar *weir_disk_resolve_for (
+    const gchar *path, const gchar *store, guint16 number, GError **error);
+
 // Returns a warning that the last of `n` disks is on one device with others, all of which it names;
 // or NULL. Disks whose device (st_dev) is 0 are left out. (transfer full)
 gchar *weir_disk_dup_warning (const gchar *const *paths, const guint64 *devices, guint n);

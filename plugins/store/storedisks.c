@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Locks the store and reads store.yaml. Returns a descriptor, or -1.
-static int
-begin (WeirBlockStore *store, WeirStoreFile **file, GError **error)
+int
+storedisks_begin (WeirBlockStore *store, WeirStoreFile **file, GError **error)
 {
   int lock = store_lock (store, error);
 
@@ -25,8 +24,9 @@ begin (WeirBlockStore *store, WeirStoreFile **file, GError **error)
   return -1;
 }
 
-static gboolean
-end (WeirBlockStore *store, WeirStoreFile *file, int lock, gboolean write, GError **error)
+gboolean
+storedisks_end (
+    WeirBlockStore *store, WeirStoreFile *file, int lock, gboolean write, GError **error)
 {
   gboolean ok = write && weir_store_file_write (file, store->path, error);
 
@@ -48,10 +48,9 @@ find_path (WeirStoreFile *file, const gchar *path)
   return NULL;
 }
 
-// Finds the disk that a path leads to. A disk that is gone has no real path, and one that hangs is
-// not to be asked for it.
-static WeirStoreFileDisk *
-find_disk (WeirStoreFile *file, const gchar *path)
+// A disk that is gone has no real path, and one that hangs is not to be asked for it.
+WeirStoreFileDisk *
+storedisks_find (WeirStoreFile *file, const gchar *path)
 {
   g_autofree gchar *absolute = g_canonicalize_filename (path, NULL);
   WeirStoreFileDisk *found = find_path (file, absolute);
@@ -96,9 +95,8 @@ storedisks_check_place (
   return TRUE;
 }
 
-// Returns a warning if the new disk is on one device with disks of the store, or NULL.
-static gchar *
-dup_warning (WeirBlockStore *store, const gchar *path)
+gchar *
+storedisks_dup_warning (WeirBlockStore *store, const gchar *path, guint32 but)
 {
   g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
   guint n = weir_block_store_get_disks (store, disks, WEIR_STORE_DISKS_MAX);
@@ -110,7 +108,7 @@ dup_warning (WeirBlockStore *store, const gchar *path)
     return NULL;
   for (guint i = 0; i < n; i++) {
     paths[i] = disks[i].path;
-    devices[i] = disks[i].device;
+    devices[i] = disks[i].number == but ? 0 : disks[i].device;
   }
   paths[n] = path;
   devices[n] = space.device;
@@ -129,7 +127,7 @@ weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warn
 
   if (warning)
     *warning = NULL;
-  if (!resolved || (lock = begin (self, &file, error)) < 0)
+  if (!resolved || (lock = storedisks_begin (self, &file, error)) < 0)
     return FALSE;
   same = find_path (file, resolved);
   if (file->disks->len >= WEIR_STORE_DISKS_MAX)
@@ -137,19 +135,18 @@ weir_block_store_add_disk (WeirBlockStore *self, const gchar *path, gchar **warn
         WEIR_STORE_DISKS_MAX);
   else if (same)
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
-        "%s is disk %u of this store already; if that disk is dead, take it out with remove-disk "
-        "and "
-        "balance first",
-        path, same->number);
+        "%s is disk %u of this store already; if that disk is dead, and this an empty one in its "
+        "place, use replace-disk %s %s",
+        path, same->number, path, path);
   else
     ok = storedisks_check_place (file, self->path, resolved, error);
   if (ok) {
     if (warning)
-      *warning = dup_warning (self, resolved);
+      *warning = storedisks_dup_warning (self, resolved, G_MAXUINT32);
     number = weir_store_file_add_disk (file, resolved);
     ok = balancing_set_due (self, error) && weir_disk_mark (resolved, self->id, number, error);
   }
-  return end (self, file, lock, ok, error);
+  return storedisks_end (self, file, lock, ok, error);
 }
 
 // Checks that the policy has enough disks without those that are being removed.
@@ -178,11 +175,11 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
   WeirStoreFileDisk *disk;
   WeirStoreFile *file;
   gboolean ok = FALSE;
-  int lock = begin (self, &file, error);
+  int lock = storedisks_begin (self, &file, error);
 
   if (lock < 0)
     return FALSE;
-  disk = find_disk (file, path);
+  disk = storedisks_find (file, path);
   if (disk) {
     disk->removing = TRUE;
     ok = check_rest (file, error) && balancing_set_due (self, error);
@@ -190,7 +187,7 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK, "store %s has no disk %s",
         self->path, path);
   }
-  return end (self, file, lock, ok, error);
+  return storedisks_end (self, file, lock, ok, error);
 }
 
 /* Dropping */
@@ -284,7 +281,7 @@ storedisks_drop (Upkeep *up, const gint64 balanced[3], GError **error)
   gint64 stamp[3];
   gboolean ok;
   guint n_stay;
-  int lock = begin (up->store, &file, error);
+  int lock = storedisks_begin (up->store, &file, error);
 
   if (lock < 0)
     return FALSE;
@@ -292,6 +289,6 @@ storedisks_drop (Upkeep *up, const gint64 balanced[3], GError **error)
   ok = drop_all (up, file, &n_stay) == 0 || weir_store_file_write (file, up->store->path, error);
   if (ok && n_stay == 0 && balanced && memcmp (stamp, balanced, sizeof stamp) == 0)
     balancing_clear_due (up->store);
-  end (up->store, file, lock, FALSE, NULL);
+  storedisks_end (up->store, file, lock, FALSE, NULL);
   return ok;
 }

@@ -7,10 +7,24 @@
 
 G_BEGIN_DECLS
 
-// Checks that the folder `path` can be a new disk of the store in `dir`: it lies neither in the
-// store nor in a disk, and no disk lies in it. Both paths are real ones.
+// Checks that the folder `path` can be a disk of the store in `dir`: it lies neither in the store
+// nor in another disk, and no other disk lies in it. Both paths are real ones.
 gboolean storedisks_check_place (
     const WeirStoreFile *file, const gchar *dir, const gchar *path, GError **error);
+
+// Locks the store and reads store.yaml. Returns a descriptor for storedisks_end(), or -1.
+int storedisks_begin (WeirBlockStore *store, WeirStoreFile **file, GError **error);
+
+// Writes store.yaml if `write`, frees the file and unlocks. Returns whether it was written.
+gboolean storedisks_end (
+    WeirBlockStore *store, WeirStoreFile *file, int lock, gboolean write, GError **error);
+
+// Finds the disk that a path leads to, or NULL.
+WeirStoreFileDisk *storedisks_find (WeirStoreFile *file, const gchar *path);
+
+// Returns a warning if the new disk is on one device with disks of the store other than disk `but`,
+// or NULL. (transfer full)
+gchar *storedisks_dup_warning (WeirBlockStore *store, const gchar *path, guint32 but);
 
 // Ends a balance: removes disks from store.yaml that are being removed and that no index names.
 // Reports those that stay, with the reason. If none does, and `balanced` is the stamp of

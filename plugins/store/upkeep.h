@@ -66,6 +66,16 @@ gboolean weir_block_store_add_disk (
 // Takes the disk `path` out of use: it gets no more blocks, and the next balance moves its blocks.
 gboolean weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **error);
 
+// Puts the folder `path` in the place of the disk `old`, whose number and copies it gets: they are
+// read from the old disk, or from the other copies if that is gone. `path` may be that of the dead
+// disk, where an empty one was mounted. If the old disk is there, it is used until all copies are
+// on the new one, and its files stay on it. A call that was ended or killed is gone on with by the
+// same call. `rate`, `warning` and the others as above; `result` counts copies written as `moved`,
+// and blocks without a good copy as `lost_blocks`.
+gboolean weir_block_store_replace_disk (WeirBlockStore *self, const gchar *old, const gchar *path,
+    guint64 rate, WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable,
+    WeirUpkeepResult *result, gchar **warning, GError **error);
+
 // Balances the store in the background, at most `rate` bytes a second, from now until it is freed,
 // each time that a disk was added or is to be removed. It waits while readers of this process need
 // its disks. It says by g_message() when it begins to move copies and when it has ended. Free stops

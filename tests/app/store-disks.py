@@ -2,11 +2,12 @@
 """Disks of a block store die, are missing or may not be read; and what weir-store says and does."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 
-from blockstores import call, in_namespace, program, some_bytes, store, told
+from blockstores import call, fails, in_namespace, program, some_bytes, store, told
 from tap import Skip, run, test
 
 NOBODY = 65534
@@ -71,6 +72,52 @@ def what_a_killed_add_has_left_takes_no_room():
             head -c 2000000 /dev/zero >film; "$2" add st film --rate 1M; ls st/adding a/blocks/$id'''
         done = in_namespace(script, top, program())
         assert done.stdout.endswith('added film: 2.0 MB in 31 blocks\nst/adding:\n'), done
+
+
+@test
+def what_a_full_store_cannot_move_is_told():
+    """a dead disk of a store that is 4/5 full is replaced at its path; without a new one, balance says
+    that there is no room, and fails"""
+    with tempfile.TemporaryDirectory() as top:
+        script = '''cd "$1" && mkdir a b c d; for d in a b c d; do mount -t tmpfs -o size=6m none $d; done
+            "$2" init st --disks a,b,c,d --slice 500ms; for i in 1 2 3 4 5; do
+            head -c 1900000 /dev/urandom >t$i; "$2" add st t$i --rate 1M; done
+            umount d; "$2" verify st | tail -1; "$2" remove-disk st d; "$2" balance st; echo status $?
+            "$2" repair st >repaired; echo status $?; grep -c "no room\\|has room" repaired
+            mount -t tmpfs -o size=2m none d; "$2" replace-disk st d d; echo status $?; umount d
+            mount -t tmpfs -o size=6m none d; "$2" replace-disk st d d && "$2" balance st && "$2" verify st
+            for i in 1 2 3 4 5; do "$2" show st t$i >/dev/null || echo lost; done'''
+        done = in_namespace(script, top, program())
+        assert re.search(r'disk 3 \(\S+/d\) stays: the other disks have no room for \d+ of its copies; add a '
+                         r'disk and run balance again, or replace this one', done.stdout), done
+        assert done.stdout.count('status 1') == 3 and '\n1\nstatus 1\n' in done.stdout, done
+        assert re.search(r'no room on \S+/d: \d\.\d MB are needed for the copies of disk 3, and there is '
+                         r'room for 1\.0 MB', done.stderr), done
+        assert re.search(r'd is in the place of d: \d+ copies were written, 0 lost blocks\nmoved \d+ copies\n'
+                         r'5 titles, \d+ blocks, \d+ copies: 0 bad copies, 0 lost blocks\n$', done.stdout), done
+
+
+@test
+def a_disk_is_replaced_by_the_command():
+    """replace-disk prints what it did, also as JSON, and knows a disk by a relative path"""
+    with store(disks=2) as st:
+        data = some_bytes(300000)
+        st.add('a', data)
+        new = st.folder('new')
+        out, err = call('replace-disk', st.dir, 'disk0', 'new', cwd=st.top)
+        assert out == 'new is in the place of disk0: 5 copies were written, 0 lost blocks\n', out
+        assert re.fullmatch(r'weir-store: warning: \S+/disk1 and \S+/new are on one device.*\n', err), err
+        assert [disk['path'] for disk in told('show', st.dir)['disks']] == [new, st.disks[1]]
+        shutil.rmtree(st.disks[1])
+        os.mkdir(st.disks[1])
+        found = told('replace-disk', st.dir, st.disks[1], st.disks[1])
+        assert found['moved'] == 5 and found['lost-blocks'] == 0 and not found['problems'], found
+        st.is_clean()
+        assert st.read('a', 0) == st.read('a', 1) == data
+        # The old disk's files stay, but it is no disk of the store any more.
+        assert not os.path.exists(os.path.join(st.disks[0], 'weir-disk'))
+        fails('replace-disk', st.dir, new, '/nowhere', line='/nowhere does not exist')
+        fails('replace-disk', st.dir, new, line='takes the arguments DIR OLD NEW', status=2)
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@ WEIR_STORE_KILLS sets the number of kills while adding (default 20)."""
 
 import os
 import random
+import shutil
 import subprocess
 import time
 
@@ -90,6 +91,34 @@ def kills_while_removing_and_balancing():
             assert st.read(name) == data, name
         call('repair', st.dir)
         assert check(st, titles) == 0
+
+
+@test(timeout=60 + 10 * KILLS)
+def kills_while_a_disk_is_replaced():
+    """kill -9 while a disk is replaced, dead or not, loses no block, and the next call goes on"""
+    draw = random.Random(SEED)
+    data = some_bytes(1000000)
+    for policy in 'rda', 'raid1':
+        with store(disks=4, policy=policy) as st:
+            titles = {f't{i}' for i in range(6)}
+            for name in titles:
+                st.add(name, data)
+            for i in range(KILLS // 4):
+                old, new = st.disks[i % 4], st.folder(f'new{i}')
+                if i % 3 == 0:  # dead, and an empty one is mounted at its path
+                    shutil.rmtree(old)
+                    os.mkdir(old)
+                    new = old
+                elif i % 3 == 1:  # dead
+                    shutil.rmtree(old)
+                kill(draw, 0.2, 'replace-disk', st.dir, old, new)
+                for name in titles:
+                    assert st.read_good(name) == data, name
+                call('replace-disk', st.dir, old, new)
+                st.disks[i % 4] = new
+                assert check(st, titles) == 0
+                for name in titles:
+                    assert st.read(name, 0) == st.read(name, 1) == data, name
 
 
 if __name__ == '__main__':

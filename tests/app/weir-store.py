@@ -16,8 +16,8 @@ from sanitized import stock_environment
 from snippets import ROOT, blocks
 from tap import run, test
 
-COMMANDS = ('init add list show verify repair remove balance add-disk remove-disk model '
-            'torrent').split()
+COMMANDS = ('init add list show verify repair remove balance add-disk remove-disk '
+            'replace-disk model torrent').split()
 
 
 @test
@@ -306,8 +306,8 @@ def a_dead_disk_is_replaced_at_its_path():
         shutil.rmtree(st.disks[1])
         os.mkdir(st.disks[1])
         fails('add-disk', st.dir, st.disks[1],
-              line='is disk 1 of this store already; if that disk is dead, take it out with '
-                   'remove-disk and balance first')
+              line='is disk 1 of this store already; if that disk is dead, and this an empty one in its '
+                   'place, use replace-disk')
         call('remove-disk', st.dir, st.disks[1])
         call('balance', st.dir)
         call('add-disk', st.dir, st.disks[1])
