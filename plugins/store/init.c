@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static gboolean
 is_empty (const gchar *dir)
@@ -63,6 +64,29 @@ dup_warning (const WeirStoreFile *file)
       g_string_append_printf (text, "%s%s", text->len > 0 ? "; " : "", warning);
   }
   return g_string_free (text, text->len == 0);
+}
+
+// Names all folders that do not exist, with the command that makes them.
+static gboolean
+check_exist (const gchar *const *disks, GError **error)
+{
+  GString *missing = g_string_new (NULL);
+  gboolean ok;
+
+  for (guint i = 0; disks[i]; i++) {
+    g_autofree gchar *quoted = g_shell_quote (disks[i]);
+
+    if (!g_file_test (disks[i], G_FILE_TEST_EXISTS))
+      g_string_append_printf (
+          missing, " %s", strpbrk (disks[i], " \t'\"$&;*?") ? quoted : disks[i]);
+  }
+  ok = missing->len == 0;
+  if (!ok)
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "a disk of a store is a folder on it, and these do not exist; make them: mkdir -p%s",
+        missing->str);
+  g_string_free (missing, TRUE);
+  return ok;
 }
 
 // Adds the disks to the file, and checks them.
@@ -171,8 +195,8 @@ weir_block_store_init (const gchar *dir, const gchar *const *disks, WeirPlacemen
     return FALSE;
   }
   real = realpath (dir, NULL); // NULL: there is no folder yet
-  ok = check_folder (dir, error) && resolve_disks (file, real ? real : absolute, disks, error)
-       && check_count (file, error);
+  ok = check_folder (dir, error) && check_exist (disks, error)
+       && resolve_disks (file, real ? real : absolute, disks, error) && check_count (file, error);
   free (real);
   if (!ok)
     return FALSE;

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from blockstores import call, files_below, some_bytes, told
+from blockstores import blocks_of, call, some_bytes, told
 from control import Watch
 from films import ffmpeg
 from proc import Rtsp, thread_names
@@ -234,7 +234,7 @@ def lose_block(choose, title='a.mp4'):
     def lose(proxy):
         with open(os.path.join(proxy.store, 'titles', title + '.index'), 'rb') as file:
             folder = file.read(26)[10:].hex()
-        copies = [path for path in files_below(proxy.folder.name) if f'/blocks/{folder}/' in path]
+        copies = [path for disk in proxy.disks for path in blocks_of(disk) if f'/blocks/{folder}/' in path]
         last = max(int(os.path.basename(path), 16) for path in copies)
         for path in copies:
             if int(os.path.basename(path), 16) == choose(last + 1):
@@ -318,6 +318,18 @@ def what_is_no_store_is_named():
             done = subprocess.run([program(), '--mount', f'/films={uri}', '--check-config'],
                                   capture_output=True, text=True, timeout=20, check=False)
             assert done.returncode != 0 and said in done.stderr, done.stderr
+
+
+@test
+def a_relative_path_of_a_store_is_explained():
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(f'{directory}/disk')
+        call('init', f'{directory}/my store', '--disks', f'{directory}/disk', '--policy', 'random')
+        done = subprocess.run([program(), '--mount', '/films=store://my%20store/', '--check-config'],
+                              capture_output=True, text=True, timeout=20, check=False, cwd=directory)
+        assert done.returncode == 2, done
+        assert (f'the path of a block store must be absolute; write store://{os.path.realpath(directory)}'
+                '/my%20store/ for store://my%20store/') in done.stderr, done.stderr
 
 
 @test

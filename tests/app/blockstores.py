@@ -110,7 +110,7 @@ class Store:
 
     def blocks(self):
         """Returns the paths of all files of blocks on the disks."""
-        return [path for disk in self.disks for path in files_below(os.path.join(disk, 'blocks'))]
+        return [path for disk in self.disks for path in blocks_of(disk)]
 
     def is_clean(self):
         """Checks that verify finds nothing."""
@@ -133,6 +133,11 @@ def in_namespace(script, *words):
             return subprocess.run([*unshare, 'sh', '-c', script, 'sh', *words], timeout=60,
                                   capture_output=True, text=True)
     raise Skip('cannot mount in a namespace')
+
+
+def blocks_of(disk):
+    """Returns the paths of the files of blocks on a disk, without the copies of the indexes."""
+    return [path for path in files_below(os.path.join(disk, 'blocks')) if os.path.basename(path) != 'index']
 
 
 def files_below(folder):

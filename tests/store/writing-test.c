@@ -9,6 +9,7 @@
 
 #define BLOCK 10000
 
+// Counts the files below a folder, without the copies of indexes.
 static guint
 count_files (const gchar *path)
 {
@@ -19,7 +20,8 @@ count_files (const gchar *path)
   while (dir && (name = g_dir_read_name (dir))) {
     g_autofree gchar *below = g_build_filename (path, name, NULL);
 
-    n += g_file_test (below, G_FILE_TEST_IS_DIR) ? count_files (below) : 1;
+    n += g_file_test (below, G_FILE_TEST_IS_DIR) ? count_files (below)
+                                                 : !g_str_equal (name, "index");
   }
   if (dir)
     g_dir_close (dir);
@@ -384,7 +386,7 @@ init_refuses_what_is_no_disk (void)
     const gchar *problem;
   } cases[] = {
     { twice, WEIR_PLACEMENT_RDA, "is given twice" },
-    { missing, WEIR_PLACEMENT_RDA, "No such file" },
+    { missing, WEIR_PLACEMENT_RDA, "do not exist; make them: mkdir -p /nowhere/at/all" },
     { three, WEIR_PLACEMENT_RAID1, "an even number of disks, not 3" },
     { one, WEIR_PLACEMENT_RDA, "two disks or more, not 1" },
     { last, WEIR_PLACEMENT_RDA, "is a disk of a store already" },
