@@ -45,6 +45,15 @@ static const GOptionEntry paced_entries[] = {
   { NULL },
 };
 
+static const GOptionEntry repair_entries[] = {
+  { "rate", 0, 0, G_OPTION_ARG_STRING, AT (rate),
+      "Write at most so many bits a second, such as 200M (default: no limit)", "RATE" },
+  { "forget", 0, 0, G_OPTION_ARG_NONE, AT (forget),
+      "Remove the blocks of titles whose index is lost on all disks, too", NULL },
+  JSON,
+  { NULL },
+};
+
 static const GOptionEntry model_entries[] = {
   { "access", 0, 0, G_OPTION_ARG_STRING, AT (access),
       "Access time of a disk (default: 17ms, or measured)", "TIME" },
@@ -116,9 +125,11 @@ const Command commands[] = {
       1, G_MAXUINT, json_entries, verify_run },
   { "repair", "DIR [NAME...]", "Write lost and wrong copies anew from the other copy",
       "Copies of a disk that is missing are written to other disks: mount the disk first if it is\n"
-      "well. Without NAME, also removes files that no title needs.\n\n"
+      "well. Without NAME, also makes indexes anew that are lost, from their copies on the disks, "
+      "and\n"
+      "removes files that their title does not need.\n\n"
       "Example:\n  weir-store repair /srv/store --rate 200M\n",
-      1, G_MAXUINT, paced_entries, repair_run },
+      1, G_MAXUINT, repair_entries, repair_run },
   { "remove", "DIR NAME...", "Remove titles",
       "Example:\n  weir-store remove /srv/store films/film.mp4\n", 2, G_MAXUINT, json_entries,
       remove_run },

@@ -16,7 +16,7 @@ typedef struct {
   gchar **words;
   gchar *disks, *policy, *slice, *name, *rate, *access, *line, *output, *origin, *piece;
   gchar **trackers;
-  gboolean json, is_private;
+  gboolean json, is_private, forget;
 } Args;
 
 typedef struct {

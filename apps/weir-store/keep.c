@@ -15,7 +15,7 @@ typedef enum { VERIFY, REPAIR, BALANCE } Work;
 static const gchar *const work_names[] = { "verify", "repair", "balance" };
 
 typedef struct {
-  gboolean json;
+  gboolean json, forget;
   JsonBuilder *problems;
 } Report;
 
@@ -64,7 +64,7 @@ do_work (WeirBlockStore *store, Work work, const gchar *name, guint64 rate, Repo
     return weir_block_store_verify (store, name, report, self, interrupt_get (), result, error);
   if (work == REPAIR)
     return weir_block_store_repair (
-        store, name, rate, report, self, interrupt_get (), result, error);
+        store, name, rate, self->forget, report, self, interrupt_get (), result, error);
   return weir_block_store_balance (store, rate, report, self, interrupt_get (), result, error);
 }
 
@@ -76,6 +76,9 @@ add_result (WeirUpkeepResult *sum, const WeirUpkeepResult *result)
   sum->copies += result->copies;
   sum->missing_disks = result->missing_disks;
   sum->bad_indexes += result->bad_indexes;
+  sum->restored += result->restored;
+  sum->bad_index_copies += result->bad_index_copies;
+  sum->unknown += result->unknown;
   sum->bad_copies += result->bad_copies;
   sum->lost_blocks += result->lost_blocks;
   sum->repaired += result->repaired;
@@ -92,9 +95,10 @@ print_json (Report *self, const WeirUpkeepResult *sum)
     guint64 value;
   } members[] = { { "titles", sum->titles }, { "blocks", sum->blocks }, { "copies", sum->copies },
     { "missing-disks", sum->missing_disks }, { "bad-indexes", sum->bad_indexes },
-    { "bad-copies", sum->bad_copies }, { "lost-blocks", sum->lost_blocks },
-    { "repaired", sum->repaired }, { "moved", sum->moved }, { "staying-disks", sum->staying_disks },
-    { "leftovers", sum->leftovers } };
+    { "restored-indexes", sum->restored }, { "bad-index-copies", sum->bad_index_copies },
+    { "files-without-index", sum->unknown }, { "bad-copies", sum->bad_copies },
+    { "lost-blocks", sum->lost_blocks }, { "repaired", sum->repaired }, { "moved", sum->moved },
+    { "staying-disks", sum->staying_disks }, { "leftovers", sum->leftovers } };
 
   json_builder_end_array (self->problems);
   for (guint i = 0; i < G_N_ELEMENTS (members); i++) {
@@ -119,6 +123,12 @@ print_text (Work work, const WeirUpkeepResult *sum)
     printf (", " U " missing disks", sum->missing_disks);
   if (sum->bad_indexes)
     printf (", " U " bad indexes", sum->bad_indexes);
+  if (sum->restored)
+    printf (", " U " indexes made anew", sum->restored);
+  if (sum->bad_index_copies)
+    printf (", " U " copies of indexes missing", sum->bad_index_copies);
+  if (sum->unknown)
+    printf (", " U " files without an index", sum->unknown);
   if (work == REPAIR)
     printf (
         "; " U " copies written anew, " U " leftover files removed", sum->repaired, sum->leftovers);
@@ -131,7 +141,9 @@ print_text (Work work, const WeirUpkeepResult *sum)
 static gboolean
 is_good (Work work, const WeirUpkeepResult *sum)
 {
-  return sum->bad_indexes + sum->lost_blocks + sum->staying_disks == 0
+  return sum->bad_indexes + sum->bad_index_copies + sum->unknown + sum->lost_blocks
+                 + sum->staying_disks
+             == 0
          && (work == REPAIR ? sum->repaired == sum->bad_copies
                             : sum->bad_copies + sum->missing_disks == 0);
 }
@@ -139,7 +151,7 @@ is_good (Work work, const WeirUpkeepResult *sum)
 static int
 run (const Args *args, Work work)
 {
-  Report self = { .json = args->json };
+  Report self = { .json = args->json, .forget = args->forget };
   WeirUpkeepResult sum = { 0 }, result;
   WeirBlockStore *store;
   GError *error = NULL;

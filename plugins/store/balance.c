@@ -173,6 +173,7 @@ balance_move (Balance *self, guint32 number, gint from, gint to, GError **error)
     upkeep_report (self->up, self->title->index.name, problem->message);
     return TRUE;
   }
+  copies_add_index (self->up->store, &self->title->index, move.to, NULL); // or repair does
   self->disks[to].free_bytes -= MIN (self->disks[to].free_bytes, length);
   self->fills[from].used -= MIN (self->fills[from].used, length);
   self->fills[to].used += length;

@@ -14,6 +14,7 @@
 //
 //   weir-disk           the store's id and the disk's number
 //   blocks/ID/NUMBER    the blocks of the title with that id
+//   blocks/ID/index     a copy of its index; its blocks may have moved since
 //
 // This file opens stores and titles. reading.h reads blocks, writing.h adds titles, upkeep.h
 // verifies, repairs, balances and removes.

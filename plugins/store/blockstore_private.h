@@ -96,6 +96,14 @@ gboolean store_read_index (
 // Writes an index durably. The store is locked. The name's folders are made.
 gboolean store_write_index (WeirBlockStore *self, const WeirIndex *index, GError **error);
 
+// The same of one file, without regard to its name and place. The folder is not synchronised.
+gboolean store_read_index_file (const gchar *path, WeirIndex *index, GError **error);
+gboolean store_write_index_file (
+    const gchar *path, const gchar *part, const WeirIndex *index, GError **error);
+
+// Makes the folders of the store that are missing.
+gboolean store_make_folders (WeirBlockStore *self, GError **error);
+
 // Checks a name for a title.
 gboolean store_check_name (const gchar *name, GError **error);
 

@@ -165,3 +165,56 @@ copies_sync (WeirBlockStore *store, const gchar *id, guint16 disk, GError **erro
   end (&place);
   return ok;
 }
+
+gchar *
+copies_index_path (const gchar *disk, const gchar *id)
+{
+  g_autofree gchar *folder = store_blocks_path (disk, id);
+
+  return g_build_filename (folder, "index", NULL);
+}
+
+gboolean
+copies_write_index (const gchar *disk, const WeirIndex *index, GError **error)
+{
+  g_autofree gchar *path = NULL, *part = NULL, *folder = NULL;
+  gchar id[33];
+
+  store_print_id (index->id, id);
+  path = copies_index_path (disk, id);
+  part = g_strconcat (path, ".part", NULL);
+  folder = g_path_get_dirname (path);
+  return weir_files_make_folders (disk, folder, error)
+         && store_write_index_file (path, part, index, error);
+}
+
+gboolean
+copies_add_index (WeirBlockStore *store, const WeirIndex *index, guint16 disk, GError **error)
+{
+  g_autofree gchar *path = NULL;
+  Place place;
+  gboolean ok;
+  gchar id[33];
+
+  store_print_id (index->id, id);
+  if (!begin (&place, store, id, disk, error))
+    return FALSE;
+  path = copies_index_path (place.disk, id);
+  ok = access (path, F_OK) == 0 || copies_write_index (place.disk, index, error);
+  end (&place);
+  return ok;
+}
+
+void
+copies_remove_index (WeirBlockStore *store, const gchar *id, guint16 disk)
+{
+  g_autofree gchar *path = NULL;
+  Place place;
+
+  if (!begin (&place, store, id, disk, NULL))
+    return;
+  path = copies_index_path (place.disk, id);
+  unlink (path);
+  rmdir (place.folder);
+  end (&place);
+}

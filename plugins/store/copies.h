@@ -23,6 +23,19 @@ guint8 *copies_read (WeirBlockStore *store, const gchar *id, guint32 number,
 
 void copies_remove (WeirBlockStore *store, const gchar *id, guint32 number, guint16 disk);
 
+// Returns the path of the copy of a title's index on a disk. (transfer full)
+gchar *copies_index_path (const gchar *disk, const gchar *id);
+
+// Writes a copy of the index beside the title's blocks. The folder is not synchronised.
+gboolean copies_write_index (const gchar *disk, const WeirIndex *index, GError **error);
+
+// Does so on a disk of the store that has none yet.
+gboolean copies_add_index (
+    WeirBlockStore *store, const WeirIndex *index, guint16 disk, GError **error);
+
+// Removes it, and the folder of the title's blocks if that is empty then.
+void copies_remove_index (WeirBlockStore *store, const gchar *id, guint16 disk);
+
 // Makes the folders of a title's blocks durable on the disk.
 gboolean copies_sync (WeirBlockStore *store, const gchar *id, guint16 disk, GError **error);
 

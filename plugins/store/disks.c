@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define MARK "weir-disk"
+#define BLOCKS "blocks"
 #define MARK_FORMAT "weir-disk 1\nstore %s\nnumber %u\n"
 
 gboolean
@@ -20,7 +21,7 @@ weir_disk_mark (const gchar *path, const gchar *store, guint16 number, GError **
 {
   g_autofree gchar *mark = g_build_filename (path, MARK, NULL);
   g_autofree gchar *part = g_strconcat (mark, ".part", NULL);
-  g_autofree gchar *blocks = g_build_filename (path, "blocks", NULL);
+  g_autofree gchar *blocks = g_build_filename (path, BLOCKS, NULL);
   g_autofree gchar *text = g_strdup_printf (MARK_FORMAT, store, number);
 
   return weir_files_make_folders (path, blocks, error)
@@ -32,7 +33,7 @@ void
 weir_disk_unmark (const gchar *path)
 {
   g_autofree gchar *mark = g_build_filename (path, MARK, NULL);
-  g_autofree gchar *blocks = g_build_filename (path, "blocks", NULL);
+  g_autofree gchar *blocks = g_build_filename (path, BLOCKS, NULL);
 
   unlink (mark);
   rmdir (blocks);
@@ -92,17 +93,35 @@ resolve (const gchar *path, GError **error)
   return NULL;
 }
 
+static gboolean
+has_blocks (const gchar *path)
+{
+  g_autofree gchar *blocks = g_build_filename (path, BLOCKS, NULL);
+  GDir *dir = g_dir_open (blocks, 0, NULL);
+  gboolean has = dir && g_dir_read_name (dir);
+
+  if (dir)
+    g_dir_close (dir);
+  return has;
+}
+
 gchar *
 weir_disk_resolve_for (const gchar *path, const gchar *store, guint16 number, GError **error)
 {
   g_autofree gchar *resolved = resolve (path, error), *mark = NULL;
 
-  if (!resolved)
-    return NULL;
-  mark = g_build_filename (resolved, MARK, NULL);
-  if (!g_file_test (mark, G_FILE_TEST_EXISTS)
-      || (store && weir_disk_check (resolved, store, number) == WEIR_DISK_THERE))
+  if (!resolved || (store && weir_disk_check (resolved, store, number) == WEIR_DISK_THERE))
     return g_steal_pointer (&resolved);
+  mark = g_build_filename (resolved, MARK, NULL);
+  if (!g_file_test (mark, G_FILE_TEST_EXISTS)) {
+    // Titles that were removed meanwhile would come back with the copies of their indexes.
+    if (!has_blocks (resolved))
+      return g_steal_pointer (&resolved);
+    g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
+        "%s has blocks of a store; remove its folder %s first if they are not needed", path,
+        BLOCKS);
+    return NULL;
+  }
   g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK,
       "%s is a disk of a store already; remove its file %s if that store is no more", path, MARK);
   return NULL;

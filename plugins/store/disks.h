@@ -22,8 +22,8 @@ void weir_disk_unmark (const gchar *path);
 // Says whether the folder is disk `number` of the store. May block.
 WeirDiskState weir_disk_check (const gchar *path, const gchar *store, guint16 number);
 
-// Returns the real path of a folder that can become a disk: it exists, and is not a disk of any
-// store.
+// Returns the real path of a folder that can become a disk: it exists, is not a disk of any store,
+// and has no blocks.
 gchar *weir_disk_resolve (const gchar *path, GError **error);
 
 // Does so, but the folder may be disk `number` of this store.

@@ -69,6 +69,14 @@ leftovers_is_busy (WeirBlockStore *store, const gchar *id)
 }
 
 gboolean
+leftovers_is_noted (WeirBlockStore *store, const gchar *id)
+{
+  g_autofree gchar *path = store_adding_path (store, id, "");
+
+  return access (path, F_OK) == 0;
+}
+
+gboolean
 leftovers_any_busy (WeirBlockStore *store)
 {
   g_autofree gchar *folder = store_adding_path (store, "", "");

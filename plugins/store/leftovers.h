@@ -23,7 +23,10 @@ gboolean leftovers_remove_blocks (WeirBlockStore *store, const gchar *id, guint6
 // Reports whether a title with this id is being added or removed.
 gboolean leftovers_is_busy (WeirBlockStore *store, const gchar *id);
 
-// Reports whether any title is.
+// Reports whether a title with this id is being added or removed, or was when its maker was killed.
+gboolean leftovers_is_noted (WeirBlockStore *store, const gchar *id);
+
+// Reports whether any title is being added or removed.
 gboolean leftovers_any_busy (WeirBlockStore *store);
 
 // Removes what killed writers have left. The store is locked. Returns the number of files.

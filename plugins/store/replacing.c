@@ -72,7 +72,7 @@ fill_title (Replace *self, WeirStoredTitle *title, gboolean has_old, GError **er
   const WeirIndex *index = &title->index;
   g_autofree gchar *folder = NULL;
   guint32 n_lost = 0, n_written = 0;
-  gboolean ok = TRUE;
+  gboolean ok = TRUE, is_here = upkeep_uses_disk (index, self->number);
   gchar id[33];
 
   store_print_id (index->id, id);
@@ -100,7 +100,9 @@ fill_title (Replace *self, WeirStoredTitle *title, gboolean has_old, GError **er
 
     upkeep_report (&self->up, index->name, text);
   }
-  return (n_written == 0 || weir_files_sync_folder (folder, ok ? error : NULL)) && ok;
+  if (ok && is_here)
+    ok = copies_write_index (self->path, index, error) && weir_files_sync_folder (folder, error);
+  return ok;
 }
 
 typedef gboolean (*TitleFunc) (

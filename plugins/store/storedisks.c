@@ -2,6 +2,7 @@
 #include "store/storedisks.h"
 
 #include "store/balancing.h"
+#include "store/files.h"
 #include "store/leftovers.h"
 #include "store/looking.h"
 
@@ -194,6 +195,7 @@ weir_block_store_remove_disk (WeirBlockStore *self, const gchar *path, GError **
 
 typedef struct {
   guint64 *n_copies; // on each disk
+  GHashTable *ids;   // of the titles
   gboolean complete;
 } Search;
 
@@ -201,13 +203,37 @@ static gboolean
 count_copies (const gchar *name, WeirStoredTitle *title, const GError *error, gpointer data)
 {
   Search *search = data;
+  gchar id[33];
 
   search->complete = search->complete && title;
+  if (title) {
+    store_print_id (title->index.id, id);
+    g_hash_table_add (search->ids, g_strdup (id));
+  }
   for (guint32 i = 0; title && i < title->index.n_blocks; i++) {
     for (guint j = 0; j < title->index.blocks[i].n_copies; j++)
       search->n_copies[title->index.blocks[i].disks[j]]++;
   }
   return TRUE;
+}
+
+// Removes what moves that were killed have left on a disk. Blocks of titles whose index may be lost
+// stay.
+static void
+remove_leftovers (const Search *search, const gchar *path)
+{
+  g_autofree gchar *blocks = g_build_filename (path, "blocks", NULL);
+  GDir *dir = g_dir_open (blocks, 0, NULL);
+  const gchar *id;
+
+  while (dir && (id = g_dir_read_name (dir))) {
+    g_autofree gchar *folder = g_build_filename (blocks, id, NULL);
+
+    if (g_hash_table_contains (search->ids, id))
+      weir_files_remove_folder (folder);
+  }
+  if (dir)
+    g_dir_close (dir);
 }
 
 // Says why a disk stays. (transfer full)
@@ -244,8 +270,10 @@ drop (Upkeep *up, const Search *search, WeirStoreFileDisk *disk)
     upkeep_report (up, NULL, text);
     return FALSE;
   }
-  if (weir_disk_is_there (disk->path, up->store->id, disk->number))
+  if (weir_disk_is_there (disk->path, up->store->id, disk->number)) {
+    remove_leftovers (search, disk->path);
     weir_disk_unmark (disk->path);
+  }
   return TRUE;
 }
 
@@ -254,10 +282,12 @@ static guint
 drop_all (Upkeep *up, WeirStoreFile *file, guint *n_stay)
 {
   g_autofree guint64 *n_copies = g_new0 (guint64, G_MAXUINT16 + 1);
-  Search search = { n_copies, TRUE };
+  g_autoptr (GHashTable) ids = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  Search search = { n_copies, ids, TRUE };
   guint n = 0;
 
   *n_stay = 0;
+  leftovers_clean (up->store);
   if (!weir_block_store_list (up->store, count_copies, &search, NULL))
     search.complete = FALSE;
   for (guint i = file->disks->len; i-- > 0;) {

@@ -17,6 +17,7 @@
 
 #define SUFFIX ".index"
 #define HASH_BYTES 8
+#define HELP "repair makes it anew from a copy on the disks"
 #define INDEX_BYTES_MAX (160 << 20) // more than the largest valid index
 #define DEPTH_MAX 64                // of folders, so that a circle ends
 
@@ -83,7 +84,7 @@ read_file (const gchar *path, guint8 **bytes, gsize *length, gint64 stamp[3], GE
     problem = EFBIG;
   if (problem == 0 && !S_ISREG (st.st_mode)) {
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-        "the index %s is not valid: it is not a file; remove the title and add it again", path);
+        "the index %s is not valid: it is not a file; " HELP, path);
     close (fd);
     return FALSE;
   }
@@ -127,9 +128,21 @@ parse_index (const gchar *path, const guint8 *bytes, gsize length, WeirIndex *in
   if (result == 0)
     return TRUE;
   g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT,
-      "the index %s is not valid: %s; remove the title and add it again", path,
+      "the index %s is not valid: %s; " HELP, path,
       result == -ENOMEM ? "not enough memory" : problem);
   return FALSE;
+}
+
+gboolean
+store_read_index_file (const gchar *path, WeirIndex *index, GError **error)
+{
+  g_autofree guint8 *bytes = NULL;
+  gsize length = 0;
+  gint64 stamp[3];
+
+  memset (index, 0, sizeof *index);
+  return read_file (path, &bytes, &length, stamp, error)
+         && parse_index (path, bytes, length, index, error);
 }
 
 gboolean
@@ -161,11 +174,9 @@ store_read_index (
 }
 
 gboolean
-store_write_index (WeirBlockStore *self, const WeirIndex *index, GError **error)
+store_write_index_file (
+    const gchar *path, const gchar *part, const WeirIndex *index, GError **error)
 {
-  g_autofree gchar *path = store_index_path (self, index->name), *part = NULL;
-  g_autofree gchar *folder = g_path_get_dirname (path);
-  gchar id[33];
   uint8_t *bytes, *grown = NULL;
   size_t length;
   gboolean ok;
@@ -178,13 +189,34 @@ store_write_index (WeirBlockStore *self, const WeirIndex *index, GError **error)
   if (result != 0)
     return weir_files_fail (error, -result, "write the index", path);
   weir_put (grown + length, HASH_BYTES, XXH3_64bits (grown, length));
-  store_print_id (index->id, id);
-  part = store_adding_path (self, id, SUFFIX);
-  ok = weir_files_make_folders (self->path, folder, error)
-       && weir_files_write (path, part, grown, length + HASH_BYTES, error)
-       && weir_files_sync_folder (folder, error);
+  ok = weir_files_write (path, part, grown, length + HASH_BYTES, error);
   free (grown);
   return ok;
+}
+
+gboolean
+store_write_index (WeirBlockStore *self, const WeirIndex *index, GError **error)
+{
+  g_autofree gchar *path = store_index_path (self, index->name), *part = NULL;
+  g_autofree gchar *folder = g_path_get_dirname (path);
+  gchar id[33];
+
+  store_print_id (index->id, id);
+  part = store_adding_path (self, id, SUFFIX);
+  return weir_files_make_folders (self->path, folder, error)
+         && store_write_index_file (path, part, index, error)
+         && weir_files_sync_folder (folder, error);
+}
+
+gboolean
+store_make_folders (WeirBlockStore *self, GError **error)
+{
+  g_autofree gchar *titles = g_build_filename (self->path, "titles", NULL);
+  g_autofree gchar *adding = store_adding_path (self, "x", "");
+  g_autofree gchar *folder = g_path_get_dirname (adding);
+
+  return weir_files_make_folders (self->path, titles, error)
+         && weir_files_make_folders (self->path, folder, error);
 }
 
 /* Listing */

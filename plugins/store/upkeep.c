@@ -136,7 +136,9 @@ upkeep_list (Upkeep *self, const gchar *name, GError **error)
 
 typedef struct {
   Upkeep up;
-  gboolean repair;
+  gboolean repair, forget;
+  WeirStoreDisk *disks;
+  guint n_disks;
   GHashTable *missing; // numbers of disks that were reported
   GHashTable *failed;  // numbers of such disks of which a copy could not be written elsewhere
 } Check;
@@ -145,18 +147,16 @@ typedef struct {
 static void
 report_disks (Check *self)
 {
-  g_autofree WeirStoreDisk *disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
-  guint n = weir_block_store_get_disks (self->up.store, disks, WEIR_STORE_DISKS_MAX);
-
-  for (guint i = 0; i < n; i++) {
+  for (guint i = 0; i < self->n_disks; i++) {
+    const WeirStoreDisk *disk = &self->disks[i];
     g_autofree gchar *text = NULL;
 
-    if (disks[i].present)
+    if (disk->present)
       continue;
-    g_hash_table_add (self->missing, GUINT_TO_POINTER (disks[i].number));
+    g_hash_table_add (self->missing, GUINT_TO_POINTER (disk->number));
     self->up.result.missing_disks++;
-    text = g_strdup_printf ("disk %u (%s): %s; all copies on it count as bad", disks[i].number,
-        disks[i].path, weir_disk_state_name (disks[i].state));
+    text = g_strdup_printf ("disk %u (%s): %s; all copies on it count as bad", disk->number,
+        disk->path, weir_disk_state_name (disk->state));
     upkeep_report (&self->up, NULL, text);
   }
 }
@@ -252,6 +252,24 @@ check_block (Check *self, WeirStoredTitle *title, guint32 number, const gchar *i
   return upkeep_pace (&self->up, self->repair && good ? n_bad * length : 0, error);
 }
 
+// Looks at the copies of the title's index.
+static void
+check_indexes (Check *self, const gchar *name)
+{
+  guint n = upkeep_check_indexes (self->up.store, name, self->disks, self->n_disks, self->repair);
+
+  // A balance may just have moved the last block from a disk.
+  if (n > 0 && !self->repair)
+    n = upkeep_check_indexes (self->up.store, name, self->disks, self->n_disks, FALSE);
+  self->up.result.bad_index_copies += n;
+  if (n > 0) {
+    g_autofree gchar *text = g_strdup_printf ("%u disks have no good copy of its index%s", n,
+        self->repair ? ", and none could be written" : "; repair writes it");
+
+    upkeep_report (&self->up, name, text);
+  }
+}
+
 static gboolean
 check_title (Check *self, const gchar *name, GError **error)
 {
@@ -271,27 +289,33 @@ check_title (Check *self, const gchar *name, GError **error)
   weir_stored_title_unref (title);
   if (problem)
     g_propagate_error (error, problem);
+  else
+    check_indexes (self, name);
   return problem == NULL;
 }
 
 static gboolean
 check_all (Check *self, const gchar *name, GError **error)
 {
-  GPtrArray *names = upkeep_list (&self->up, name, error);
-  gboolean ok = names != NULL;
+  gboolean ok = name || !self->repair || upkeep_restore (&self->up, error);
+  GPtrArray *names = ok ? upkeep_list (&self->up, name, error) : NULL;
 
+  ok = names != NULL;
+  self->disks = g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX);
+  // Disks that hang are known afterwards, so that their copies are not read.
+  self->n_disks =
+      ok ? weir_block_store_get_disks (self->up.store, self->disks, WEIR_STORE_DISKS_MAX) : 0;
   self->missing = g_hash_table_new (NULL, NULL);
   self->failed = g_hash_table_new (NULL, NULL);
-  // Disks that hang are known afterwards, so that their copies are not read.
-  if (ok)
-    report_disks (self);
+  report_disks (self);
   for (guint i = 0; ok && i < names->len; i++)
     ok = check_title (self, names->pdata[i], error);
   if (names)
     g_ptr_array_unref (names);
+  g_free (self->disks);
   g_hash_table_unref (self->failed);
   g_hash_table_unref (self->missing);
-  return ok && (name || upkeep_leftovers (&self->up, self->repair, error));
+  return ok && (name || upkeep_leftovers (&self->up, self->repair, self->forget, error));
 }
 
 gboolean
@@ -307,11 +331,11 @@ weir_block_store_verify (WeirBlockStore *self, const gchar *name, WeirUpkeepFunc
 }
 
 gboolean
-weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate,
+weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate, gboolean forget,
     WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable, WeirUpkeepResult *result,
     GError **error)
 {
-  Check check = { .up = { self, progress, data, cancellable, .rate = rate }, TRUE };
+  Check check = { .up = { self, progress, data, cancellable, .rate = rate }, TRUE, forget };
   gboolean ok;
 
   check.up.due_us = g_get_monotonic_time ();
@@ -358,6 +382,10 @@ remove_index (WeirBlockStore *self, const gchar *name, gchar id[33], int *fd, GE
       return FALSE;
   } else if (!g_error_matches (problem, WEIR_STORE_ERROR, WEIR_STORE_ERROR_CORRUPT)) {
     g_propagate_error (error, problem);
+    return FALSE;
+  } else if (upkeep_find_id (self, name, id)
+             && (*fd = leftovers_begin (self, id, name, error)) < 0) {
+    g_clear_error (&problem);
     return FALSE;
   }
   g_clear_error (&problem);

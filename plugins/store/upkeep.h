@@ -21,13 +21,16 @@ typedef struct {
   guint64 titles, blocks, copies; // looked at
   guint64 missing_disks;          // not there, or not to be read
   guint64 bad_indexes;            // titles whose index is not valid
+  guint64 restored;               // indexes made anew from copies on the disks, by repair
+  guint64 bad_index_copies;       // lost or wrong, on the disks; by repair: that stay so
+  guint64 unknown;                // files of titles without an index, which stay
   guint64 bad_copies;             // lost or wrong
   guint64 lost_blocks;            // no good copy
   guint64 repaired;               // copies written anew
   guint64 moved;                  // copies moved to another disk
   guint64 no_room;                // copies that are to be moved, and for which no disk has room
   guint64 staying_disks;          // that are being removed and could not leave the store
-  guint64 leftovers;              // files that no index names; removed by repair
+  guint64 leftovers;              // files that their index does not name; removed by repair
 } WeirUpkeepResult;
 
 // Reads every copy of the title `name` (NULL: all titles) and compares its hash. Returns TRUE if
@@ -36,11 +39,13 @@ gboolean weir_block_store_verify (WeirBlockStore *self, const gchar *name, WeirU
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error);
 
 // Does so, and writes lost and wrong copies anew from the other copy, at most `rate` bytes a second
-// (0: no limit). If the disk of such a copy is missing or fails, another disk gets it. Removes
-// leftovers if `name` is NULL and all indexes can be read.
+// (0: no limit). If the disk of such a copy is missing or fails, another disk gets it, unless the
+// policy is RAID1. If `name` is NULL, it first makes indexes anew that are lost or not valid, from
+// their copies on the disks, and at last removes leftovers if all indexes can be read; files of
+// titles without an index only if `forget`.
 gboolean weir_block_store_repair (WeirBlockStore *self, const gchar *name, guint64 rate,
-    WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable, WeirUpkeepResult *result,
-    GError **error);
+    gboolean forget, WeirUpkeepFunc progress, gpointer data, GCancellable *cancellable,
+    WeirUpkeepResult *result, GError **error);
 
 // Writes the copy of one block on the disk `bad_disk` anew, as the reader does in the background
 // when it finds a bad copy. Blocks. Returns TRUE if the block has no copy on that disk any more.
@@ -55,8 +60,8 @@ gboolean weir_block_store_repair_block (
 gboolean weir_block_store_balance (WeirBlockStore *self, guint64 rate, WeirUpkeepFunc progress,
     gpointer data, GCancellable *cancellable, WeirUpkeepResult *result, GError **error);
 
-// Removes a title, or an index that is not valid; the blocks of the latter are leftovers then.
-// Readers of the title get no further blocks.
+// Removes a title, or an index that is not valid; the blocks of the latter only if a disk has a
+// copy of that index. Readers of the title get no further blocks.
 gboolean weir_block_store_remove_title (WeirBlockStore *self, const gchar *name, GError **error);
 
 // Adds the folder `path` as a disk. `*warning` as for weir_block_store_init().

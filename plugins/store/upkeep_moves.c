@@ -87,6 +87,24 @@ remove_unnamed (WeirStoredTitle *title, const WeirIndex *index, const UpkeepMove
     copies_remove (title->store, id, move->number, move->to);
 }
 
+// Removes the copies of the index from disks of the moves that have no block of the title any more.
+static void
+remove_indexes (WeirStoredTitle *title, const WeirIndex *index, const UpkeepMove *moves, guint n)
+{
+  gboolean same = memcmp (index->id, title->index.id, sizeof index->id) == 0;
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  gchar id[33];
+
+  store_print_id (title->index.id, id);
+  for (guint i = 0; i < 2 * n; i++) {
+    const guint16 disk = i % 2 ? moves[i / 2].from : moves[i / 2].to;
+
+    if (g_hash_table_add (seen, GUINT_TO_POINTER (disk))
+        && (!same || !upkeep_uses_disk (index, disk)) && space_can_use (title->store, disk))
+      copies_remove_index (title->store, id, disk);
+  }
+}
+
 guint
 upkeep_commit (WeirStoredTitle *title, const UpkeepMove *moves, guint n_moves, GError **error)
 {
@@ -112,6 +130,7 @@ upkeep_commit (WeirStoredTitle *title, const UpkeepMove *moves, guint n_moves, G
   if (n == 0 || store_write_index (title->store, &index, error)) {
     for (guint i = 0; i < n_moves; i++)
       remove_unnamed (title, &index, &moves[i]);
+    remove_indexes (title, &index, moves, n_moves);
   } else {
     n = 0; // which index is there is not known, so that all copies stay
   }
@@ -163,8 +182,10 @@ write_elsewhere (
   store_print_id (title->index.id, id);
   move.to = (guint16) to;
   // A move that no longer fits is no failure.
-  if (copies_write (title->store, id, number, move.to, bytes, length, TRUE, &problem))
+  if (copies_write (title->store, id, number, move.to, bytes, length, TRUE, &problem)) {
+    copies_add_index (title->store, &title->index, move.to, NULL); // or repair does
     upkeep_commit (title, &move, 1, &problem);
+  }
   if (problem)
     g_propagate_error (error, problem);
   return problem == NULL;
@@ -183,10 +204,12 @@ upkeep_rewrite (
       || !copies_write (title->store, id, number, bad, bytes,
           (gsize) block->length + block->table_length, TRUE, NULL))
     return write_elsewhere (title, number, bad, bytes, error);
+  copies_add_index (title->store, &title->index, bad, NULL); // or repair does
   // If the title was removed meanwhile, so is this copy.
   if (weir_stored_title_find_copies (title, number, now, error) > 0)
     return TRUE;
   copies_remove (title->store, id, number, bad);
+  copies_remove_index (title->store, id, bad);
   return FALSE;
 }
 

@@ -55,7 +55,22 @@ guint upkeep_commit (
 gboolean upkeep_rewrite (
     WeirStoredTitle *title, guint32 number, guint16 bad, const guint8 *bytes, GError **error);
 
-// Looks for files that no index names, and removes them if `remove`.
-gboolean upkeep_leftovers (Upkeep *self, gboolean remove, GError **error);
+// Reports whether the index names a copy on the disk.
+gboolean upkeep_uses_disk (const WeirIndex *index, guint16 disk);
+
+// Looks at the copies of a title's index on the disks that are there, and writes those anew that
+// are not good if `repair`. Returns how many are not good.
+guint upkeep_check_indexes (
+    WeirBlockStore *store, const gchar *name, const WeirStoreDisk *disks, guint n, gboolean repair);
+
+// Finds the id of the title `name` in copies of indexes.
+gboolean upkeep_find_id (WeirBlockStore *store, const gchar *name, gchar id[33]);
+
+// Makes indexes anew that are lost or not valid, from copies on the disks.
+gboolean upkeep_restore (Upkeep *self, GError **error);
+
+// Looks for files that no index names, and removes them if `remove`: those of titles without an
+// index only if `forget`, as that may be lost. Reports these.
+gboolean upkeep_leftovers (Upkeep *self, gboolean remove, gboolean forget, GError **error);
 
 G_END_DECLS

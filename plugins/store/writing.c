@@ -191,7 +191,7 @@ weir_title_writer_add_block (WeirTitleWriter *self, const guint8 *bytes, gsize l
   return ok;
 }
 
-// Makes the folders of the blocks durable.
+// Writes copies of the index to the disks, and makes the folders of the blocks durable.
 static gboolean
 sync_disks (WeirTitleWriter *self, GError **error)
 {
@@ -207,7 +207,10 @@ sync_disks (WeirTitleWriter *self, GError **error)
   }
   g_hash_table_iter_init (&iter, used);
   while (g_hash_table_iter_next (&iter, &disk, NULL)) {
-    if (!copies_sync (self->store, self->id, (guint16) GPOINTER_TO_UINT (disk), error))
+    const guint16 number = (guint16) GPOINTER_TO_UINT (disk);
+
+    if (!copies_add_index (self->store, &self->index, number, error)
+        || !copies_sync (self->store, self->id, number, error))
       return FALSE;
   }
   return TRUE;

@@ -121,5 +121,25 @@ def kills_while_a_disk_is_replaced():
                     assert st.read(name, 0) == st.read(name, 1) == data, name
 
 
+@test(timeout=60 + 10 * KILLS)
+def kills_while_indexes_are_made_anew():
+    """kill -9 while repair makes lost indexes anew loses no title, and the next one goes on"""
+    draw = random.Random(SEED)
+    data = some_bytes(300000)
+    with store(disks=3) as st:
+        titles = {f'films/t{i}' for i in range(12)}
+        for name in titles:
+            st.add(name, data)
+        for _ in range(KILLS // 4):
+            shutil.rmtree(os.path.join(st.dir, 'titles'))
+            kill(draw, 0.3, 'repair', st.dir)
+            there = {each['name'] for each in told('list', st.dir)} if os.path.isdir(
+                os.path.join(st.dir, 'titles')) else set()
+            for name in there:
+                assert st.read(name, 0) == st.read(name, 1) == data, name
+            assert told('repair', st.dir)['restored-indexes'] == len(titles - there)
+            assert check(st, titles) == 0
+
+
 if __name__ == '__main__':
     run()

@@ -353,7 +353,7 @@ results_may_be_ignored (void)
   g_assert_null (weir_block_read (title, 2, in_ms (1000), NULL, NULL));
   g_assert_cmpint (g_remove (path), ==, 0);
   g_assert_true (weir_block_store_verify (store, NULL, NULL, NULL, NULL, NULL, NULL));
-  g_assert_true (weir_block_store_repair (store, NULL, 0, NULL, NULL, NULL, NULL, NULL));
+  g_assert_true (weir_block_store_repair (store, NULL, 0, FALSE, NULL, NULL, NULL, NULL, NULL));
   g_assert_true (weir_block_store_balance (store, 0, NULL, NULL, NULL, NULL, NULL));
   g_assert_false (weir_block_store_verify (store, "none", NULL, NULL, NULL, NULL, NULL));
   weir_stored_title_unref (title);

@@ -144,10 +144,18 @@ leftovers_are_found_and_removed (void)
   g_assert_true (g_file_set_contents (moved, "x", 1, NULL));
   g_assert_true (g_file_set_contents (part, "x", 1, NULL));
   result = verify (store, &seen);
-  g_assert_cmpuint (result.leftovers, ==, 3);
-  g_assert_true (g_file_test (file, G_FILE_TEST_EXISTS));
+  g_assert_cmpuint (result.leftovers, ==, 2);
+  g_assert_cmpuint (result.unknown, ==, 1);
+  expect_problems (&seen, 1, "1 files of 1 titles have no index; repair makes it anew");
+  // The index of a title may be lost, so its blocks stay.
   result = repair (store, &seen);
-  g_assert_cmpuint (result.leftovers, ==, 3);
+  g_assert_cmpuint (result.leftovers, ==, 2);
+  g_assert_cmpuint (result.unknown, ==, 1);
+  expect_problems (
+      &seen, 1, "no disk has a copy of it, so they stay; repair --forget removes them");
+  g_assert_true (g_file_test (file, G_FILE_TEST_EXISTS));
+  weir_block_store_repair (store, NULL, 0, TRUE, note, &seen, NULL, &result, NULL);
+  g_assert_cmpuint (result.leftovers, ==, 1);
   g_assert_false (g_file_test (stray, G_FILE_TEST_EXISTS));
   expect_problems (&seen, 0, "");
   // The blocks of a title that is being added are none.
@@ -155,32 +163,6 @@ leftovers_are_found_and_removed (void)
   weir_title_writer_free (writer);
   expect_clean (store, &seen, 2);
   weir_stored_title_unref (title);
-  seen_free (&seen);
-  test_store_free (&t, store);
-}
-
-static void
-blocks_of_an_index_that_cannot_be_read_are_no_leftovers (void)
-{
-  TestStore t;
-  WeirBlockStore *store = test_store (&t, 2, WEIR_PLACEMENT_RDA);
-  g_autofree gchar *path = g_build_filename (t.dir, "titles", "a.index", NULL), *block = NULL;
-  WeirStoredTitle *title = test_title (store, "a", 3, BLOCK, 0);
-  Seen seen = seen_new ();
-  WeirUpkeepResult result;
-
-  block = path_of (title, 0, 0);
-  weir_stored_title_unref (title);
-  g_assert_true (g_file_set_contents (path, "half", 4, NULL));
-  result = repair (store, &seen);
-  g_assert_cmpuint (result.bad_indexes, ==, 1);
-  g_assert_cmpuint (result.leftovers, ==, 0);
-  expect_problems (&seen, 2, "is not valid");
-  g_assert_true (g_file_test (block, G_FILE_TEST_EXISTS));
-  // Once the index is removed, they are.
-  g_assert_true (weir_block_store_remove_title (store, "a", NULL));
-  result = repair (store, &seen);
-  g_assert_cmpuint (result.leftovers, ==, 6);
   seen_free (&seen);
   test_store_free (&t, store);
 }
@@ -412,8 +394,8 @@ repair_keeps_its_rate (void)
   for (guint i = 0; i < 10; i++)
     damage (title, i, 0, -1);
   before = g_get_monotonic_time ();
-  g_assert_true (
-      weir_block_store_repair (store, NULL, 10 * BLOCK * 4, note, &seen, NULL, &result, NULL));
+  g_assert_true (weir_block_store_repair (
+      store, NULL, 10 * BLOCK * 4, FALSE, note, &seen, NULL, &result, NULL));
   g_assert_cmpint (g_get_monotonic_time () - before, >=, 250000);
   g_assert_cmpuint (result.repaired, ==, 10);
   weir_stored_title_unref (title);
@@ -451,7 +433,6 @@ main (int argc, char **argv)
   ADD (copies_of_a_disk_that_is_gone_are_written_elsewhere);
   ADD (one_block_is_repaired_for_a_reader);
   ADD (leftovers_are_found_and_removed);
-  ADD (blocks_of_an_index_that_cannot_be_read_are_no_leftovers);
   ADD (a_removed_title_leaves_nothing);
   ADD (a_new_disk_gets_its_share);
   ADD (a_disk_that_is_removed_is_emptied_and_leaves);

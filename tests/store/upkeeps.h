@@ -67,7 +67,7 @@ repair (WeirBlockStore *store, Seen *seen)
   GError *error = NULL;
   WeirUpkeepResult result;
 
-  weir_block_store_repair (store, NULL, 0, note, seen, NULL, &result, &error);
+  weir_block_store_repair (store, NULL, 0, FALSE, note, seen, NULL, &result, &error);
   g_assert_no_error (error);
   return result;
 }
@@ -90,8 +90,9 @@ expect_clean (WeirBlockStore *store, Seen *seen, guint titles)
 
   expect_problems (seen, 0, "");
   g_assert_cmpuint (result.titles, ==, titles);
-  g_assert_cmpuint (
-      result.bad_copies + result.lost_blocks + result.leftovers + result.bad_indexes, ==, 0);
+  g_assert_cmpuint (result.bad_copies + result.lost_blocks + result.leftovers + result.bad_indexes
+                        + result.bad_index_copies + result.unknown,
+      ==, 0);
   g_assert_cmpuint (seen->done, ==, seen->total);
 }
 
