@@ -15,12 +15,13 @@ from control import Controlled
 from libsrt import BAD_SECRET, UNSECURE, Caller
 from livets import clip
 from proc import Proc
-from proxy import CLIP, Read, program, tracks, wait_for_readers, wait_until
+from proxy import CLIP, Read, matches, program, tracks, wait_for_readers, wait_until
 from sanitized import stock_environment
 from sent import Sender, check_frames, clip_hashes, frames, sync
 from srtraw import FILTER, KEYS, RawCaller, extension, request, text
 from tap import Skip, run, test
 from transportstream import check_packets, frames as ts_frames, offset_error
+from workers import workers_of
 
 FILE = {'upstream': f'file://{CLIP}'}
 LISTEN = {'listen': '127.0.0.1:0', 'latency': '1s'} # a busy machine is late
@@ -354,10 +355,11 @@ def handshakes_that_end_libsrt_are_dropped():
                     with RawCaller(proxy.srt_port) as caller:
                         answer = caller.conclude(request('publish:cam') + extensions, 0.2, flags)
                         assert answer is None, (what, answer)
+            wait_until(lambda proxy=proxy: metric(proxy, 'srt_dropped_datagrams_total') >= 2 * len(DEADLY), 20, 'the count')
             secret = f'&passphrase={PASSPHRASE}' if srt else ''
             with proxy.send('publish:cam', secret):
                 proxy.wait_for_mount()
-        assert not [line for line in proxy.lines if ' worker ' in str(line)]
+        assert not matches(proxy, r' worker \d+ '), proxy.lines
 
 
 @test
@@ -396,6 +398,67 @@ def changed_handshakes_with_valid_cookies_harm_nobody():
         assert proxy.http('GET', '/v1/mounts/file')[2]['state'] == 'up'
         proxy.signal(signal.SIGTERM)
         assert proxy.wait(30) == 0 # a sanitizer has found nothing
+
+
+def worker_of_srt(proxy):
+    """Returns the process that has libsrt, or None."""
+    for pid in workers_of(proxy):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as file:
+                if file.read().split(b'\0')[1] == b'srt':
+                    return pid
+        except (FileNotFoundError, ProcessLookupError, IndexError):
+            pass
+    return None
+
+
+def end_libsrt(proxy, number, ended):
+    """Ends the process that has libsrt while a publisher and a reader are there. Both may come again at once."""
+    victim, seen = worker_of_srt(proxy), len(proxy.lines)
+    with proxy.send('publish:cam'):
+        proxy.wait_for_mount(start=seen)
+        with proxy.call('read:cam') as reader:
+            assert reader.reason is None
+            proxy.wait_for_line(r' reader \S+ in: /cam over SRT$', 20, start=seen)
+            os.kill(victim, number)
+            proxy.wait_for_line(rf' worker {victim} {ended}; it ran 1 job$', 30, start=seen)
+            proxy.wait_for_line(rf' publisher \S+ out: /cam: worker {victim} {ended}$', 20, start=seen)
+            proxy.wait_for_line(rf' reader \S+ out: /cam: worker {victim} {ended}$', 20, start=seen)
+    assert metric(proxy, 'srt_connections') == 0
+    seen = len(proxy.lines)
+    with proxy.send('publish:cam'):
+        proxy.wait_for_mount(start=seen)
+        assert worker_of_srt(proxy) not in (None, victim)
+        with proxy.call('read:cam') as reader:
+            assert reader.reason is None
+            proxy.wait_for_line(r' reader \S+ in: /cam over SRT$', 20, start=seen)
+
+
+@test(timeout=120)
+def a_crash_of_libsrt_ends_its_callers_only():
+    """when the process with libsrt crashes, SRT callers may come again at once, and others lose no packet"""
+    with Srt({'/cam': LIVE, '/file': FILE}) as proxy, undisturbed(proxy):
+        # ASan handles SIGSEGV itself.
+        end_libsrt(proxy, signal.SIGSEGV, '(ended by SIGSEGV|ended with status 1)')
+        end_libsrt(proxy, signal.SIGABRT, '(ended by SIGABRT|ended with status 1)')
+        assert metric(proxy, 'workers_failed_total') >= 2
+
+
+@test(timeout=120)
+def a_libsrt_that_hangs_is_killed():
+    """when the process with libsrt does not answer for 5 s, another one takes its place"""
+    with Srt({'/cam': LIVE, '/file': FILE}) as proxy, undisturbed(proxy):
+        end_libsrt(proxy, signal.SIGSTOP, 'was killed: it did not answer for 5 s')
+
+
+@test
+def a_caller_hears_that_the_proxy_stops():
+    with Srt({'/file': FILE}) as proxy, proxy.call('read:file') as reader:
+        proxy.wait_for_line(r' reader \S+ in: /file over SRT$', 20)
+        proxy.signal(signal.SIGTERM)
+        assert proxy.wait(30) == 0
+        assert not reader.is_open()
+        assert not matches(proxy, r' worker \d+ '), proxy.lines
 
 
 @test

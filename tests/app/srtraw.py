@@ -6,7 +6,7 @@ import socket
 import struct
 
 REQUEST, KEYS, STREAM_ID, CONGESTION, FILTER, GROUP = 1, 3, 5, 6, 7, 8
-CONCLUSION = 0xffffffff
+INDUCTION, CONCLUSION = 1, 0xffffffff
 FLAGS = 0x0005 # of extensions: the request, and those of the configuration
 
 
@@ -53,9 +53,14 @@ class RawCaller:
         except (TimeoutError, ConnectionError):
             return None
 
-    def fetch_cookie(self, limit=20):
-        self.socket.send(self.handshake(4, 2, 1, 0))
-        return self.take(limit)[11]
+    def fetch_cookie(self, tries=80):
+        """Asks as often as SRT's callers do."""
+        for _ in range(tries):
+            self.socket.send(self.handshake(4, 2, INDUCTION, 0))
+            answer = self.take(0.25)
+            if answer:
+                return answer[11]
+        raise AssertionError('the listener gives no cookie')
 
     def conclude(self, extensions, limit=20, flags=FLAGS, change=None):
         """Fetches a cookie and sends a conclusion, which `change` may alter. Returns the code of refusal, -1 if
@@ -63,6 +68,8 @@ class RawCaller:
         data = self.handshake(5, flags, CONCLUSION, self.fetch_cookie(), extensions)
         self.socket.send(change(data) if change else data)
         answer = self.take(limit)
+        while answer and answer[9] == INDUCTION: # to a request that was sent again
+            answer = self.take(limit)
         return answer and (-1 if answer[9] == CONCLUSION else answer[9] - 1000)
 
     def __enter__(self):

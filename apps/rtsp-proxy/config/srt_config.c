@@ -46,6 +46,14 @@ srt_config_init (SrtConfig *self)
 }
 
 void
+srt_config_copy (SrtConfig *self, const SrtConfig *from)
+{
+  *self = *from;
+  self->listen.address = g_strdup (from->listen.address);
+  self->passphrase = g_strdup (from->passphrase);
+}
+
+void
 srt_config_clear (SrtConfig *self)
 {
   g_free (self->listen.address);

@@ -17,6 +17,7 @@ const SchemaKey *srt_config_keys (void);
 
 // Sets the defaults.
 void srt_config_init (SrtConfig *self);
+void srt_config_copy (SrtConfig *self, const SrtConfig *from);
 void srt_config_clear (SrtConfig *self);
 
 // Reads the value of the key `srt` into the SrtConfig at its offset.

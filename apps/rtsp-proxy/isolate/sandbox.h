@@ -14,6 +14,7 @@ typedef enum {
   SANDBOX_PULL,   // connects to servers, and demuxes what they send
   SANDBOX_STAGE,  // decodes and encodes, also with the devices for this
   SANDBOX_LAUNCH, // runs the launch line of an upstream: devices and the network
+  SANDBOX_SRT,    // has the callers over SRT, on the UDP port that it gets from the proxy
   SANDBOX_PROFILES,
 } SandboxProfile;
 

@@ -32,6 +32,7 @@ typedef enum {
   WIRE_ASK,   // asks for a keyframe
   WIRE_CLOSE,
   WIRE_TITLE, // a stored title (isolate/title_wire.h)
+  WIRE_SRT,   // the SRT listener (isolate/srt_wire.h)
 } WireType;
 
 // ---- writing ----

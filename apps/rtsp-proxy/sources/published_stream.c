@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files_left.h"
+#include "base/part_writer.h"
 #include "sources/publication.h"
 #include "sources/upstream.h"
 
@@ -28,8 +29,7 @@ struct _PublishedStream {
   gchar *reason; // why it ended
 
   // The publisher's thread.
-  gint fd;
-  GByteArray *rest; // of a part of which the socket took the beginning
+  PartWriter writer;
 
   // The main thread.
   PullConfig config;
@@ -58,7 +58,7 @@ unref (gpointer data)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   pull_config_clear (&self->config);
-  g_byte_array_unref (self->rest);
+  part_writer_clear (&self->writer);
   g_mutex_clear (&self->lock);
   g_free (self->reason);
   g_free (self);
@@ -255,10 +255,10 @@ open_sockets (PublishedStream *self, GError **error)
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "%s", g_strerror (errno));
     return FALSE;
   }
-  self->fd = fds[0];
+  part_writer_init (&self->writer, fds[0]);
   // A smaller buffer, if the system allows no such, makes drops likelier, and is no error.
-  if (setsockopt (self->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
-    setsockopt (self->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  if (setsockopt (self->writer.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
+    setsockopt (self->writer.fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   self->config.endpoint.is_open = TRUE;
   self->config.endpoint.fd = fds[1];
   return TRUE;
@@ -277,7 +277,6 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   self->gone = gone;
   self->owner = owner;
   self->transport = settings->transport;
-  self->rest = g_byte_array_new ();
   pipe_pull_init (&self->config);
   self->config.connect_timeout_ms = settings->connect_timeout_ms;
   self->config.read_timeout_ms = settings->read_timeout_ms;
@@ -291,7 +290,7 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
       settings->path, settings->peer, settings->takeover, &ops, door, door_free, error);
   if (!self->publication) {
     g_free (door);
-    close (self->fd);
+    close (self->writer.fd);
     close (self->config.endpoint.fd);
     unref (self);
     return NULL;
@@ -300,50 +299,26 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   return self;
 }
 
-// Returns how much the socket took.
-static gsize
-put (PublishedStream *self, const guint8 *bytes, gsize len)
-{
-  gssize n;
-
-  do
-    n = send (self->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-  while (n < 0 && errno == EINTR);
-  return (gsize) MAX (n, 0);
-}
-
 gboolean
 published_stream_write (PublishedStream *self, const guint8 *bytes, gsize len)
 {
-  gsize n;
-
-  if (self->rest->len > 0) {
-    n = put (self, self->rest->data, self->rest->len);
-    g_byte_array_remove_range (self->rest, 0, (guint) n);
-  }
-  if (self->rest->len > 0)
-    return FALSE;
-  n = put (self, bytes, len);
-  if (n == 0 && len > 0)
-    return FALSE;
-  g_byte_array_append (self->rest, bytes + n, (guint) (len - n));
-  return TRUE;
+  return part_writer_write (&self->writer, bytes, len);
 }
 
 gint
 published_stream_get_fd (PublishedStream *self)
 {
-  return self->fd;
+  return self->writer.fd;
 }
 
 void
-published_stream_count_overflow (PublishedStream *self)
+published_stream_count_overflow (PublishedStream *self, guint64 n)
 {
   PublishRun *run = publication_enter (self->publication);
 
   if (!run)
     return;
-  relay_count_overflow (publication_context (run)->source, 1);
+  relay_count_overflow (publication_context (run)->source, n);
   publication_leave (run);
 }
 
@@ -353,7 +328,7 @@ published_stream_end (PublishedStream *self, const gchar *reason)
   // The last packets leave later, in the main thread, but the publisher may come back at once.
   publication_give_back (self->publication);
   self->reason = g_strdup (reason);
-  close (self->fd);
+  close (self->writer.fd);
   run_later (self, end);
   unref (self);
 }

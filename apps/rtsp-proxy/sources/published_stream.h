@@ -30,11 +30,12 @@ PublishedStream *published_stream_new (const PublishedStreamSettings *settings,
 // yet. One thread at a time.
 gboolean published_stream_write (PublishedStream *self, const guint8 *bytes, gsize len);
 
-// Returns a descriptor that can be written when published_stream_write() takes the next part.
+// Returns the socket, which can be written when published_stream_write() takes the next part.
+// Another process may write the parts to it instead.
 gint published_stream_get_fd (PublishedStream *self);
 
-// Counts a part that the caller dropped because it was not taken.
-void published_stream_count_overflow (PublishedStream *self);
+// Counts parts that were dropped because they were not taken.
+void published_stream_count_overflow (PublishedStream *self, guint64 n);
 
 // Ends it. The upstream of the mount has then failed with `reason`.
 void published_stream_end (PublishedStream *self, const gchar *reason);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include "isolate/pool.h"
 #include "isolate/wire.h"
 #include "worker/pull_job.h"
+#include "worker/srt_job.h"
 #include "worker/stage_job.h"
 #include "worker/title_job.h"
 
@@ -67,6 +70,10 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     stage_job_start (data, (gsize) n, fds, n_fds);
   else if (n_fds > 1 && data[0] == WIRE_TITLE)
     title_job_start (fds, n_fds);
+#ifdef HAVE_SRT
+  else if (n_fds == SRT_JOB_FDS && data[0] == WIRE_SRT)
+    srt_job_start (data, (gsize) n, fds);
+#endif
   else if (n_fds > 0)
     pull_job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
   return G_SOURCE_CONTINUE;

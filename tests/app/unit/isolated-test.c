@@ -357,7 +357,7 @@ is_refused (gssize result)
 
 // Returns the number of the first call that is not refused, or 0.
 static gint
-find_hole (gboolean online, gint pair)
+find_hole (gboolean online, gboolean sends, gint pair)
 {
   struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons (9) };
   struct msghdr none = { 0 };
@@ -366,11 +366,11 @@ find_hole (gboolean online, gint pair)
     return 1;
   if (is_refused (socket (AF_UNIX, SOCK_STREAM, 0)) == online)
     return 2;
-  if (!online && !is_refused (sendto (pair, "", 1, 0, (struct sockaddr *) &to, sizeof to)))
+  if (!sends && !is_refused (sendto (pair, "", 1, 0, (struct sockaddr *) &to, sizeof to)))
     return 3;
   if (!online && !is_refused (connect (pair, (struct sockaddr *) &to, sizeof to)))
     return 4;
-  if (!online && !is_refused (sendmsg (pair, &none, 0)))
+  if (!sends && !is_refused (sendmsg (pair, &none, 0)))
     return 5;
   if (send (pair, "", 1, 0) != 1)
     return 6;
@@ -401,7 +401,7 @@ run_sandbox (SandboxProfile profile)
 
   if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (profile, NULL, NULL))
     return 99;
-  hole = find_hole (online, pair[0]);
+  hole = find_hole (online, online || profile == SANDBOX_SRT, pair[0]);
   g_thread_join (g_thread_new ("thread", do_nothing, NULL));
   return hole;
 }

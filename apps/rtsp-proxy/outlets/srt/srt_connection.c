@@ -12,8 +12,6 @@
 #include "sources/published_stream.h"
 #include "text/stream_id.h"
 
-#define MESSAGES_MAX 64 // of one connection, before others get their turn
-
 // Shared by all callers, because any peer can cause refusals as fast as it calls.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
@@ -26,7 +24,7 @@ typedef enum {
 struct _SrtConnection {
   gatomicrefcount refs; // of the outlet, and of who may call from other threads
   SrtContext *context;
-  SRTSOCKET socket;
+  guint32 id; // the worker's
   GInetAddress *address;
   gchar *peer;
   AccessPeer *visitor;
@@ -36,7 +34,7 @@ struct _SrtConnection {
   State state;
   PublishedStream *published;
   SrtReader *reader;
-  guint64 n_late; // packets that SRT had dropped, of those in srt_counts
+  SrtSample sample; // the last
 
   GMutex lock;
   gchar *closing; // why it is to end; protected by `lock`
@@ -233,8 +231,8 @@ read_stream_id (SrtConnection *self, const gchar *text)
 }
 
 SrtConnection *
-srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *stream_id,
-    SRTSOCKET socket, int *reject)
+srt_connection_new (
+    SrtContext *context, GInetSocketAddress *from, const gchar *stream_id, guint32 id, int *reject)
 {
   GInetAddress *address = g_inet_socket_address_get_address (from);
   gchar *ip = g_inet_address_to_string (address);
@@ -247,7 +245,7 @@ srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *
     g_atomic_ref_count_init (&self->refs);
     g_mutex_init (&self->lock);
     self->context = g_atomic_rc_box_acquire (context);
-    self->socket = socket;
+    self->id = id;
     self->address = g_object_ref (address);
     self->peer = g_steal_pointer (&peer);
     self->visitor = access_peer_new (ip, "srt");
@@ -265,20 +263,13 @@ srt_connection_new (SrtContext *context, GInetSocketAddress *from, const gchar *
 
 // ---- the connection ----
 
-static void
-watch (SrtConnection *self, int events)
-{
-  srt_epoll_update_usock (self->context->epoll, self->socket, &events);
-}
-
 void
 srt_connection_begin (SrtConnection *self)
 {
-  int events = SRT_EPOLL_ERR; // nothing is read before the door has decided
-
+  if (self->has_begun)
+    return;
   self->has_begun = TRUE;
   srt_counts_add_connections (1);
-  srt_epoll_add_usock (self->context->epoll, self->socket, &events);
 }
 
 static gboolean
@@ -303,7 +294,8 @@ begin_publishing (SrtConnection *self)
     return FALSE;
   }
   self->state = STATE_PUBLISHING;
-  watch (self, SRT_EPOLL_IN | SRT_EPOLL_ERR);
+  srt_link_send (self->context->link, SRT_COMMAND_PUBLISH, self->id,
+      published_stream_get_fd (self->published));
   log_event ("publisher %s in: %s over SRT", self->peer, self->demand->path);
   return TRUE;
 }
@@ -313,15 +305,14 @@ begin_reading (SrtConnection *self)
 {
   GError *error = NULL;
 
-  self->reader = srt_reader_new (self->context->mounts, self->demand, self->socket,
-      self->context->epoll, self->peer, on_reader_ready, close_later, self, &error);
+  self->reader = srt_reader_new (
+      self->context->mounts, self->demand, self->peer, on_reader_ready, close_later, self, &error);
   if (!self->reader) {
     refuse (self, SRT_REJX_OVERLOAD, error->message);
     g_error_free (error);
     return FALSE;
   }
   self->state = STATE_READING;
-  watch (self, SRT_EPOLL_IN | SRT_EPOLL_ERR);
   return TRUE;
 }
 
@@ -331,37 +322,27 @@ run_asking (SrtConnection *self)
   AccessVerdict verdict = access_case_get_verdict (self->asked);
 
   if (verdict == ACCESS_PENDING)
-    return srt_getsockstate (self->socket) < SRTS_BROKEN;
+    return TRUE;
   if (check_verdict (self) || check_target (self))
     return FALSE;
   return self->publishes ? begin_publishing (self) : begin_reading (self);
 }
 
 static gboolean
-run_publishing (SrtConnection *self)
-{
-  char bytes[SRT_LIVE_MAX_PLSIZE];
-
-  for (guint i = 0; i < MESSAGES_MAX; i++) {
-    int n = srt_recvmsg (self->socket, bytes, sizeof bytes);
-
-    if (n <= 0)
-      return n < 0 && srt_getlasterror (NULL) == SRT_EASYNCRCV;
-    if (!published_stream_write (self->published, (const guint8 *) bytes, (gsize) n))
-      published_stream_count_overflow (self->published);
-  }
-  return TRUE;
-}
-
-static gboolean
 run_reading (SrtConnection *self)
 {
   const gchar *reason;
+  gint fd = -1;
 
-  if (srt_reader_run (self->reader, &reason))
-    return TRUE;
-  close_later (self, reason);
-  return FALSE;
+  if (!srt_reader_run (self->reader, &fd, &reason)) {
+    close_later (self, reason);
+    return FALSE;
+  }
+  if (fd >= 0) {
+    srt_link_send (self->context->link, SRT_COMMAND_READ, self->id, fd);
+    close (fd);
+  }
+  return TRUE;
 }
 
 gboolean
@@ -374,25 +355,26 @@ srt_connection_run (SrtConnection *self)
   g_mutex_unlock (&self->lock);
   if (closing)
     return FALSE;
+  if (!self->has_begun)
+    return TRUE;
   if (self->state == STATE_ASKING && !run_asking (self))
     return FALSE;
-  if (self->state == STATE_PUBLISHING)
-    return run_publishing (self);
   return self->state == STATE_READING ? run_reading (self) : TRUE;
 }
 
-static void
-count_late (SrtConnection *self)
+// A worker in the hands of a caller may say anything, so sums that shrink are kept as they were.
+void
+srt_connection_sample (SrtConnection *self, const SrtSample *sample)
 {
-  SRT_TRACEBSTATS stats;
-  guint64 late;
+  const SrtSample last = self->sample;
 
-  if (srt_bistats (self->socket, &stats, 0, 1) < 0)
+  if (sample->late < last.late || sample->sent < last.sent || sample->overflow < last.overflow)
     return;
-  late = (guint64) (self->publishes ? stats.pktRcvDropTotal : stats.pktSndDropTotal);
-  srt_counts_add_late (self->publishes, late - self->n_late);
-  self->n_late = late;
-  if (self->reader && srt_reader_is_slow (self->reader, late, (guint64) stats.pktSentUniqueTotal))
+  self->sample = *sample;
+  srt_counts_add_late (self->publishes, sample->late - last.late);
+  if (self->published && sample->overflow > last.overflow)
+    published_stream_count_overflow (self->published, sample->overflow - last.overflow);
+  if (self->reader && srt_reader_is_slow (self->reader, sample->late, sample->sent))
     close_later (self, "it is too slow: for 10 s, more packets came too late than in time");
 }
 
@@ -402,7 +384,6 @@ srt_connection_tick (SrtConnection *self)
   MountConfig *config;
   gboolean exists;
 
-  count_late (self);
   if (self->state != STATE_PUBLISHING)
     return;
   config = mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
@@ -426,24 +407,28 @@ end_publishing (SrtConnection *self, const gchar *reason)
 void
 srt_connection_refuse (SrtConnection *self, SrtProblem problem)
 {
-  const gchar *text = srt_problem_text (problem);
+  static const gchar *const texts[SRT_PROBLEMS] = {
+    [SRT_PROBLEM_UNKNOWN] = "its handshake was not completed",
+    [SRT_PROBLEM_SECRET_WRONG] = "its passphrase is wrong",
+    [SRT_PROBLEM_SECRET_MISSING] =
+        "it has no passphrase, and the listener has one (srt.passphrase)",
+    [SRT_PROBLEM_SECRET_UNEXPECTED] =
+        "it has a passphrase, and the listener has none (srt.passphrase)",
+  };
 
   if (problem == SRT_PROBLEM_UNKNOWN)
-    refuse (self, 0, text);
+    refuse (self, 0, texts[problem]);
   else
-    refusals_note (REFUSED_PASSPHRASE, self->peer, "%s", text);
-  srt_connection_free (self, NULL);
+    refusals_note (REFUSED_PASSPHRASE, self->peer, "%s", texts[problem]);
 }
 
 void
 srt_connection_free (SrtConnection *self, const gchar *reason)
 {
-  if (self->has_begun) {
-    count_late (self);
+  if (self->has_begun)
     srt_counts_add_connections (-1);
-    srt_epoll_remove_usock (self->context->epoll, self->socket);
-    srt_close (self->socket);
-  }
+  if (self->context->link)
+    srt_link_send (self->context->link, SRT_COMMAND_CLOSE, self->id, -1);
   g_mutex_lock (&self->lock);
   if (self->closing)
     reason = self->closing;
@@ -455,14 +440,8 @@ srt_connection_free (SrtConnection *self, const gchar *reason)
   unref (self);
 }
 
-SRTSOCKET
-srt_connection_get_socket (const SrtConnection *self)
+guint32
+srt_connection_get_id (const SrtConnection *self)
 {
-  return self->socket;
-}
-
-gint
-srt_connection_get_pipe (const SrtConnection *self)
-{
-  return self->reader ? srt_reader_get_fd (self->reader) : -1;
+  return self->id;
 }

@@ -6,12 +6,11 @@
 // unless the function says otherwise.
 
 #include <gio/gio.h>
-#include <srt/srt.h>
 
 #include "access/access.h"
 #include "access/connections.h"
 #include "mounts/mounts.h"
-#include "outlets/srt/srt_problem.h"
+#include "outlets/srt/srt_link.h"
 
 // What all callers of a listener share. Reference counted (g_atomic_rc_box), as functions that come
 // from other threads use it, perhaps after the outlet's end.
@@ -19,8 +18,8 @@ typedef struct {
   Mounts *mounts;
   Access *access;
   Connections *connections;
-  gint epoll; // of libsrt
-  gint wake;  // an eventfd: wakes the outlet's thread
+  gint wake;     // an eventfd: wakes the outlet's thread
+  SrtLink *link; // that thread's: to the worker that has the callers; NULL: none
 } SrtContext;
 
 // Call from any thread.
@@ -28,26 +27,28 @@ void srt_context_unref (SrtContext *self);
 
 typedef struct _SrtConnection SrtConnection;
 
-// Makes a connection of a handshake and asks the door. Returns NULL if the caller is refused, and
-// sets `*reject` to one of SRT's codes; the log has the reason. Call from any thread; does not
-// block.
-SrtConnection *srt_connection_new (SrtContext *context, GInetSocketAddress *from,
-    const gchar *stream_id, SRTSOCKET socket, int *reject);
+// Makes a connection of a handshake and asks the door. `id` is the worker's number of the caller.
+// Returns NULL if the caller is refused, and sets `*reject` to one of SRT's codes; the log has the
+// reason. Does not block.
+SrtConnection *srt_connection_new (
+    SrtContext *context, GInetSocketAddress *from, const gchar *stream_id, guint32 id, int *reject);
 
 // The handshake is complete.
 void srt_connection_begin (SrtConnection *self);
 
+// Notes why the handshake was not completed. Then free it.
+void srt_connection_refuse (SrtConnection *self, SrtProblem problem);
+
 // Does what can be done now. Returns FALSE when the connection has ended; then free it.
 gboolean srt_connection_run (SrtConnection *self);
+
+// Takes the sums that the worker tells.
+void srt_connection_sample (SrtConnection *self, const SrtSample *sample);
 
 // Checks what no event says. Call it once a second before srt_connection_run().
 void srt_connection_tick (SrtConnection *self);
 
-// Ends a connection whose handshake was not completed, and notes why. Call from any thread.
-void srt_connection_refuse (SrtConnection *self, SrtProblem problem);
-
 // Ends it, unless it has ended. `reason` is for the log; NULL: it has never begun.
 void srt_connection_free (SrtConnection *self, const gchar *reason);
 
-SRTSOCKET srt_connection_get_socket (const SrtConnection *self);
-gint srt_connection_get_pipe (const SrtConnection *self); // the fd of a reader, or -1
+guint32 srt_connection_get_id (const SrtConnection *self);

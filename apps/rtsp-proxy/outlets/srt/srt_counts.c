@@ -2,6 +2,7 @@
 #include "outlets/srt/srt_counts.h"
 
 static gint connections;
+static guint dropped; // atomic
 static GMutex lock;
 static guint64 late[2]; // protected by `lock`
 
@@ -34,4 +35,16 @@ srt_counts_get_late (gboolean in)
   n = late[!!in];
   g_mutex_unlock (&lock);
   return n;
+}
+
+void
+srt_counts_set_dropped (guint32 n)
+{
+  g_atomic_int_set (&dropped, n);
+}
+
+guint32
+srt_counts_get_dropped (void)
+{
+  return (guint32) g_atomic_int_get (&dropped);
 }

@@ -1,149 +1,69 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/srt/srt_outlet.h"
 
+#include <poll.h>
 #include <srt/access_control.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "outlets/srt/srt_connection.h"
+#include "outlets/srt/srt_counts.h"
 #include "outlets/srt/srt_port.h"
-#include "outlets/srt/srt_problem.h"
+#include "outlets/srt/srt_worker.h"
 
-#define BACKLOG 128
-#define READY_MAX 256 // sockets of one kind that one wait returns
-#define WAIT_MS 1000
 #define TICK GST_SECOND
-#define VERSION_MIN 0x010300 // the first with stream ids
+#define WAIT_MS 1000
+#define STOP_MS 1000 // for the worker to tell the callers
 
 struct _SrtOutlet {
   SrtContext *context;
-  ListenAddress listen;
-  SRTSOCKET listener;
+  SrtConfig config;
+  gint port; // the UDP socket; -1: none
+  SrtWorker *worker;
   GThread *thread;
   gint stopping; // atomic
 
   GMutex lock;
-  GHashTable *handshakes; // SRTSOCKET: SrtConnection; protected by `lock`
-
-  // Atomic: the last handshake that libsrt has asked about, and what it has logged of it.
-  SRTSOCKET last;
-  gint problem; // SrtProblem
+  gchar *ended;                     // why the last worker has; protected by `lock`
+  gboolean has_started;             // another one has; protected by `lock`
+  gint new_commands, new_questions; // its sockets; protected by `lock`
 
   // The thread's.
-  GHashTable *connections; // SRTSOCKET: SrtConnection
-  GHashTable *by_pipe;     // fd of a reader's pair: SrtConnection
+  GHashTable *connections; // id: SrtConnection
   gint64 ticked;
 };
 
-// ---- handshakes; a thread of libsrt, which handles one after the other ----
+// ---- connections; the thread ----
 
-// Returns the connection of a handshake (transfer full), or NULL.
 static SrtConnection *
-take_handshake (SrtOutlet *self, SRTSOCKET socket)
+find (SrtOutlet *self, guint32 id)
 {
-  gpointer connection = NULL;
-
-  g_mutex_lock (&self->lock);
-  g_hash_table_steal_extended (self->handshakes, GINT_TO_POINTER (socket), NULL, &connection);
-  g_mutex_unlock (&self->lock);
-  return connection;
+  return g_hash_table_lookup (self->connections, GUINT_TO_POINTER (id));
 }
-
-// libsrt does not say that it has refused a handshake after it was asked about: it closes the
-// socket. It says why in its log only.
-static void
-drop_handshakes (SrtOutlet *self)
-{
-  GList *sockets;
-
-  g_mutex_lock (&self->lock);
-  sockets = g_hash_table_get_keys (self->handshakes);
-  g_mutex_unlock (&self->lock);
-  for (GList *l = sockets; l; l = l->next) {
-    SRTSOCKET socket = GPOINTER_TO_INT (l->data);
-    gboolean is_last = socket == g_atomic_int_get (&self->last);
-    SrtConnection *connection;
-
-    if (srt_getsockstate (socket) < SRTS_BROKEN)
-      continue;
-    connection = take_handshake (self, socket);
-    if (connection)
-      srt_connection_refuse (
-          connection, is_last ? g_atomic_int_get (&self->problem) : SRT_PROBLEM_UNKNOWN);
-  }
-  g_list_free (sockets);
-}
-
-static int
-on_handshake (gpointer data, SRTSOCKET socket, int version, const struct sockaddr *address,
-    const char *stream_id)
-{
-  SrtOutlet *self = data;
-  gsize len =
-      address->sa_family == AF_INET6 ? sizeof (struct sockaddr_in6) : sizeof (struct sockaddr_in);
-  GSocketAddress *from = g_socket_address_new_from_native ((gpointer) address, len);
-  SrtConnection *connection;
-  int reject;
-
-  drop_handshakes (self); // they hold no places that this one may need
-  g_atomic_int_set (&self->last, socket);
-  g_atomic_int_set (&self->problem, SRT_PROBLEM_UNKNOWN);
-  connection = srt_connection_new (
-      self->context, G_INET_SOCKET_ADDRESS (from), stream_id ? stream_id : "", socket, &reject);
-  g_object_unref (from);
-  if (!connection) {
-    srt_setrejectreason (socket, reject);
-    return -1;
-  }
-  g_mutex_lock (&self->lock);
-  g_hash_table_insert (self->handshakes, GINT_TO_POINTER (socket), connection);
-  g_mutex_unlock (&self->lock);
-  return 0;
-}
-
-static void
-on_log (gpointer data, int level, const char *file, int line, const char *area, const char *text)
-{
-  SrtProblem problem = srt_problem_find (text);
-
-  if (problem != SRT_PROBLEM_UNKNOWN)
-    g_atomic_int_set (&((SrtOutlet *) data)->problem, (gint) problem);
-}
-
-// ---- connections ----
 
 static void
 drop (SrtOutlet *self, SrtConnection *connection, const gchar *reason)
 {
-  g_hash_table_remove (self->by_pipe, GINT_TO_POINTER (srt_connection_get_pipe (connection)));
-  g_hash_table_remove (self->connections, GINT_TO_POINTER (srt_connection_get_socket (connection)));
+  g_hash_table_remove (self->connections, GUINT_TO_POINTER (srt_connection_get_id (connection)));
   srt_connection_free (connection, reason);
+}
+
+static void
+drop_all (SrtOutlet *self, const gchar *reason)
+{
+  GList *all = g_hash_table_get_values (self->connections);
+
+  for (GList *l = all; l; l = l->next)
+    drop (self, l->data, reason);
+  g_list_free (all);
 }
 
 static void
 run (SrtOutlet *self, SrtConnection *connection)
 {
-  gint pipe;
-
-  if (!srt_connection_run (connection)) {
+  if (!srt_connection_run (connection))
     drop (self, connection, "the connection has ended");
-    return;
-  }
-  pipe = srt_connection_get_pipe (connection);
-  if (pipe >= 0)
-    g_hash_table_insert (self->by_pipe, GINT_TO_POINTER (pipe), connection);
-}
-
-static void
-run_found (SrtOutlet *self, GHashTable *by, gint socket)
-{
-  SrtConnection *connection = g_hash_table_lookup (by, GINT_TO_POINTER (socket));
-
-  if (connection)
-    run (self, connection);
 }
 
 static void
@@ -159,47 +79,172 @@ run_all (SrtOutlet *self, gboolean tick)
   g_list_free (all);
 }
 
-static void
-accept_all (SrtOutlet *self)
-{
-  SrtConnection *connection;
-  SRTSOCKET socket;
+// ---- what the worker says; the thread ----
 
-  while ((socket = srt_accept (self->listener, NULL, NULL)) != SRT_INVALID_SOCK) {
-    connection = take_handshake (self, socket);
-    if (connection) {
-      g_hash_table_insert (self->connections, GINT_TO_POINTER (socket), connection);
-      srt_connection_begin (connection);
-      run (self, connection);
-    } else {
-      srt_close (socket);
-    }
+static void
+on_handshake (gpointer owner, guint32 id, GInetSocketAddress *from, const gchar *stream_id)
+{
+  SrtOutlet *self = owner;
+  int code = SRT_REJX_OVERLOAD;
+  SrtConnection *connection =
+      find (self, id) ? NULL : srt_connection_new (self->context, from, stream_id, id, &code);
+
+  if (connection)
+    g_hash_table_insert (self->connections, GUINT_TO_POINTER (id), connection);
+  srt_link_answer (self->context->link, id, connection ? 0 : (guint16) code);
+}
+
+static void
+on_opened (gpointer owner, guint32 id)
+{
+  SrtOutlet *self = owner;
+  SrtConnection *connection = find (self, id);
+
+  if (!connection) {
+    srt_link_send (self->context->link, SRT_COMMAND_CLOSE, id, -1);
+    return;
   }
+  srt_connection_begin (connection);
+  run (self, connection);
+}
+
+static void
+on_refused (gpointer owner, guint32 id, SrtProblem problem)
+{
+  SrtConnection *connection = find (owner, id);
+
+  if (!connection)
+    return;
+  srt_connection_refuse (connection, problem);
+  drop (owner, connection, NULL);
+}
+
+static void
+on_ended (gpointer owner, guint32 id, SrtEnd end)
+{
+  static const gchar *const reasons[SRT_ENDS] = { [SRT_END_GONE] = "the connection has ended",
+    [SRT_END_SENDS] = "a reader must not send",
+    [SRT_END_OVER] = "the stream has ended, or the reader has taken nothing for 10 s" };
+  SrtConnection *connection = find (owner, id);
+
+  if (connection)
+    drop (owner, connection, reasons[end]);
+}
+
+static void
+on_sampled (gpointer owner, const SrtSample *sample)
+{
+  SrtConnection *connection = find (owner, sample->id);
+
+  if (connection)
+    srt_connection_sample (connection, sample);
+}
+
+static const SrtWireHandler handler = { on_handshake, on_opened, on_refused, on_ended, on_sampled };
+
+// ---- workers that start and end ----
+
+static void
+wake (SrtOutlet *self)
+{
+  const guint64 one = 1;
+
+  // A full counter has woken the thread, too.
+  if (write (self->context->wake, &one, sizeof one) < 0)
+    return;
+}
+
+// The main thread.
+static void
+on_worker_started (gpointer owner, gint commands, gint questions)
+{
+  SrtOutlet *self = owner;
+
+  g_mutex_lock (&self->lock);
+  self->has_started = TRUE;
+  self->new_commands = commands;
+  self->new_questions = questions;
+  g_mutex_unlock (&self->lock);
+  wake (self);
+}
+
+// The main thread.
+static void
+on_worker_ended (gpointer owner, const gchar *reason)
+{
+  SrtOutlet *self = owner;
+
+  g_mutex_lock (&self->lock);
+  g_free (self->ended);
+  self->ended = g_strdup (reason);
+  // The thread may not have taken these.
+  if (self->has_started) {
+    close (self->new_commands);
+    close (self->new_questions);
+    self->has_started = FALSE;
+  }
+  g_mutex_unlock (&self->lock);
+  wake (self);
+}
+
+static void
+leave_link (SrtOutlet *self, const gchar *reason)
+{
+  drop_all (self, reason);
+  g_clear_pointer (&self->context->link, srt_link_free);
+}
+
+// Follows the main thread.
+static void
+change_link (SrtOutlet *self)
+{
+  gchar *ended;
+
+  g_mutex_lock (&self->lock);
+  ended = g_steal_pointer (&self->ended);
+  g_mutex_unlock (&self->lock);
+  if (ended)
+    leave_link (self, ended);
+  g_free (ended);
+  g_mutex_lock (&self->lock);
+  if (self->has_started && !self->ended) {
+    self->context->link = srt_link_new (self->new_commands, self->new_questions);
+    self->has_started = FALSE;
+  }
+  g_mutex_unlock (&self->lock);
 }
 
 // ---- the thread ----
 
 static void
-run_ready (SrtOutlet *self, const SRTSOCKET *sockets, int n)
+run_link (SrtOutlet *self)
 {
-  for (int i = 0; i < n; i++) {
-    if (sockets[i] == self->listener)
-      accept_all (self);
-    else
-      run_found (self, self->connections, sockets[i]);
-  }
+  gboolean heard, ok = srt_link_run (self->context->link, &handler, self, &heard);
+
+  if (heard)
+    srt_worker_note_message (self->worker);
+  if (ok)
+    return;
+  srt_worker_accuse (self->worker);
+  leave_link (self, "its worker has sent a malformed message");
 }
 
 static void
-run_pipes (SrtOutlet *self, const SYSSOCKET *fds, int n)
+wait (SrtOutlet *self)
 {
+  struct pollfd fds[3] = { { self->context->wake, POLLIN, 0 } };
+  gboolean has_link = self->context->link != NULL;
   guint64 count;
 
-  for (int i = 0; i < n; i++) {
-    if (fds[i] != self->context->wake)
-      run_found (self, self->by_pipe, fds[i]);
-    else if (read (fds[i], &count, sizeof count) > 0)
-      run_all (self, FALSE);
+  if (has_link)
+    srt_link_watch (self->context->link, fds + 1);
+  if (poll (fds, has_link ? 3 : 1, WAIT_MS) <= 0)
+    return;
+  if (fds[0].revents && read (self->context->wake, &count, sizeof count) > 0) {
+    change_link (self);
+    run_all (self, FALSE);
+  } else if (has_link && (fds[1].revents || fds[2].revents)) {
+    run_link (self);
   }
 }
 
@@ -207,22 +252,12 @@ static gpointer
 serve (gpointer data)
 {
   SrtOutlet *self = data;
-  SRTSOCKET in[READY_MAX], out[READY_MAX];
-  SYSSOCKET fds[READY_MAX];
 
   while (!g_atomic_int_get (&self->stopping)) {
-    int n_in = READY_MAX, n_out = READY_MAX, n_fds = READY_MAX;
-
-    if (srt_epoll_wait (
-            self->context->epoll, in, &n_in, out, &n_out, WAIT_MS, fds, &n_fds, NULL, NULL)
-        >= 0) {
-      run_ready (self, in, MIN (n_in, READY_MAX));
-      run_ready (self, out, MIN (n_out, READY_MAX));
-      run_pipes (self, fds, MIN (n_fds, READY_MAX));
-    }
+    wait (self);
     if (clock_now () - self->ticked > (gint64) TICK) {
       self->ticked = clock_now ();
-      drop_handshakes (self);
+      srt_counts_set_dropped (srt_port_count_dropped (self->port));
       run_all (self, TRUE);
     }
   }
@@ -232,58 +267,18 @@ serve (gpointer data)
 // ---- construction ----
 
 static gboolean
-fail (GError **error, const gchar *what)
-{
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "SRT: %s: %s", what, srt_getlasterror_str ());
-  return FALSE;
-}
-
-static gboolean
-set_options (SRTSOCKET socket, const SrtConfig *config)
-{
-  const int32_t latency = (int32_t) config->latency_ms, version = VERSION_MIN;
-  const bool no = false;
-
-  return srt_setsockflag (socket, SRTO_RCVSYN, &no, sizeof no) >= 0
-         && srt_setsockflag (socket, SRTO_SNDSYN, &no, sizeof no) >= 0
-         && srt_setsockflag (socket, SRTO_LATENCY, &latency, sizeof latency) >= 0
-         && srt_setsockflag (socket, SRTO_MINVERSION, &version, sizeof version) >= 0
-         && (!config->passphrase
-             || srt_setsockflag (
-                    socket, SRTO_PASSPHRASE, config->passphrase, (int) strlen (config->passphrase))
-                    >= 0);
-}
-
-static gboolean
-bind_to (SrtOutlet *self, GError **error)
-{
-  gint port = srt_port_open (&self->listen, error);
-
-  if (port < 0)
-    return FALSE;
-  if (srt_bind_acquire (self->listener, port) < 0) {
-    close (port);
-    return fail (error, "cannot use the port");
-  }
-  return srt_listen (self->listener, BACKLOG) >= 0 || fail (error, "cannot listen");
-}
-
-static gboolean
 start (SrtOutlet *self, const SrtConfig *config, GError **error)
 {
-  int events = SRT_EPOLL_IN;
+  static const SrtWorkerCallbacks callbacks = { on_worker_started, on_worker_ended };
 
-  self->context->epoll = srt_epoll_create ();
-  self->context->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-  self->listener = srt_create_socket ();
-  if (self->context->epoll < 0 || self->context->wake < 0 || self->listener == SRT_INVALID_SOCK
-      || !set_options (self->listener, config)
-      || srt_listen_callback (self->listener, on_handshake, self) < 0)
-    return fail (error, "cannot make a listener");
-  if (!bind_to (self, error))
+  srt_config_copy (&self->config, config);
+  self->port = srt_port_open (&self->config.listen, error);
+  if (self->port < 0)
     return FALSE;
-  srt_epoll_add_usock (self->context->epoll, self->listener, &events);
-  srt_epoll_add_ssock (self->context->epoll, self->context->wake, &events);
+  self->context->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  self->worker = srt_worker_new (&self->config, self->port, &callbacks, self, error);
+  if (!self->worker)
+    return FALSE;
   self->thread = g_thread_new ("srt", serve, self);
   return TRUE;
 }
@@ -293,20 +288,11 @@ srt_outlet_new (const SrtConfig *config, Mounts *mounts, Access *access, GError 
 {
   SrtOutlet *self = g_new0 (SrtOutlet, 1);
 
-  srt_startup ();
-  // Inside, libsrt reports errors by C++ exceptions. The first one prepares the process for them,
-  // and has ended it when it came while no files were left. So it comes now.
-  srt_recvmsg (SRT_INVALID_SOCK, (char[1]) { 0 }, 1);
-  srt_setloglevel (LOG_ERR);
-  srt_setloghandler (self, on_log);
   g_mutex_init (&self->lock);
   self->context = g_atomic_rc_box_new0 (SrtContext);
-  *self->context = (SrtContext) { mounts, access, connections_new (), -1, -1 };
-  self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
-  self->listener = SRT_INVALID_SOCK;
-  self->handshakes = g_hash_table_new (NULL, NULL);
+  *self->context = (SrtContext) { mounts, access, connections_new (), -1, NULL };
+  self->port = -1;
   self->connections = g_hash_table_new (NULL, NULL);
-  self->by_pipe = g_hash_table_new (NULL, NULL);
   if (!start (self, config, error))
     g_clear_pointer (&self, srt_outlet_free);
   return self;
@@ -315,44 +301,31 @@ srt_outlet_new (const SrtConfig *config, Mounts *mounts, Access *access, GError 
 gchar *
 srt_outlet_dup_url (SrtOutlet *self)
 {
-  return listen_address_dup_url (&self->listen, "srt");
+  return listen_address_dup_url (&self->config.listen, "srt");
 }
 
 // ---- the end ----
 
-static void
-drop_all (SrtOutlet *self)
-{
-  GList *all = g_hash_table_get_values (self->connections);
-
-  for (GList *l = all; l; l = l->next)
-    drop (self, l->data, "the proxy stops");
-  g_list_free (all);
-  all = g_hash_table_get_values (self->handshakes);
-  for (GList *l = all; l; l = l->next)
-    srt_connection_free (l->data, NULL);
-  g_list_free (all);
-}
-
 void
 srt_outlet_free (SrtOutlet *self)
 {
-  const guint64 one = 1;
-
   g_atomic_int_set (&self->stopping, 1);
-  if (self->thread && write (self->context->wake, &one, sizeof one) >= 0)
+  if (self->thread) {
+    wake (self);
     g_thread_join (self->thread);
-  if (self->listener != SRT_INVALID_SOCK)
-    srt_close (self->listener);
-  drop_all (self);
-  if (self->context->epoll >= 0)
-    srt_epoll_release (self->context->epoll);
-  g_hash_table_unref (self->handshakes);
+  }
+  change_link (self);
+  drop_all (self, "the proxy stops");
+  if (self->context->link)
+    srt_link_finish (self->context->link, STOP_MS);
+  g_clear_pointer (&self->context->link, srt_link_free);
+  g_clear_pointer (&self->worker, srt_worker_free);
+  if (self->port >= 0)
+    close (self->port);
   g_hash_table_unref (self->connections);
-  g_hash_table_unref (self->by_pipe);
   g_mutex_clear (&self->lock);
-  g_free (self->listen.address);
+  g_free (self->ended);
+  srt_config_clear (&self->config);
   srt_context_unref (self->context);
   g_free (self);
-  srt_cleanup ();
 }

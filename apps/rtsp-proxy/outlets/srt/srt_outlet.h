@@ -3,7 +3,7 @@
 
 // The SRT listener: one UDP port for all mounts, on which callers publish and read MPEG transport
 // streams (draft-sharabayko-srt; the stream ids are those of SRT's access control guidelines). One
-// thread serves all of them; libsrt has two more for the port, and one for each publisher.
+// thread decides about all of them; a worker process has libsrt, and carries their media.
 
 #include "access/access.h"
 #include "config/srt_config.h"

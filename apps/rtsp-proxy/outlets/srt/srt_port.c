@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -57,4 +58,13 @@ srt_port_open (ListenAddress *listen, GError **error)
     read_port (fd, listen);
   g_object_unref (own);
   return fd;
+}
+
+guint32
+srt_port_count_dropped (gint port)
+{
+  guint32 info[SK_MEMINFO_VARS] = { 0 };
+  socklen_t len = sizeof info;
+
+  return getsockopt (port, SOL_SOCKET, SO_MEMINFO, info, &len) < 0 ? 0 : info[SK_MEMINFO_DROPS];
 }

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/srt/srt_reader.h"
 
-#include <sys/socket.h>
+#include <fcntl.h>
 
+#include "base/files_left.h"
 #include "base/log.h"
 #include "content/live_content.h"
 #include "content/start_wait.h"
 #include "outlets/http/http_refusal.h"
-#include "outlets/ts/ts_cutter.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
 #include "readers/places.h"
 
-#define MESSAGES_MAX 64 // before others get their turn
-#define SLOW_AFTER 10   // seconds
+#define SLOW_AFTER 10 // seconds
 
 struct _SrtReader {
-  SRTSOCKET socket;
-  gint epoll;
   gchar *peer, *path;
   void (*close) (gpointer owner, const gchar *reason);
   gpointer owner;
@@ -27,12 +24,8 @@ struct _SrtReader {
   TsStream *stream; // from the start, so that it has the presentation's first packets
   gchar *problem;   // what srt_reader_run() returned
   gboolean has_place;
-  GSocket *end; // of the pair; NULL: it does not play yet
-  gchar *name;  // in the stream's sink
+  gchar *name; // in the stream's sink; NULL: it does not play yet
   TsReader *shown;
-  gboolean blocked; // libsrt takes nothing now
-  guint8 message[TS_DATAGRAM];
-  gsize used;
   // At the beginning of the seconds in hand.
   guint seconds;
   guint64 dropped, sent;
@@ -60,14 +53,12 @@ use (SrtReader *self, Mounts *mounts, const Demand *demand, GError **error)
 }
 
 SrtReader *
-srt_reader_new (Mounts *mounts, const Demand *demand, SRTSOCKET socket, gint epoll,
-    const gchar *peer, void (*ready) (gpointer owner),
-    void (*close) (gpointer owner, const gchar *reason), gpointer owner, GError **error)
+srt_reader_new (Mounts *mounts, const Demand *demand, const gchar *peer,
+    void (*ready) (gpointer owner), void (*close) (gpointer owner, const gchar *reason),
+    gpointer owner, GError **error)
 {
   SrtReader *self = g_new0 (SrtReader, 1);
 
-  self->socket = socket;
-  self->epoll = epoll;
   self->peer = g_strdup (peer);
   self->path = g_strdup (demand->path);
   self->close = close;
@@ -119,23 +110,16 @@ check_content (SrtReader *self)
   }
 }
 
-static void
-watch_pipe (SrtReader *self)
-{
-  int events = SRT_EPOLL_IN;
-
-  srt_epoll_add_ssock (self->epoll, srt_reader_get_fd (self), &events);
-}
-
 static gboolean
-play (SrtReader *self)
+play (SrtReader *self, gint *fd)
 {
   GError *error = NULL;
   gchar *left_out;
+  GSocket *end;
 
   if (!check_content (self) || !take_place (self))
     return FALSE;
-  self->name = ts_stream_add_pair (self->stream, &self->end, &error);
+  self->name = ts_stream_add_pair (self->stream, &end, &error);
   if (!self->name) {
     fail (self, g_strdup (error->message));
     g_error_free (error);
@@ -145,85 +129,24 @@ play (SrtReader *self)
   self->shown = ts_reader_new (ts_stream_get_sink (self->stream), self->name, 0,
       mount_get_path (self->mount), self->peer, "SRT", left_out, self->close, self->owner);
   g_free (left_out);
-  watch_pipe (self);
+  *fd = fcntl (g_socket_get_fd (end), F_DUPFD_CLOEXEC, 0);
+  g_object_unref (end);
   log_event ("reader %s in: %s over SRT", self->peer, self->path);
   return TRUE;
 }
 
-// ---- sending ----
-
-// Waits until libsrt takes more; the window of the stream holds the rest meanwhile.
-static void
-set_blocked (SrtReader *self, gboolean blocked)
-{
-  int events = SRT_EPOLL_IN | SRT_EPOLL_ERR | (blocked ? SRT_EPOLL_OUT : 0);
-
-  if (blocked == self->blocked)
-    return;
-  self->blocked = blocked;
-  srt_epoll_update_usock (self->epoll, self->socket, &events);
-  if (blocked)
-    srt_epoll_remove_ssock (self->epoll, srt_reader_get_fd (self));
-  else
-    watch_pipe (self);
-}
-
-// Returns TRUE if the message is full.
-static gboolean
-fill (SrtReader *self, gboolean *over)
-{
-  gssize n;
-
-  if (self->used == TS_DATAGRAM)
-    return TRUE;
-  n = recv (
-      srt_reader_get_fd (self), self->message + self->used, TS_DATAGRAM - self->used, MSG_DONTWAIT);
-  *over = n == 0;
-  self->used += (gsize) MAX (n, 0);
-  return self->used == TS_DATAGRAM;
-}
-
-static gboolean
-send_all (SrtReader *self, const gchar **reason)
-{
-  gboolean over = FALSE;
-
-  for (guint i = 0; i < MESSAGES_MAX && fill (self, &over); i++) {
-    if (srt_sendmsg (self->socket, (const char *) self->message, TS_DATAGRAM, -1, 0) < 0) {
-      set_blocked (self, TRUE);
-      *reason = "the connection has ended";
-      return srt_getlasterror (NULL) == SRT_EASYNCSND;
-    }
-    self->used = 0;
-  }
-  set_blocked (self, FALSE);
-  *reason = "the stream has ended, or the reader has taken nothing for 10 s";
-  return !over;
-}
-
-// A reader that sends would fill the receive buffer.
-static gboolean
-check_silence (SrtReader *self, const gchar **reason)
-{
-  char byte[SRT_LIVE_MAX_PLSIZE];
-  int n = srt_recvmsg (self->socket, byte, sizeof byte);
-
-  *reason = n > 0 ? "a reader must not send" : "the connection has ended";
-  return n < 0 && srt_getlasterror (NULL) == SRT_EASYNCRCV;
-}
+// ---- while it reads ----
 
 gboolean
-srt_reader_run (SrtReader *self, const gchar **reason)
+srt_reader_run (SrtReader *self, gint *fd, const gchar **reason)
 {
-  if (!check_silence (self, reason))
-    return FALSE;
-  if (!self->end && !start_wait_is_over (self->wait))
+  if (self->name || !start_wait_is_over (self->wait))
     return TRUE;
-  if (!self->end && !play (self)) {
-    *reason = self->problem;
-    return FALSE;
-  }
-  return send_all (self, reason);
+  *reason = FILES_PROBLEM;
+  if (play (self, fd))
+    return *fd >= 0;
+  *reason = self->problem;
+  return FALSE;
 }
 
 gboolean
@@ -239,12 +162,6 @@ srt_reader_is_slow (SrtReader *self, guint64 dropped, guint64 sent)
   return slow;
 }
 
-gint
-srt_reader_get_fd (const SrtReader *self)
-{
-  return self->end ? g_socket_get_fd (self->end) : -1;
-}
-
 void
 srt_reader_free (SrtReader *self, const gchar *reason)
 {
@@ -252,13 +169,10 @@ srt_reader_free (SrtReader *self, const gchar *reason)
   if (reason)
     log_event ("reader %s out: %s: %s", self->peer, self->path, reason);
   g_clear_pointer (&self->shown, ts_reader_end);
-  if (self->end && !self->blocked)
-    srt_epoll_remove_ssock (self->epoll, srt_reader_get_fd (self));
   if (self->name)
     ts_stream_remove_socket (self->stream, self->name);
   if (self->has_place)
     places_leave (mount_get_path (self->mount));
-  g_clear_object (&self->end);
   g_clear_pointer (&self->stream, ts_stream_unref);
   g_clear_pointer (&self->content, content_unref);
   g_clear_pointer (&self->mount, mount_unref);

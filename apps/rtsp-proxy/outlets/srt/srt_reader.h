@@ -2,11 +2,10 @@
 #pragma once
 
 // The stream of a mount for an SRT caller: a position in the mount's transport stream, which writes
-// to one end of a pair of sockets; what comes out of the other end goes to libsrt. The outlet's
+// to one end of a pair of sockets. The worker that has the caller reads the other end. The outlet's
 // thread calls these functions.
 
 #include <gio/gio.h>
-#include <srt/srt.h>
 
 #include "mounts/mounts.h"
 
@@ -15,16 +14,16 @@ typedef struct _SrtReader SrtReader;
 // Starts or joins the target of the demand. `ready` and `close` are called from any thread, and not
 // after srt_reader_free() has returned: when srt_reader_run() has something to do, and when the
 // reader is to be closed. Returns NULL and sets `error` on failure.
-SrtReader *srt_reader_new (Mounts *mounts, const Demand *demand, SRTSOCKET socket, gint epoll,
-    const gchar *peer, void (*ready) (gpointer owner),
-    void (*close) (gpointer owner, const gchar *reason), gpointer owner, GError **error);
+SrtReader *srt_reader_new (Mounts *mounts, const Demand *demand, const gchar *peer,
+    void (*ready) (gpointer owner), void (*close) (gpointer owner, const gchar *reason),
+    gpointer owner, GError **error);
 
-// Sends what can be sent now. Returns FALSE and sets `*reason` when the reader is to be closed.
-gboolean srt_reader_run (SrtReader *self, const gchar **reason);
+// Does what can be done now. Sets `*fd` when the stream begins, to the socket that it comes from,
+// which the caller closes. Returns FALSE and sets `*reason` when the reader is to be closed.
+gboolean srt_reader_run (SrtReader *self, gint *fd, const gchar **reason);
 
 // Reports whether the reader is too slow, by the packets that SRT has sent and dropped since the
 // connection began. Call it once a second.
 gboolean srt_reader_is_slow (SrtReader *self, guint64 dropped, guint64 sent);
 
-gint srt_reader_get_fd (const SrtReader *self); // -1: it does not play yet
 void srt_reader_free (SrtReader *self, const gchar *reason);
