@@ -47,7 +47,9 @@ static const GEnumValue drop_policy_values[] = {
 
 static const GEnumValue kernel_values[] = {
   { WEIR_KERNEL_OFF, "Every reader is served by sends", "off" },
-  { WEIR_KERNEL_AUTO, "Clones where they are possible and cheaper, and go round no rule", "auto" },
+  { WEIR_KERNEL_AUTO,
+      "Clones where they are possible and cheaper, and evade no packet rule of the system",
+      "auto" },
   { WEIR_KERNEL_ON, "Clones where they are possible; without the kernel path, no start", "on" },
   { 0, NULL, NULL },
 };

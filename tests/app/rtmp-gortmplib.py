@@ -13,7 +13,7 @@ from tap import run, test
 
 TRACKS = 'video', 'audio'
 PICTURES = 60  # to take
-MOVED = r': track \d+ moves by -?\d+ ms, as sender reports tell$'
+MOVED = r': track \d+ moves by -?\d+ ms, by the sender reports$'
 
 
 def units(program, track):

@@ -267,7 +267,10 @@ def only_users_with_the_permission_publish():
                            ('cam?user=hashed&pass=pass', None), ('cam?user=hashed&pass=wrong', 'Denied')):
             seen = len(proxy.lines)
             assert refusal(proxy, name, '') == code, name
-            if code is None:
+            if code:
+                proxy.wait_for_line(' refused: its URL needs credentials' if name == 'cam' else
+                                    ' refused: its credentials are not accepted', 30, start=seen)
+            else:
                 proxy.wait_for_line(r' publisher \S+ out: /cam', 30, start=seen)
         assert not [line for line in proxy.lines if 'pa:s' in str(line)]
     # RTMP is not encrypted, so without this key no password is taken.
@@ -417,7 +420,7 @@ def a_client_that_wants_to_play_is_told():
         publisher.send(message(20, text('play') + number(0) + NULL + text('cam')))
         publisher.until('NetStream.Play.Failed')
         assert publisher.is_closed()
-        proxy.wait_for_line(r' client \S+ refused: it wants to play, which is not offered over RTMP$')
+        proxy.wait_for_line(r' client \S+ refused: it asks to play, which is not offered over RTMP$')
 
 
 if __name__ == '__main__':

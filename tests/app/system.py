@@ -37,7 +37,7 @@ def section(text, heading):
 
 
 def binding(text):
-    return section(text, r'\d+ limits? binds?\. As root:')
+    return section(text, r'\d+ limits? (?:is|are) too low\. As root:')
 
 
 def namespaces():

@@ -478,7 +478,7 @@ wrong_sessions_end (void)
   check_wrong (20, LITERAL ("\2\0\7publish" ONE "\5"), false, "its first command is not connect");
   check_wrong (20, LITERAL ("\2\0\7publish"), true, "one of its commands is malformed");
   check_wrong (20, LITERAL ("\2\0\4play" ONE "\5\2\0\3cam"), true,
-      "it wants to play, which is not offered over RTMP");
+      "it asks to play, which is not offered over RTMP");
   check_wrong (20, LITERAL ("\2\0\7publish" ONE "\5\2\0\3c\0m"), true,
       "the name of its stream cannot be read, or has more than 1024 bytes");
   check_wrong (9, LITERAL ("\27\1\0\0\0"), true, "it sends media before it may publish");

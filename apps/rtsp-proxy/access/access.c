@@ -10,7 +10,7 @@
 #include "access/users_judge.h"
 #include "base/log.h"
 
-#define NO_PERMISSION "nobody has this permission"
+#define NO_PERMISSION "no user has this permission"
 #define UNKNOWN_USER "unknown user"
 #define WRONG_TOKEN "wrong token"
 #define TOO_MANY "too many requests wait"

@@ -52,7 +52,7 @@ const gchar options_epilogue[] =
     "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
     "arguments to all users. SIGHUP makes the proxy read the file again.\n\n"
     "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, or if --check-system\n"
-    "finds a limit that binds, 2 for wrong arguments or a wrong configuration.\n";
+    "finds a limit that is too low, 2 for wrong arguments or a wrong configuration.\n";
 
 // Prints the tables of docs/configuration.md.
 static void

@@ -350,8 +350,8 @@ static const SchemaKey top_keys[] = {
   { "external-auth", SCHEMA_OTHER, .form = "{url: ...}", .value = &external_auth_value,
       .effect = PROXY_EFFECT_RELOAD, .help = "asks a server by HTTP about each client" },
   { "basic-without-tls", SCHEMA_FLAG, AT (basic), .preset = "no", .effect = PROXY_EFFECT_RELOAD,
-      .help = "`yes`: readers may send their password unencrypted (basic authentication), "
-              "as a user with `hash` must" },
+      .help = "`yes`: readers may send their password unencrypted (basic authentication); a "
+              "user who has only a `hash` cannot log in without TLS otherwise" },
   { "receive-tick", SCHEMA_OTHER, .preset = "2ms", .form = "time from 0ms to 100ms",
       .value = &receive_tick_value, .effect = PROXY_EFFECT_RESTART,
       .help = "time between two rounds of receiving from RTSP upstreams; a packet waits for up to "
@@ -361,7 +361,7 @@ static const SchemaKey top_keys[] = {
       .effect = PROXY_EFFECT_RESTART,
       .help =
           "clones made by the kernel in place of a send to each UDP reader, see docs/kernel.md; "
-          "`auto`: where they are possible and go round no rule of the system; `on`: the proxy "
+          "`auto`: where they are possible and evade no packet rule of the system; `on`: the proxy "
           "does not start without them" },
   { "isolate", SCHEMA_INDEX, AT (isolate), "auto", .words = isolates,
       .effect = PROXY_EFFECT_RESTART,

@@ -16,7 +16,7 @@ const BroadcastFigure broadcast_figures[] = {
   { "refused-rate", "broadcast_refused_rate_total", "counter",
       "Clients refused because the key rate does not suffice.", AT (refused_rate) },
   { "refused-preparing", "broadcast_refused_preparing_total", "counter",
-      "Clients told to come again, because the title was not prepared yet.",
+      "Clients that were told to ask again later, because the title was not prepared yet.",
       AT (refused_preparing) },
   { "refused-other", "broadcast_refused_other_total", "counter",
       "Clients refused because there is no such title, or it cannot be broadcast.",

@@ -302,7 +302,8 @@ guards (Page *page)
   for (TransportVerdict verdict = TRANSPORT_GOOD + 1; verdict < N_TRANSPORT_VERDICTS; verdict++)
     g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
         transport_verdict_names[verdict], setup_guard_count (verdict));
-  head (page, closed, "counter", "Readers that the proxy closed because they showed no life.");
+  head (page, closed, "counter",
+      "Readers over UDP that the proxy closed because no datagram came from their ports.");
   g_string_append_printf (
       page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
   head (page, "srtcp_refused_total", "counter",
@@ -318,7 +319,8 @@ publishers (Page *page)
     const gchar *name, *type, *help;
     guint64 value;
   } rows[] = {
-    { "srt_connections", "gauge", "Callers over SRT that publish, read or wait for the door.",
+    { "srt_connections", "gauge",
+        "Callers over SRT that publish, read or wait for the decision whether they may.",
         srt_counts_get_connections () },
     { "srt_late_received_total", "counter",
         "Packets of publishers that SRT has dropped because they came too late.",

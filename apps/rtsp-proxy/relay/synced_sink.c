@@ -68,7 +68,7 @@ follow (SyncedSink *self, guint index, gint64 offset, gint64 time)
 
   if (ABS (error) > (gint64) STEP) {
     log_event_limited (&self->limit,
-        "%s: track %u moves by %" G_GINT64_FORMAT " ms, as sender reports tell", self->label, index,
+        "%s: track %u moves by %" G_GINT64_FORMAT " ms, by the sender reports", self->label, index,
         error / (gint64) GST_MSECOND);
     move (self, index, offset);
   } else if (ABS (error) > (gint64) NEAR) {

@@ -110,9 +110,10 @@ report_dup_text (const Report *self)
   GString *text = g_string_new (NULL);
 
   if (n == 0)
-    g_string_append (text, "\nNo limit binds.\n");
+    g_string_append (text, "\nNo limit is too low.\n");
   else
-    g_string_append_printf (text, "\n%u limit%s. As root:\n", n, n == 1 ? " binds" : "s bind");
+    g_string_append_printf (
+        text, "\n%u limit%s. As root:\n", n, n == 1 ? " is too low" : "s are too low");
   for (guint i = 0; i < self->findings->len; i++) {
     const Finding *finding = g_ptr_array_index (self->findings, i);
 

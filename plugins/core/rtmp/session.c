@@ -318,7 +318,7 @@ handle_play (WeirRtmpSession *self)
 {
   send_status (
       self, "error", "NetStream.Play.Failed", "streams can be published here, but not be played");
-  return fail (self, "it wants to play, which is not offered over RTMP");
+  return fail (self, "it asks to play, which is not offered over RTMP");
 }
 
 static int

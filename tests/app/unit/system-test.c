@@ -407,7 +407,7 @@ the_limits_that_bind_come_first (void)
   report = checks_run (system, needs);
   text = report_dup_text (report);
   g_assert_true (
-      g_str_has_prefix (text, "\n1 limit binds. As root:\n  fs.nr_open: is 10, should be"));
+      g_str_has_prefix (text, "\n1 limit is too low. As root:\n  fs.nr_open: is 10, should be"));
   g_assert_true (strstr (text, "\nHints:\n") < strstr (text, "\nGood:\n"));
   g_free (text);
   report_free (report);

@@ -41,6 +41,7 @@ struct _RtmpConnection {
   gsize n_input;
   Demand *demand;
   AccessCase *asked;
+  gboolean named; // it has sent credentials
   PublishedStream *published;
   RtmpMedia *media;
   GQueue parts; // of GBytes, which the published stream does not take yet
@@ -177,7 +178,8 @@ check_verdict (RtmpConnection *self)
       break;
     case ACCESS_ASKED:
       refuse (self, "NetStream.Publish.Denied",
-          "its URL must bring credentials: rtmp://HOST/MOUNT?user=USER&pass=PASSWORD");
+          self->named ? "its credentials are not accepted"
+                      : "its URL needs credentials: rtmp://HOST/MOUNT?user=USER&pass=PASSWORD");
       break;
     case ACCESS_REFUSED:
       refuse (self, "NetStream.Publish.Denied", "it has no permission");
@@ -206,6 +208,7 @@ ask (RtmpConnection *self, const RtmpName *name)
     .token = self->demand->token,
   };
 
+  self->named = name->user || self->demand->token;
   self->asked = access_ask_plain (self->context->access, self->visitor, &request, name->user,
       name->secret, on_decided, ref (self));
   if (!access_case_is_later (self->asked))
