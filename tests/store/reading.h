@@ -197,22 +197,21 @@ copy_path (WeirStoredTitle *title, guint32 number, guint copy)
 // Messages are counted, not printed, and do not end the test.
 static gint n_messages;
 
-static inline GLogWriterOutput
-count_message (GLogLevelFlags level, const GLogField *fields, gsize n, gpointer data)
+static inline void
+count_message (const gchar *domain, GLogLevelFlags level, const gchar *message, gpointer data)
 {
-  if (level & (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL))
-    return g_log_writer_default (level, fields, n, data);
-  g_atomic_int_inc (&n_messages);
-  for (gsize i = 0; i < n; i++) {
-    if (g_str_equal (fields[i].key, "MESSAGE"))
-      g_test_message ("%s", (const gchar *) fields[i].value);
+  if (level & (G_LOG_LEVEL_ERROR | G_LOG_LEVEL_CRITICAL)) {
+    g_log_default_handler (domain, level, message, data);
+    return;
   }
-  return G_LOG_WRITER_HANDLED;
+  g_atomic_int_inc (&n_messages);
+  g_test_message ("%s", message);
 }
 
 static inline void
 count_messages (void)
 {
   g_log_set_always_fatal (G_LOG_FATAL_MASK);
-  g_log_set_writer_func (count_message, NULL, NULL);
+  // Not a writer: later GLib has one of its own for tests, so that ours would not be called.
+  g_log_set_default_handler (count_message, NULL);
 }
