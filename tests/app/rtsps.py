@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 
+from certificates import expired_pair
 from control import CLIP_URI, Controlled
 from pulled import SETTINGS, check_plays, is_down, play, pulled
 from proxy import program, wait_until
@@ -128,18 +129,6 @@ def pair(folder, name, *hosts):
     return path, done.stdout.split()[-1]
 
 
-def expired(folder):
-    """Makes a pair that has expired."""
-    key, request, path = (os.path.join(folder, name) for name in ('key', 'request', 'old.pem'))
-    for words in (['req', '-new', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-subj',
-                   '/CN=127.0.0.1', '-out', request],
-                  ['x509', '-req', '-in', request, '-signkey', key, '-days', '-1', '-out', path]):
-        subprocess.run(['openssl', *words], check=True, capture_output=True)
-    with open(key, encoding='ascii') as source, open(path, 'a', encoding='ascii') as file:
-        file.write(source.read())
-    return path
-
-
 @test
 def certificates_that_nobody_vouches_for_are_refused_with_their_fingerprint():
     with tempfile.TemporaryDirectory() as folder:
@@ -153,7 +142,7 @@ def certificates_that_nobody_vouches_for_are_refused_with_their_fingerprint():
 def certificates_that_expired_or_are_for_another_host_are_refused():
     with tempfile.TemporaryDirectory() as folder:
         other, _ = pair(folder, 'other.pem', 'camera.example')
-        old = expired(folder)
+        old = expired_pair(folder)
         for client in CLIENTS:
             is_down(TlsServer(play, pem=other), 'the certificate of the upstream is not trusted: '
                     'it is for another host; its fingerprint is [0-9A-F:]+', client=client, **{'tls-ca': other})

@@ -12,6 +12,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 
+from certificates import expired_pair
 from control import CLIP_URI, rss_kib
 from proc import Proc
 from proxy import Origin, Read, check_whole, matches, program, wait_for_readers, wait_until
@@ -396,18 +397,8 @@ def wrong_files_are_named_with_their_cause():
 @test
 def an_expired_certificate_is_named_in_the_log():
     with tempfile.TemporaryDirectory() as folder:
-        pem = os.path.join(folder, 'old.pem')
-        make_certificate(pem)
-        key, old = os.path.join(folder, 'key.pem'), os.path.join(folder, 'old.crt')
-        key_tool('pkey', '-in', pem, '-out', key)
-        request = os.path.join(folder, 'request')
-        key_tool('req', '-new', '-key', key, '-subj', '/CN=x', '-out', request)
-        # It expires at once: later versions of openssl refuse an end in the past.
-        key_tool('x509', '-req', '-in', request, '-signkey', key, '-days', '0', '-out', old)
-        time.sleep(1.1)
-        with Secure({'/cam': {'upstream': CLIP_URI}},
-                    tls={'certificate': old, 'key': key}) as proxy:
-            proxy.wait_for_line(r' warning: the tls certificate in \S+/old\.crt has expired on ')
+        with Secure({'/cam': {'upstream': CLIP_URI}}, tls={'certificate': expired_pair(folder)}) as proxy:
+            proxy.wait_for_line(r' warning: the tls certificate in \S+/old\.pem has expired on ')
 
 
 @test
