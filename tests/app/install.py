@@ -58,9 +58,9 @@ def program(name):
     return os.path.join(installed(), 'bin', name)
 
 
-def call(*command, env=None):
+def call(*command, env=None, timeout=50):
     """Returns both outputs of a command, which must exit with 0."""
-    done = subprocess.run(command, env=env, text=True, timeout=50, stdin=subprocess.DEVNULL,
+    done = subprocess.run(command, env=env, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, (command, done.returncode, done.stdout)
     return done.stdout
@@ -272,6 +272,80 @@ def unit():
     told = call('systemd-analyze', 'verify', '--man=no', unit)
     assert not told, told
     call('systemd-analyze', 'security', '--offline=true', f'--threshold={EXPOSURE}', unit)
+
+
+def settings(text, section):
+    """Returns {name: [values]} of a section of a unit file."""
+    found = {}
+    part = re.search(rf'^\[{section}\]\n((?:(?!\[).*\n)*)', text, re.M)[1]
+    for name, value in re.findall(r'^(\w+)=(.*)', part, re.M):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+@test
+def the_service_starts_again_however_often_it_ends():
+    text = read('lib/systemd/system/rtsp-proxy.service')
+    assert settings(text, 'Unit')['StartLimitIntervalSec'] == ['0']
+    assert settings(text, 'Service')['Restart'] == ['on-failure']
+
+
+@test
+def the_service_has_a_user_of_its_own_and_folders_that_stay():
+    service = settings(read('lib/systemd/system/rtsp-proxy.service'), 'Service')
+    assert 'DynamicUser' not in service and 'SupplementaryGroups' not in service, service
+    assert service['ProtectSystem'] == ['strict'] and service['ProtectHome'] == ['yes']
+    assert service['StateDirectory'] == ['rtsp-proxy'] and service['CacheDirectory'] == ['rtsp-proxy']
+    need('systemd-sysusers')
+    with tempfile.TemporaryDirectory() as root:
+        os.mkdir(os.path.join(root, 'etc'))
+        call('systemd-sysusers', '--root=' + root, find('rtsp-proxy.conf'))
+        with open(os.path.join(root, 'etc/passwd'), encoding='utf-8') as file:
+            users = [line.rstrip('\n').split(':') for line in file]
+        with open(os.path.join(root, 'etc/group'), encoding='utf-8') as file:
+            groups = [line.rstrip('\n').split(':') for line in file]
+    assert [user[0] for user in users] == service['User'], users
+    assert users[0][5] == '/var/lib/rtsp-proxy' and users[0][6].endswith('/nologin'), users
+    assert [group[0] for group in groups if group[2] == users[0][3] or users[0][0] in group[3].split(',')
+            ] == service['User'], groups
+
+
+def field(package, name):
+    return call('dpkg-deb', '--field', package, name).strip()
+
+
+def contents(package):
+    listed = call('dpkg-deb', '--contents', package)
+    return {line.split()[5].lstrip('.') for line in listed.splitlines() if not line.startswith('d')}
+
+
+@test
+def debian_packages_leave_the_choice_of_torrents():
+    """the Debian packages have all files once, and only weir-swarm needs libtorrent"""
+    need('dpkg-shlibdeps')
+    version = os.environ['WEIR_VERSION']
+    with tempfile.TemporaryDirectory() as build:
+        shutil.copytree(installed(), os.path.join(build, 'root/usr'), symlinks=True)
+        staged = {os.path.join('/usr', os.path.relpath(os.path.join(where, name), installed()))
+                  for where, _, names in os.walk(installed()) for name in names}
+        told = call('bash', os.path.join(ROOT, 'data/deb.sh'), build, version, timeout=150,
+                    env={**os.environ, 'DPKG_DEB_COMPRESSOR_TYPE': 'none'})
+        paths = [line for line in told.splitlines() if line.endswith('.deb')]
+        packages = {field(path, 'Package'): path for path in paths}
+        files = {name: contents(path) for name, path in packages.items()}
+        depends = {name: field(path, 'Depends') for name, path in packages.items()}
+        recommends = field(packages['weir'], 'Recommends')
+        call('dpkg-deb', '--control', packages['weir'], os.path.join(build, 'control'))
+        call('sh', '-n', os.path.join(build, 'control/postinst'))
+    assert 'libtorrent' not in depends['weir'] and 'libgstreamer1.0-0' in depends['weir'], depends
+    if any(name.endswith('/libgstweirswarm.so') for name in staged):
+        assert f'weir-swarm (= {version})' in recommends, recommends
+        assert 'libtorrent-rasterbar' in depends['weir-swarm'], depends
+        assert f'weir (= {version})' in depends['weir-swarm'], depends
+        assert not files['weir'] & files['weir-swarm'], files['weir'] & files['weir-swarm']
+    every = set().union(*files.values())
+    missing = {name for name in staged if name not in every and name + '.gz' not in every}
+    assert not missing, missing
 
 
 if __name__ == '__main__':

@@ -7,7 +7,8 @@
 #define OWN_SVC "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
 
 #define OWN_SWARM                                                                                  \
-  "it belongs to Weir, which builds it only with libtorrent (libtorrent-rasterbar-dev)"
+  "it belongs to Weir: install the package weir-swarm, or build Weir with libtorrent "             \
+  "(libtorrent-rasterbar-dev)"
 
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
