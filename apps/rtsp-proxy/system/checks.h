@@ -20,6 +20,7 @@ Report *checks_run (const System *system, const SystemNeeds *needs);
 // The parts of it.
 void checks_sysctls (const System *system, const SystemNeeds *needs, Report *report);
 void checks_process (const System *system, const SystemNeeds *needs, Report *report);
+void checks_folders (const System *system, const SystemNeeds *needs, Report *report);
 void checks_network (const System *system, const SystemNeeds *needs, Report *report);
 void checks_devices (const System *system, const SystemNeeds *needs, Report *report);
 void checks_workers (const System *system, const SystemNeeds *needs, Report *report);

@@ -185,34 +185,6 @@ check_memory (const System *system, const SystemNeeds *needs, Report *report)
   g_free (group.path);
 }
 
-static void
-check_spill (const SpillNeed *spill, Report *report)
-{
-  GFile *folder = g_file_new_for_path (spill->folder);
-  GError *error = NULL;
-  GFileInfo *info =
-      g_file_query_filesystem_info (folder, G_FILE_ATTRIBUTE_FILESYSTEM_FREE, NULL, &error);
-  gchar *name = g_strdup_printf ("disk of %s", spill->folder);
-  guint64 free_bytes =
-      info ? g_file_info_get_attribute_uint64 (info, G_FILE_ATTRIBUTE_FILESYSTEM_FREE) : 0;
-
-  if (error)
-    report_unknown (report, name, error);
-  else if (free_bytes >= spill->bytes)
-    report_good (report, name, NUMBER " MiB free, " NUMBER " MiB needed", free_bytes / MIB,
-        spill->bytes / MIB + 1);
-  else
-    report_add (report,
-        &(Finding) { FINDING_BINDS, g_strdup (name),
-            g_strdup_printf (NUMBER " MiB free, should be at least " NUMBER " MiB",
-                free_bytes / MIB, spill->bytes / MIB + 1),
-            g_strdup ("When the disk is full, readers cannot go back as far as `time` says."), NULL,
-            g_strdup ("a smaller `time` or `bytes` of `cache`; or a larger disk") });
-  g_free (name);
-  g_clear_object (&info);
-  g_object_unref (folder);
-}
-
 void
 checks_process (const System *system, const SystemNeeds *needs, Report *report)
 {
@@ -220,6 +192,4 @@ checks_process (const System *system, const SystemNeeds *needs, Report *report)
   check_user_threads (system, needs, report);
   check_group_threads (system, needs, report);
   check_memory (system, needs, report);
-  for (guint i = 0; i < needs->spills->len; i++)
-    check_spill (&g_array_index (needs->spills, SpillNeed, i), report);
 }

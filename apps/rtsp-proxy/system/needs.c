@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "system/needs.h"
 
 #include "ingest/udp.h"
@@ -7,6 +9,10 @@
 #include "outlets/rtsp/server.h"
 #include "sources/engine_tracks.h"
 #include "sources/isolated_pull.h"
+
+#ifdef HAVE_BLOCK_STORE
+#include "store/blockstore.h"
+#endif
 
 #include <string.h>
 
@@ -159,17 +165,64 @@ add_host (SystemNeeds *self, GHashTable *hosts, const PullConfig *pull)
 // ---- mounts ----
 
 static void
-add_spill (SystemNeeds *self, const gchar *folder, guint64 bytes)
+free_folder (gpointer data)
 {
-  for (guint i = 0; i < self->spills->len; i++) {
-    SpillNeed *each = &g_array_index (self->spills, SpillNeed, i);
+  FolderNeed *folder = data;
 
-    if (g_str_equal (each->folder, folder)) {
-      each->bytes += bytes;
-      return;
-    }
+  g_ptr_array_unref (folder->counted);
+  g_free (folder->path);
+  g_free (folder);
+}
+
+static FolderNeed *
+add_folder (SystemNeeds *self, const gchar *folder, guint64 bytes)
+{
+  gchar *path = g_canonicalize_filename (folder, NULL);
+  FolderNeed *found = NULL;
+
+  for (guint i = 0; i < self->folders->len && !found; i++) {
+    found = g_ptr_array_index (self->folders, i);
+    if (!g_str_equal (found->path, path))
+      found = NULL;
   }
-  g_array_append_val (self->spills, ((SpillNeed) { folder, bytes }));
+  if (!found) {
+    found = g_new0 (FolderNeed, 1);
+    found->path = g_strdup (path);
+    found->counted = g_ptr_array_new_with_free_func (g_free);
+    g_ptr_array_add (self->folders, found);
+  }
+  found->bytes += bytes;
+  g_free (path);
+  return found;
+}
+
+static void
+add_recordings (SystemNeeds *self, const MountConfig *mount)
+{
+  guint64 most = mount->record.limit ? mount->record.limit : G_MAXUINT64;
+  guint64 kept = mount->record.keep_s ? self->rate / 8 * mount->record.keep_s : G_MAXUINT64;
+  gboolean endless = !mount->record.limit && !mount->record.keep_s;
+  FolderNeed *folder = add_folder (self, mount->record.folder, endless ? 0 : MIN (kept, most));
+
+  folder->endless |= endless;
+  g_ptr_array_add (folder->counted, g_build_filename (folder->path, mount->path, NULL));
+}
+
+// The proxy repairs and balances stores.
+static void
+add_store (SystemNeeds *self, const gchar *path)
+{
+#ifdef HAVE_BLOCK_STORE
+  WeirBlockStore *store = weir_block_store_open (path, NULL);
+  WeirStoreDisk *disks = store ? g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX) : NULL;
+  guint n = store ? weir_block_store_get_disks (store, disks, WEIR_STORE_DISKS_MAX) : 0;
+
+  add_folder (self, path, 0);
+  for (guint i = 0; i < n; i++)
+    add_folder (self, disks[i].path, 0);
+  g_free (disks);
+  g_clear_pointer (&store, weir_block_store_unref);
+#endif
 }
 
 // The window of a mount: almost all of its bytes are video.
@@ -184,7 +237,7 @@ add_window (SystemNeeds *self, const MountConfig *mount)
     self->memory += bytes;
     return;
   }
-  add_spill (self, mount->cache.spill, bytes);
+  add_folder (self, mount->cache.spill, bytes);
   self->maps += bytes / WINDOW_MAP + TRACKS;
   self->files += TRACKS;
 }
@@ -200,15 +253,29 @@ add_served (SystemNeeds *self, const MountConfig *mount, guint64 n)
 }
 
 static void
+add_titles (SystemNeeds *self, const MountConfig *mount)
+{
+  guint64 titles = MIN (mount->max_titles, MAX (self->readers / self->mounts, 1));
+
+  add_served (self, mount, titles);
+  add (self, &other_upstream, titles);
+  if (mount->cache.spill)
+    add_folder (self, mount->cache.spill, mount->cache.bytes);
+  if (mount->swarm.folder)
+    add_folder (self, mount->swarm.folder, 0);
+  if (mount_config_is_block_store (mount))
+    add_store (self, mount_config_get_folder (mount));
+}
+
+static void
 add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount, Isolate isolate)
 {
   if (mount_config_get_folder (mount)) {
-    guint64 titles = MIN (mount->max_titles, MAX (self->readers / self->mounts, 1));
-
-    add_served (self, mount, titles);
-    add (self, &other_upstream, titles);
+    add_titles (self, mount);
     return;
   }
+  if (mount->record.folder)
+    add_recordings (self, mount);
   add_served (self, mount, 1);
   add_window (self, mount);
   // Of several upstreams one is read, and at times the next one is connected.
@@ -229,7 +296,7 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
   self->rate = expectation->rate;
   self->readers = expectation->readers == EXPECT_DEFAULT ? MAX (2 * self->mounts, READERS_LEAST)
                                                          : expectation->readers;
-  self->spills = g_array_new (FALSE, FALSE, sizeof (SpillNeed));
+  self->folders = g_ptr_array_new_with_free_func (free_folder);
   self->send_buffer = WEIR_SEND_BUFFER;
   self->backlog = SERVER_BACKLOG;
   self->clones = config->kernel != KERNEL_PATH_OFF;
@@ -253,6 +320,6 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
 void
 system_needs_free (SystemNeeds *self)
 {
-  g_array_unref (self->spills);
+  g_ptr_array_unref (self->folders);
   g_free (self);
 }

@@ -17,11 +17,13 @@ typedef struct {
 // Reads "RATE" or "RATE,READERS", such as "8M,500". Returns FALSE if it is neither.
 gboolean expectation_parse (const gchar *text, Expectation *expectation);
 
-// The files of windows in a folder.
+// A folder that the proxy writes to.
 typedef struct {
-  const gchar *folder; // of the configuration
-  guint64 bytes;
-} SpillNeed;
+  gchar *path;      // absolute
+  guint64 bytes;    // of windows, caches and recordings in it; 0: whoever writes there has a bound
+  gboolean endless; // recordings in it are never removed
+  GPtrArray *counted; // folders of recordings in it, whose files count against `bytes`
+} FolderNeed;
 
 typedef struct {
   guint64 rate, readers, mounts, tracks;
@@ -39,10 +41,10 @@ typedef struct {
   guint64 udp_bytes;      // of the kernel, for a second of all streams over UDP
   guint64 backlog;        // connections that wait to be accepted
   gboolean clones;        // the kernel path shall be used
-  GArray *spills;         // of SpillNeed
+  GPtrArray *folders;     // of FolderNeed, each path once
 } SystemNeeds;
 
-// Computes what `config` needs. It must live as long as the result, which the caller frees with
-// system_needs_free().
+// Computes what `config` needs. Opens its block stores, to know their disks. The caller frees the
+// result with system_needs_free().
 SystemNeeds *system_needs_new (const ProxyConfig *config, const Expectation *expectation);
 void system_needs_free (SystemNeeds *self);

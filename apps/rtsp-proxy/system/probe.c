@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -265,6 +266,18 @@ has_capabilities (guint a, guint b)
          && data[CAP_TO_INDEX (b)].effective & CAP_TO_MASK (b);
 }
 
+static void
+probe_service_user (System *system)
+{
+  const struct passwd *user = getpwnam (SYSTEM_SERVICE_USER);
+
+  if (!user)
+    return;
+  system->has_service_user = TRUE;
+  system->service_uid = user->pw_uid;
+  system->service_gid = user->pw_gid;
+}
+
 System *
 probe_system (void)
 {
@@ -275,6 +288,7 @@ probe_system (void)
     self->user_threads = hard_limit (RLIMIT_NPROC);
   self->may_clone = has_capabilities (CAP_BPF, CAP_NET_ADMIN);
   sandbox_get_guards (&self->guards);
+  probe_service_user (self);
   probe_sockets (self);
   probe_devices (self);
   return self;

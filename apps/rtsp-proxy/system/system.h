@@ -23,6 +23,9 @@ typedef struct {
   Offload udp_segmentation;
 } SystemDevice;
 
+// The user of the systemd unit (data/rtsp-proxy.service.in).
+#define SYSTEM_SERVICE_USER "rtsp-proxy"
+
 typedef struct {
   gchar *root;            // before the paths of all files; "" for the system itself
   guint64 files;          // the most that RLIMIT_NOFILE can be raised to; G_MAXUINT64: no limit
@@ -32,8 +35,10 @@ typedef struct {
   gboolean udp_segment;   // the kernel has the socket option UDP_SEGMENT
   gboolean udp_gro;       // and UDP_GRO
   SandboxGuards guards;   // of worker processes
-  gboolean may_clone;     // this process has CAP_BPF and CAP_NET_ADMIN
-  GPtrArray *devices;     // of SystemDevice: those with an address, without loopback
+  guint service_uid, service_gid; // of SYSTEM_SERVICE_USER
+  gboolean has_service_user;
+  gboolean may_clone; // this process has CAP_BPF and CAP_NET_ADMIN
+  GPtrArray *devices; // of SystemDevice: those with an address, without loopback
 } System;
 
 // Makes an empty system whose files are below `root`. The caller frees it with system_free().
