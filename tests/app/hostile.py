@@ -141,7 +141,8 @@ def report_to(answer, chance):
 def read(worker):
     """Runs a session that is mostly valid."""
     chance, proxy = worker.chance, worker.proxy
-    url = proxy.url(chance.choice(proxy.paths))
+    path = chance.choice(proxy.paths)
+    url = path if path == '*' else proxy.url(path)
     methods = ['OPTIONS', 'DESCRIBE', 'SETUP', 'PLAY', 'PAUSE', 'PLAY', 'GET_PARAMETER',
                'SET_PARAMETER', 'TEARDOWN']
     if chance.random() < 0.4:

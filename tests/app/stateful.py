@@ -31,6 +31,7 @@ MESSAGES_MAX = 30
 KEPT_MAX = 2000
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 PATHS = '/good', '/cam', '/cache', '/clip', '/none', '/cast', '/films/bigbuckbunny.mp4'
+URLS = b'*', b'', b'/', b'rtsp://', b'rtsp://127.0.0.1', b'rtsp://[', b'none', b'http://127.0.0.1/'
 HAS_NETWORK = enter_network()  # before the first socket
 
 
@@ -70,7 +71,7 @@ def changed(sequence, corpus, chance):
     messages = list(sequence)
     for _ in range(chance.randrange(1, 5)):
         at = chance.randrange(len(messages)) if messages else 0
-        what = chance.randrange(8)
+        what = chance.randrange(9)
         if what == 0 and len(messages) > 1:
             del messages[at]
         elif what == 1 and messages:
@@ -85,6 +86,9 @@ def changed(sequence, corpus, chance):
             messages.insert(at, junk(chance))
         elif what == 5 and messages:
             messages[at] = spoilt(messages[at], chance)
+        elif what == 6 and messages:
+            messages[at] = re.sub(rb'^(\w+) \S+ ', lambda found: b'%s %s ' % (
+                found[1], chance.choice(URLS)), messages[at])
         elif messages:
             head, end, body = messages[at].partition(b'\r\n\r\n')
             lines = other_lines(head.decode('latin-1'), HEADERS, chance).encode('latin-1')

@@ -102,9 +102,9 @@ find_token (Asker *self, GstRTSPContext *ctx, const Demand *demand)
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
 static AccessCase *
-ask (Asker *self, GstRTSPContext *ctx)
+ask (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
-  const Demand *demand = asker_get_demand (self, ctx->uri);
+  const Demand *demand = asker_get_demand (self, url);
   Later *later = g_new0 (Later, 1);
   AccessRequest request = { .path = demand->path,
     .query = demand->query,
@@ -149,13 +149,14 @@ answer (AccessCase *asked, const gchar *const **challenges)
 }
 
 GstRTSPStatusCode
-admission_check (Asker *self, GstRTSPContext *ctx, const gchar *const **challenges)
+admission_check (
+    Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges)
 {
   gboolean asks = ctx->method == GST_RTSP_DESCRIBE || ctx->method == GST_RTSP_SETUP
                   || ctx->method == GST_RTSP_ANNOUNCE || cast_asks_for_packets (ctx)
                   || seeks_into_the_past (self, ctx);
 
-  if (!asks || !ctx->uri)
+  if (!asks)
     return GST_RTSP_STS_OK;
   if (weir_client_was_deferred (self->client, ctx)) {
     // The request was admitted before, if it was put aside until its content is ready.
@@ -163,7 +164,7 @@ admission_check (Asker *self, GstRTSPContext *ctx, const gchar *const **challeng
   }
   g_clear_pointer (&self->asked, access_case_unref);
   self->waits_for_content = FALSE;
-  self->asked = ask (self, ctx);
+  self->asked = ask (self, ctx, url);
   if (access_case_is_later (self->asked) && !weir_client_defer (self->client, ctx))
     log_event_limited (&undeferred,
         "reader %s: a request over TLS cannot wait for its password to "

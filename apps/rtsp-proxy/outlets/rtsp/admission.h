@@ -5,12 +5,12 @@
 
 #include "outlets/rtsp/asker.h"
 
-// Asks about a request before gst-rtsp-server handles it. Returns OK if the client may, else the
-// status to answer; for 401, `*challenges` is set to the values of WWW-Authenticate, which are
-// valid until the next request. May put the request aside until the door has decided.
+// Asks about a request for `url` before gst-rtsp-server handles it. Returns OK if the client may,
+// else the status to answer; for 401, `*challenges` is set to the values of WWW-Authenticate, which
+// are valid until the next request. May put the request aside until the door has decided.
 //
 // A DESCRIBE or a SETUP is asked about, a GET_PARAMETER that asks for packets of a broadcast, and a
 // PLAY that seeks into the past of a live stream. All other requests need a session, and only an
 // admitted SETUP of the same connection makes one.
 GstRTSPStatusCode admission_check (
-    Asker *asker, GstRTSPContext *ctx, const gchar *const **challenges);
+    Asker *asker, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges);

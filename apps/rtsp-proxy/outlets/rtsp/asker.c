@@ -147,9 +147,9 @@ use_title (Asker *self, const Resolved *resolved, GError **error)
 // Resolves an admitted request, and uses its content. Returns the content (transfer full), or NULL
 // and sets `error`.
 static Content *
-find_content (Asker *self, GstRTSPContext *ctx, GError **error)
+find_content (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url, GError **error)
 {
-  const Demand *demand = asker_get_demand (self, ctx->uri);
+  const Demand *demand = asker_get_demand (self, url);
   Content *content = NULL;
   Resolved resolved;
 
@@ -211,7 +211,7 @@ asker_explain (Asker *self, GstRTSPContext *ctx)
 }
 
 GstRTSPStatusCode
-asker_check (Asker *self, GstRTSPContext *ctx)
+asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
   // A request that was put aside uses the content for which it has waited, not another session of a
   // title. Later requests of the client have waited, too.
@@ -220,7 +220,7 @@ asker_check (Asker *self, GstRTSPContext *ctx)
   GstRTSPStatusCode status;
 
   if (!content)
-    content = find_content (self, ctx, &error);
+    content = find_content (self, ctx, url, &error);
   if (!content)
     return refuse (self, error);
   status = check_ready (self, ctx, content);

@@ -35,11 +35,11 @@ void asker_clear (Asker *self);
 // Returns the demand of a URL; valid until the next call.
 const Demand *asker_get_demand (Asker *self, const GstRTSPUrl *url);
 
-// Checks an admitted DESCRIBE or SETUP before gst-rtsp-server handles it, so that the library
-// neither makes media for an unknown path nor waits for an upstream. Returns OK if the content is
-// in use and ready, else the status to answer. May put the request aside until the content is
-// ready.
-GstRTSPStatusCode asker_check (Asker *self, GstRTSPContext *ctx);
+// Checks an admitted DESCRIBE or SETUP for `url` before gst-rtsp-server handles it, so that the
+// library neither makes media for an unknown path nor waits for an upstream. Returns OK if the
+// content is in use and ready, else the status to answer. May put the request aside until the
+// content is ready.
+GstRTSPStatusCode asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url);
 
 // Puts the reason into an answer of status 453.
 void asker_explain (Asker *self, GstRTSPContext *ctx);

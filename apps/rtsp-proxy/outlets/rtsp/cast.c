@@ -183,9 +183,9 @@ dup_source (Mount *mount)
 
 // Finds what a request is about. Returns FALSE, with or without an error, if it has no broadcast.
 static gboolean
-find (Cast *self, GstRTSPContext *ctx, Found *found, GError **error)
+find (Cast *self, const GstRTSPUrl *url, Found *found, GError **error)
 {
-  const Demand *demand = asker_get_demand (self->asker, ctx->uri);
+  const Demand *demand = asker_get_demand (self->asker, url);
   Resolved resolved;
 
   *found = (Found) { 0 };
@@ -334,7 +334,7 @@ end_looking (Cast *self)
 }
 
 static GstRTSPStatusCode
-check_description (Cast *self, GstRTSPContext *ctx)
+check_description (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
   gboolean waited =
       self->asker->waits_for_content && weir_client_was_deferred (self->asker->client, ctx);
@@ -345,7 +345,7 @@ check_description (Cast *self, GstRTSPContext *ctx)
   if (waited && (!self->reading || end_looking (self)))
     return GST_RTSP_STS_OK;
   // Without a broadcast, the ordinary DESCRIBE answers.
-  if (!find (self, ctx, &found, NULL))
+  if (!find (self, url, &found, NULL))
     ;
   else if (!accepts (ctx, SDP_TYPE))
     status = refuse_type (self, ctx, SDP_TYPE);
@@ -451,7 +451,7 @@ wait_for_room (Cast *self, GstRTSPContext *ctx)
 }
 
 static GstRTSPStatusCode
-check_packets (Cast *self, GstRTSPContext *ctx)
+check_packets (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
   GError *error = NULL;
   GstRTSPStatusCode status;
@@ -462,7 +462,7 @@ check_packets (Cast *self, GstRTSPContext *ctx)
   self->asker->waits_for_content = TRUE;
   if (weir_client_get_waiting (self->asker->client) > 0)
     return wait_for_room (self, ctx);
-  if (!find (self, ctx, &found, &error))
+  if (!find (self, url, &found, &error))
     status = error ? refuse_error (self, ctx, error)
                    : refuse (self, ctx, GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE, 0,
                          "the path has no broadcast, so it has no numbered packets");
@@ -484,12 +484,12 @@ is_described_setup (const Cast *self, const GstRTSPContext *ctx)
 }
 
 GstRTSPStatusCode
-cast_check (Cast *self, GstRTSPContext *ctx)
+cast_check (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
   gboolean describes =
       ctx->method == GST_RTSP_DESCRIBE && header_has (ctx, GST_RTSP_HDR_SUPPORTED, FEATURE);
 
-  if (!ctx->uri || (!describes && !cast_asks_for_packets (ctx) && !is_described_setup (self, ctx)))
+  if (!describes && !cast_asks_for_packets (ctx) && !is_described_setup (self, ctx))
     return GST_RTSP_STS_OK;
   if (memory_get_level () != MEMORY_ENOUGH) {
     refusals_note (REFUSED_MEMORY, self->asker->peer, MEMORY_PROBLEM);
@@ -497,6 +497,6 @@ cast_check (Cast *self, GstRTSPContext *ctx)
   }
   // gst-rtsp-server looks for the media of a SETUP before it asks whether it may.
   if (is_described_setup (self, ctx))
-    return asker_check (self->asker, ctx);
-  return describes ? check_description (self, ctx) : check_packets (self, ctx);
+    return asker_check (self->asker, ctx, url);
+  return describes ? check_description (self, ctx, url) : check_packets (self, ctx, url);
 }

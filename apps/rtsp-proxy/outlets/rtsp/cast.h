@@ -22,7 +22,7 @@ void cast_clear (Cast *self);
 // Reports whether a request asks for packets. The door is asked about such a request.
 gboolean cast_asks_for_packets (GstRTSPContext *ctx);
 
-// Handles an admitted request. Returns PLAY_GUARD_ANSWERED if it has been answered, OK if it is not
-// about broadcasts, else the status to answer. May put the request aside until its packets are
-// read.
-GstRTSPStatusCode cast_check (Cast *self, GstRTSPContext *ctx);
+// Handles an admitted request for `url`. Returns PLAY_GUARD_ANSWERED if it has been answered, OK if
+// it is not about broadcasts, else the status to answer. May put the request aside until its
+// packets are read.
+GstRTSPStatusCode cast_check (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url);

@@ -26,6 +26,10 @@
 
 #include <string.h>
 
+#define NEED_URL                                                                                   \
+  (GST_RTSP_DESCRIBE | GST_RTSP_ANNOUNCE | GST_RTSP_SETUP | GST_RTSP_PLAY | GST_RTSP_PAUSE         \
+      | GST_RTSP_RECORD | GST_RTSP_TEARDOWN)
+
 typedef struct {
   GstRTSPClient parent;
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
@@ -65,23 +69,34 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
 
-  return asker_check (&self->asker, ctx);
+  return asker_check (&self->asker, ctx, ctx->uri);
 }
 
-// Called before gst-rtsp-server handles any request.
+static GstRTSPStatusCode
+check_url (
+    Client *self, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges)
+{
+  GstRTSPStatusCode status;
+
+  if (publishing_handles (&self->publishing, ctx))
+    return publishing_answer (&self->publishing, ctx, url);
+  status = admission_check (&self->asker, ctx, url, challenges);
+  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
+    return publishing_announce (&self->publishing, ctx, url);
+  return status == GST_RTSP_STS_OK ? cast_check (&self->cast, ctx, url) : status;
+}
+
+// Called before gst-rtsp-server handles any request. A request for `*` has no URL. This decides
+// which requests need one; what checks and answers those takes the URL as an argument.
 static GstRTSPStatusCode
 check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges)
 {
   Client *self = (Client *) client;
-  GstRTSPStatusCode status;
 
   remember_context (self);
-  if (publishing_handles (&self->publishing, ctx))
-    return publishing_answer (&self->publishing, ctx);
-  status = admission_check (&self->asker, ctx, challenges);
-  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
-    return publishing_announce (&self->publishing, ctx);
-  return status == GST_RTSP_STS_OK ? cast_check (&self->cast, ctx) : status;
+  if (ctx->uri)
+    return check_url (self, ctx, ctx->uri, challenges);
+  return ctx->method & NEED_URL ? GST_RTSP_STS_BAD_REQUEST : GST_RTSP_STS_OK;
 }
 
 static gchar *

@@ -43,7 +43,7 @@ refuse (GstRTSPContext *ctx, GstRTSPStatusCode status, const gchar *const *chall
 static gboolean
 is_misplaced (GstRTSPContext *ctx)
 {
-  return ctx->method == GST_RTSP_PLAY && ctx->session && ctx->uri && !session_has_path (ctx);
+  return ctx->method == GST_RTSP_PLAY && ctx->session && !session_has_path (ctx);
 }
 
 static gboolean
@@ -57,8 +57,9 @@ play_guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
     return FALSE;
   if (!g_str_equal (check, GST_RTSP_AUTH_CHECK_URL))
     return TRUE;
-  status = is_misplaced (ctx) ? GST_RTSP_STS_NOT_FOUND
-                              : ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
+  status = ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
+  if (status == GST_RTSP_STS_OK && is_misplaced (ctx))
+    status = GST_RTSP_STS_NOT_FOUND;
   if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP)
     status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
   if (status != GST_RTSP_STS_OK && status != PLAY_GUARD_ANSWERED)

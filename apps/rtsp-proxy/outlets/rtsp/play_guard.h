@@ -11,7 +11,8 @@
 #define PLAY_GUARD_ANSWERED GST_RTSP_STS_INVALID
 
 // Returns OK, PLAY_GUARD_ANSWERED, or the status to answer; then sets `*challenges` to values of
-// WWW-Authenticate, or leaves it unchanged. Called in the client's thread.
+// WWW-Authenticate, or leaves it unchanged. Returns OK for a PLAY only if it has a URL. Called in
+// the client's thread.
 typedef GstRTSPStatusCode (*PlayGuardFunc) (
     GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges);
 

@@ -280,9 +280,9 @@ begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConf
 }
 
 GstRTSPStatusCode
-publishing_announce (Publishing *self, GstRTSPContext *ctx)
+publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
-  const gchar *path = asker_get_demand (self->asker, ctx->uri)->path;
+  const gchar *path = asker_get_demand (self->asker, url)->path;
   gboolean exists;
   MountConfig *config;
   GstRTSPStatusCode status;
@@ -399,9 +399,9 @@ answer_setup (
 }
 
 static GstRTSPStatusCode
-set_up (Publisher *self, GstRTSPContext *ctx)
+set_up (Publisher *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
-  PublishedTrack *track = find_track (self, ctx->uri);
+  PublishedTrack *track = find_track (self, url);
   GstRTSPTransport *transport;
   TransportVerdict verdict;
   GstRTSPStatusCode status;
@@ -481,20 +481,20 @@ gboolean
 publishing_handles (Publishing *self, GstRTSPContext *ctx)
 {
   return ctx->method == GST_RTSP_RECORD
-         || (self->publisher && ctx->uri
+         || (self->publisher
              && (ctx->method == GST_RTSP_SETUP || ctx->method == GST_RTSP_PAUSE
                  || ctx->method == GST_RTSP_TEARDOWN));
 }
 
 GstRTSPStatusCode
-publishing_answer (Publishing *self, GstRTSPContext *ctx)
+publishing_answer (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
   if (!self->publisher)
     return refuse (
         self, ctx, GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE, "RECORD comes before ANNOUNCE");
   switch (ctx->method) {
     case GST_RTSP_SETUP:
-      return set_up (self->publisher, ctx);
+      return set_up (self->publisher, ctx, url);
     case GST_RTSP_RECORD:
       return record (self->publisher, ctx);
     case GST_RTSP_TEARDOWN:

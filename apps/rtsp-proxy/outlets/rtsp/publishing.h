@@ -22,13 +22,14 @@ void publishing_init (
 // Ends the publishing, if there is any, and logs the reason. Call it before the structure is freed.
 void publishing_end (Publishing *self, const gchar *reason);
 
-// Reports whether a request is one of a connection that publishes. The door is not asked about it:
-// it was asked about the ANNOUNCE.
+// Reports whether a request that has a URL is one of a connection that publishes. The door is not
+// asked about it: it was asked about the ANNOUNCE.
 gboolean publishing_handles (Publishing *self, GstRTSPContext *ctx);
 
-// Answer such a request, and an admitted ANNOUNCE. They return PLAY_GUARD_ANSWERED.
-GstRTSPStatusCode publishing_answer (Publishing *self, GstRTSPContext *ctx);
-GstRTSPStatusCode publishing_announce (Publishing *self, GstRTSPContext *ctx);
+// Answer such a request for `url`, and an admitted ANNOUNCE. They return PLAY_GUARD_ANSWERED.
+GstRTSPStatusCode publishing_answer (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url);
+GstRTSPStatusCode publishing_announce (
+    Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url);
 
 // Reports whether a client publishes on an interleaved channel, and takes a frame of such a
 // channel, whose bytes it may change.

@@ -18,8 +18,9 @@ adjust (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPStatusCode code)
   if (!ctx->request
       || gst_rtsp_message_parse_request (ctx->request, &method, NULL, NULL) != GST_RTSP_OK)
     return code;
-  // Nobody can publish here, whatever else is wrong with the request.
-  if (method == GST_RTSP_ANNOUNCE || method == GST_RTSP_RECORD)
+  // The library itself takes no publishers, and says so in other words.
+  if (code != GST_RTSP_STS_BAD_REQUEST
+      && (method == GST_RTSP_ANNOUNCE || method == GST_RTSP_RECORD))
     return GST_RTSP_STS_METHOD_NOT_ALLOWED;
   // The guard has passed it, so only the method is unknown.
   if (method == GST_RTSP_INVALID && code == GST_RTSP_STS_BAD_REQUEST && has_number (ctx->request))
