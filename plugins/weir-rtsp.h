@@ -49,6 +49,10 @@ void weir_client_resume (GstRTSPClient *client);
 // Reports whether the current request was deferred and is now handled again.
 gboolean weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx);
 
+// Reports whether requests of a client wait: a deferred one, or those behind it. Call from any
+// thread.
+gboolean weir_client_has_deferred (GstRTSPClient *client);
+
 // Reports whether a transport of a session is TCP. The `lower_transport` of a TCP transport that
 // Weir serves says UDP.
 gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);

@@ -151,6 +151,20 @@ weir_client_was_deferred (GstRTSPClient *client, GstRTSPContext *ctx)
   return self && self->again && self->again->deferred && ctx->request == self->again->message;
 }
 
+gboolean
+weir_client_has_deferred (GstRTSPClient *client)
+{
+  Served *self = weir_served_get (client);
+  gboolean has;
+
+  if (!self)
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  has = !g_queue_is_empty (&self->requests);
+  g_mutex_unlock (&self->lock);
+  return has;
+}
+
 static gboolean
 handle_again (gpointer weak)
 {

@@ -132,6 +132,12 @@ class Site:
         self.idle = [Reader(self.proxy) for _ in range(40)]
         for reader in self.idle:
             assert reader.set_up(TCP)[0] == 200
+        self.silent = [Reader(self.proxy) for _ in range(4)]
+        for reader, transport in zip(self.silent, (TCP, UDP.format(25200, 25201))):
+            assert reader.set_up(transport)[0] == 200
+        for reader, transport in zip(self.silent[2:], (TCP, None)):
+            reader.play(transport)
+            assert reader.request('PAUSE', reader.url)[0] == 200
         self.mute = Reader(self.proxy).play()
         self.mute.report()
         self.began = time.monotonic()
@@ -787,6 +793,9 @@ def a_request_may_race_the_end_of_its_session():
         print(f'# {statuses}')
         assert set(statuses) in ({454}, {200, 454}) and sum(statuses.values()) == 40, statuses
         here.proxy.wait_for_line(rf' reader {name} out: /cam: session timed out', 10)
+        # Their connections end with them: whoever set up or paused, and then said nothing, too.
+        for number, reader in enumerate((here.mute, *here.silent)):
+            assert reader.closed(), number
 
 
 if __name__ == '__main__':

@@ -204,6 +204,52 @@ def a_connection_without_a_request_is_closed():
         assert used.request('OPTIONS', '*')[0] == 200
 
 
+@test
+def a_silent_connection_lives_as_long_as_its_session():
+    with serving(no_session_timeout='400ms') as proxy, Watch(proxy) as reader, ExitStack() as stack:
+        url, track = proxy.url(), proxy.url('/cam/stream=0')
+        silent = {
+            'OPTIONS': (('OPTIONS', '*'),),
+            'GET_PARAMETER': (('GET_PARAMETER', '*'),),
+            'unknown': (('X', '*'),),
+            'none': (('DESCRIBE', proxy.url('/none')),),
+            'DESCRIBE': (('DESCRIBE', url),),
+            'no URL': (('SETUP', '*', TCP),),
+            'no transport': (('DESCRIBE', url), ('SETUP', track, {'Transport': 'x'})),
+            'no session': (('DESCRIBE', url), ('PLAY', url)),
+            'TEARDOWN': (('DESCRIBE', url), ('SETUP', track, TCP), ('PLAY', url), ('TEARDOWN', url)),
+        }
+        connections = {}
+        for name, requests in silent.items():
+            connections[name] = connect(proxy, stack)
+            for request in requests:
+                connections[name].request(*request)
+        waits = connect(proxy, stack)
+        assert waits.request('SETUP', track, TCP)[0] == 200
+        pauses, _ = play(proxy)
+        assert pauses.request('PAUSE', url)[0] == 200
+        for name, connection in connections.items():
+            assert connection.closed(), name
+        assert refused(proxy, 'idle') == len(silent)
+        proxy.wait_for_line('client .* refused: it has no session, and no further request comes')
+        reader.take()
+        assert waits.request('OPTIONS', '*')[0] == 200
+        assert pauses.request('PLAY', url)[0] == 200
+        # When it has no session any more, it does not live longer either.
+        assert waits.request('TEARDOWN', url)[0] == 200
+        assert waits.closed()
+        pauses.socket.close()
+
+
+@test
+def a_request_that_waits_keeps_its_connection():
+    with socket.create_server(('127.0.0.1', 0)) as mute, \
+            serving({'upstream': f'rtsp://127.0.0.1:{mute.getsockname()[1]}/x', 'start-timeout': '1s'},
+                    no_session_timeout='100ms') as proxy, Rtsp(proxy.port) as rtsp:
+        assert rtsp.request('DESCRIBE', proxy.url())[0] == 503
+        assert rtsp.closed()
+
+
 def queued(*ports):
     """Returns the bytes in the kernel's send and receive buffers of the connection of two ports."""
     with open('/proc/net/tcp', encoding='ascii') as table:

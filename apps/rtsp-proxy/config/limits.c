@@ -58,6 +58,12 @@ static const SchemaKey keys[] = {
       .help = "time until the first request of a connection begins, and over HTTP each further "
               "one; then "
               "the connection is closed" },
+  { "no-session-timeout", SCHEMA_DURATION, AT (no_session_ms), "60s", .min = 100, .max = 60000,
+      LIMIT,
+      .help =
+          "time without a request after which an RTSP connection that has no session is closed; "
+          "one with a session lives as long as the session, which ends 60 to 70 s after the "
+          "last request or report" },
   { "request-timeout", SCHEMA_DURATION, AT (request_ms), "10s", .min = 100, LIMIT,
       .help =
           "time from the first to the last byte of a request or an interleaved frame; a request "

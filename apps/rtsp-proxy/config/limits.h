@@ -15,6 +15,7 @@ typedef struct {
   guint stray_frames;        // of one connection
   RequestLimits request;     // in bytes, and a number
   guint idle_ms, request_ms; // until the first request; for a whole request
+  guint no_session_ms;       // until a further one, without a session
   guint write_ms;            // until a client reads its responses
   guint line_rate;           // Mb/s of all streams of block stores; 0: no limit
   guint64 memory;            // bytes; 0: the limit of the control group, or none

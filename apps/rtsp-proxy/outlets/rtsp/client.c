@@ -384,12 +384,6 @@ end_with_connection (Client *self)
   g_free (reason);
 }
 
-static void
-on_closed (GstRTSPClient *client, gpointer unused)
-{
-  end_with_connection ((Client *) client);
-}
-
 static GPrivate cleaning_up;
 
 static gboolean
@@ -541,7 +535,7 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), NULL);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
-  g_signal_connect (client, "closed", G_CALLBACK (on_closed), NULL);
+  g_signal_connect (client, "closed", G_CALLBACK (end_with_connection), NULL);
   setup_guard_watch (client);
   g_signal_connect_object (
       self->pool, "session-removed", G_CALLBACK (on_session_removed), client, 0);

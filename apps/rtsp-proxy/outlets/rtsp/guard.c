@@ -3,6 +3,7 @@
 
 #include "access/refusals.h"
 #include "outlets/rtsp/client.h"
+#include "outlets/rtsp/lifetime.h"
 #include "outlets/rtsp/publishing.h"
 
 #include <string.h>
@@ -29,10 +30,11 @@ struct _RequestGuard {
   RequestCheck check; // the request after `n_ready`
   gsize skip;         // bytes of a dropped frame that are still to come
   guint n_strays;
-  gint64 idle_until; // us; when the first request must have begun; 0: it has
-  gint64 deadline;   // us; of the request or frame that is incomplete; 0: none is
-  gint64 earliest;   // us; when a request would have come at the allowed rate
-  gint64 resume;     // us; when the waiting request may pass; 0: none waits
+  gboolean begun;  // the first request has
+  gint64 look;     // us; when to look whether the connection is still used
+  gint64 deadline; // us; of the request or frame that is incomplete; 0: none is
+  gint64 earliest; // us; when a request would have come at the allowed rate
+  gint64 resume;   // us; when the waiting request may pass; 0: none waits
   gboolean ended;
 };
 
@@ -202,7 +204,9 @@ take_request (RequestGuard *self, gint64 now)
       request_check (&self->check, &self->limits.request, self->bytes->data, self->bytes->len);
   const RequestCheck check = self->check;
 
-  self->idle_until = 0;
+  if (!self->begun || self->look > now + (gint64) self->limits.no_session_ms * 1000)
+    self->look = now + (gint64) self->limits.no_session_ms * 1000;
+  self->begun = TRUE;
   if (check.fault != REQUEST_FINE) {
     refuse (self, faults[check.fault].status, faults[check.fault].reason, faults[check.fault].text);
     return TRUE;
@@ -267,6 +271,19 @@ receive (RequestGuard *self)
   return n > 0;
 }
 
+static void
+look_at_use (RequestGuard *self, gint64 now)
+{
+  if (!self->begun) {
+    refuse (self, GST_RTSP_STS_INVALID, REFUSED_IDLE, "no request comes (limits.idle-timeout)");
+    return;
+  }
+  self->look = lifetime_get_end (self->client, now, self->limits.no_session_ms);
+  if (self->look <= now)
+    refuse (self, GST_RTSP_STS_INVALID, REFUSED_IDLE,
+        "it has no session, and no further request comes (limits.no-session-timeout)");
+}
+
 // The time of a request or frame begins with its first byte, or when the one before it has passed.
 static void
 check_time (RequestGuard *self, gint64 now)
@@ -276,8 +293,6 @@ check_time (RequestGuard *self, gint64 now)
   if (self->deadline > 0 && now >= self->deadline)
     refuse (self, GST_RTSP_STS_REQUEST_TIMEOUT, REFUSED_TIMEOUT,
         "a request takes too long (limits.request-timeout)");
-  else if (self->idle_until > 0 && now >= self->idle_until)
-    refuse (self, GST_RTSP_STS_INVALID, REFUSED_IDLE, "no request comes (limits.idle-timeout)");
 }
 
 // Goes on until bytes are ready, the stream ends, or no bytes are left to receive.
@@ -299,8 +314,11 @@ fill (RequestGuard *self)
       self->unchecked = TRUE;
       return;
     }
-    if (!receive (self))
+    if (!receive (self)) {
+      if (!self->ended && self->deadline == 0 && now >= self->look)
+        look_at_use (self, now);
       return;
+    }
   }
 }
 
@@ -328,17 +346,6 @@ listen_to_base (RequestGuard *self)
   }
 }
 
-// Returns the next deadline, or -1.
-static gint64
-next_deadline (const RequestGuard *self)
-{
-  if (self->deadline > 0 && self->idle_until > 0)
-    return MIN (self->deadline, self->idle_until);
-  if (self->deadline > 0)
-    return self->deadline;
-  return self->idle_until > 0 ? self->idle_until : -1;
-}
-
 // Makes the source call the reader when there is something to do.
 static void
 plan_next (RequestGuard *self)
@@ -352,7 +359,7 @@ plan_next (RequestGuard *self)
   else if (self->resume > 0)
     next = self->resume;
   else
-    next = next_deadline (self);
+    next = self->deadline > 0 ? self->deadline : self->look;
   listen_to_base (self);
   g_source_set_ready_time (self->source, next);
 }
@@ -466,7 +473,8 @@ guard_begin (RequestGuard *self, GstRTSPClient *client, const gchar *peer)
   self->client = client;
   self->peer = g_strdup (peer);
   limits_get (&self->limits);
-  self->idle_until = g_get_monotonic_time () + (gint64) self->limits.idle_ms * 1000;
+  lifetime_begin (client);
+  self->look = g_get_monotonic_time () + (gint64) self->limits.idle_ms * 1000;
 }
 
 static void
