@@ -20,6 +20,7 @@
 #define GROUPS_MAX 256
 #define RANGES_MAX 32
 #define PACKETS_MAX 128 // an answer with them is less than RTSP_TEXT_MAX
+#define UNANSWERED_MAX 3
 
 static void viewer_fail (Viewer *self, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
@@ -150,6 +151,7 @@ connect_to_server (Viewer *self)
 {
   const Target *target = self->target;
 
+  self->challenged = FALSE;
   self->fd = socket (target->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (self->fd < 0
       || (connect (self->fd, (const struct sockaddr *) &target->address, target->address_len) < 0
@@ -165,6 +167,7 @@ viewer_start (Viewer *self, gint64 now)
 {
   self->began_ns = now;
   self->state = VIEWER_CONNECTING;
+  self->due_ns = WEIR_NEVER;
   connect_to_server (self);
 }
 
@@ -301,6 +304,30 @@ take_description (Viewer *self, const guint8 *body, gsize size, gint64 now)
   g_free (sdp);
 }
 
+// The next request opens another connection. What was asked for is asked for again, as servers
+// close connections without a session after some time.
+static void
+lose_connection (Viewer *self)
+{
+  if (self->asking && ++self->n_unanswered > UNANSWERED_MAX) {
+    viewer_fail (self, "the server closes each connection without an answer");
+    return;
+  }
+  close (self->fd);
+  self->fd = -1;
+  g_string_truncate (self->out, 0);
+  g_byte_array_set_size (self->in, 0);
+  if (self->asking && !is_live (self))
+    weir_follow_ask_again (&self->follow);
+  self->asking = FALSE;
+}
+
+static gint64
+read_retry (const gchar *retry, gint64 now)
+{
+  return now + (gint64) CLAMP (g_ascii_strtoull (retry, NULL, 10), 1, 3600) * 1000 * MS;
+}
+
 static gboolean
 challenge (Viewer *self, GstRTSPMessage *answer)
 {
@@ -308,6 +335,42 @@ challenge (Viewer *self, GstRTSPMessage *answer)
     return FALSE;
   self->challenged = TRUE;
   return TRUE;
+}
+
+static void
+fail_by_answer (Viewer *self, GstRTSPMessage *answer)
+{
+  guint8 *body = NULL;
+  guint size = 0;
+
+  gst_rtsp_message_get_body (answer, &body, &size);
+  viewer_fail (self, "the server answers %u: %.*s", answer->type_data.response.code,
+      (int) MIN (size, 100), body ? (const gchar *) body : "");
+}
+
+// The answer to a request for packets.
+static void
+on_packets (Viewer *self, GstRTSPMessage *answer, gint64 now)
+{
+  GstRTSPStatusCode status = answer->type_data.response.code;
+  const gchar *retry = rtsp_text_header (answer, GST_RTSP_HDR_RETRY_AFTER);
+  guint8 *body = NULL;
+  guint size = 0;
+
+  self->asking = FALSE;
+  self->n_unanswered = 0;
+  if (status == GST_RTSP_STS_OK) {
+    self->challenged = FALSE;
+    gst_rtsp_message_get_body (answer, &body, &size);
+    take_packets (self, body, size, now);
+  } else if (status == GST_RTSP_STS_SERVICE_UNAVAILABLE && retry) {
+    self->ask_ns = read_retry (retry, now);
+  } else if (status != GST_RTSP_STS_UNAUTHORIZED || !challenge (self, answer)) {
+    fail_by_answer (self, answer);
+    return;
+  }
+  if (!is_live (self))
+    weir_follow_ask_again (&self->follow);
 }
 
 static void
@@ -320,21 +383,16 @@ on_answer (Viewer *self, GstRTSPMessage *answer, gint64 now)
 
   gst_rtsp_message_get_body (answer, &body, &size);
   if (self->state == VIEWER_FOLLOWING) {
-    self->asking = FALSE;
-    if (status == GST_RTSP_STS_OK)
-      take_packets (self, body, size, now);
-    if (!is_live (self))
-      weir_follow_ask_again (&self->follow);
+    on_packets (self, answer, now);
   } else if (status == GST_RTSP_STS_OK) {
     take_description (self, body, size, now);
   } else if (status == GST_RTSP_STS_SERVICE_UNAVAILABLE && retry) {
     self->state = VIEWER_RETRYING;
-    self->due_ns = now + (gint64) CLAMP (g_ascii_strtoull (retry, NULL, 10), 1, 3600) * 1000 * MS;
+    self->due_ns = read_retry (retry, now);
   } else if (status == GST_RTSP_STS_UNAUTHORIZED && challenge (self, answer)) {
     describe (self);
   } else {
-    viewer_fail (self, "the server answers %u: %.*s", status, (int) MIN (size, 100),
-        body ? (const gchar *) body : "");
+    fail_by_answer (self, answer);
   }
 }
 
@@ -382,17 +440,16 @@ on_control (Viewer *self, guint32 events, gint64 now)
   if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
     return;
   n = recv (self->fd, room, sizeof room, MSG_DONTWAIT);
-  // The server closes connections without requests after some time.
-  if (n == 0 && self->state == VIEWER_FOLLOWING && !self->asking) {
-    close (self->fd);
-    self->fd = -1;
-    return;
-  }
   if (n > 0) {
     g_byte_array_append (self->in, room, (guint) n);
     read_answers (self, now);
-  } else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+  } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return;
+  } else if (self->state == VIEWER_FOLLOWING || self->state == VIEWER_RETRYING) {
+    lose_connection (self);
+  } else {
     viewer_fail (self, "the server closed the connection");
+  }
 }
 
 // ---- groups ----
@@ -476,7 +533,7 @@ follow_live (Viewer *self, gint64 now)
     while (weir_live_take (&self->live, track, now, &out, &due))
       ;
   }
-  if (!self->asking)
+  if (!self->asking && now >= self->ask_ns)
     ask (self, now);
   self->due_ns = now + STEP_NS;
 }
@@ -503,7 +560,7 @@ follow (Viewer *self, gint64 now)
     self->state = VIEWER_DONE;
     return;
   }
-  if (!self->asking)
+  if (!self->asking && now >= self->ask_ns)
     ask (self, now);
   self->due_ns = now + STEP_NS;
 }
@@ -511,7 +568,9 @@ follow (Viewer *self, gint64 now)
 void
 viewer_on_time (Viewer *self, gint64 now)
 {
-  if (self->state == VIEWER_RETRYING)
+  if (self->state == VIEWER_RETRYING && self->fd < 0)
+    viewer_start (self, self->began_ns);
+  else if (self->state == VIEWER_RETRYING)
     describe (self);
   else if (self->state == VIEWER_FOLLOWING && is_live (self))
     follow_live (self, now);

@@ -37,7 +37,9 @@ typedef struct {
   GByteArray *in;
   Auth auth;
   gboolean challenged;
-  gboolean asking; // for packets
+  gboolean asking;    // for packets
+  guint n_unanswered; // requests for packets in a row whose connection ended
+  gint64 ask_ns;      // when it may ask for packets again
 
   WeirDescription *description; // NULL: not known
   WeirFollow follow;            // valid while there is a description of a title

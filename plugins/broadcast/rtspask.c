@@ -9,6 +9,7 @@
 
 #define SCHEME "rtsp-schedule://"
 #define FEATURE "x-weir-schedule"
+#define RUN_HEADER "X-Weir-Run"
 #define USER_AGENT "schedulesrc"
 #define WAIT_US (5 * G_USEC_PER_SEC) // for an answer
 #define BODY_MAX (300 << 10)
@@ -19,6 +20,8 @@ struct _RtspAsk {
   gchar *text; // the URL without user and password
   gchar *user, *password;
   gchar *id;                     // of the last description, or NULL
+  gchar *run;                    // of the server that gave it, or NULL
+  gboolean timed_out;            // the last request that failed
   GMutex lock;                   // guards the two fields below
   GstRTSPConnection *connection; // NULL: closed
   gboolean stopped;
@@ -60,6 +63,7 @@ rtsp_ask_free (RtspAsk *self)
   g_free (self->password);
   g_mutex_clear (&self->lock);
   g_free (self->id);
+  g_free (self->run);
   g_free (self);
 }
 
@@ -97,6 +101,7 @@ fail (RtspAsk *self, GstRTSPResult result, const gchar *doing, gchar **why)
   stopped = self->stopped;
   g_mutex_unlock (&self->lock);
   rtsp_ask_close (self);
+  self->timed_out = result == GST_RTSP_ETIMEOUT;
   *why = stopped ? NULL
                  : g_strdup_printf ("%s %s:%u: %s", doing, self->url->host, self->url->port, text);
   g_free (text);
@@ -155,8 +160,12 @@ authenticate (RtspAsk *self, GstRTSPMessage *response)
 static RtspAskResult
 exchange (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gchar **why)
 {
-  GstRTSPResult result = gst_rtsp_connection_send_usec (self->connection, request, WAIT_US);
+  GstRTSPResult result;
   gboolean received = FALSE;
+
+  // GStreamer adds the credentials of the connection to those of an earlier try.
+  gst_rtsp_message_remove_header (request, GST_RTSP_HDR_AUTHORIZATION, -1);
+  result = gst_rtsp_connection_send_usec (self->connection, request, WAIT_US);
 
   if (result != GST_RTSP_OK)
     return fail (self, result, "cannot send to", why);
@@ -176,7 +185,7 @@ exchange (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gcha
 }
 
 static RtspAskResult
-ask (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gchar **why)
+ask_once (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gchar **why)
 {
   RtspAskResult result = connect_to_server (self, why);
 
@@ -187,6 +196,28 @@ ask (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gchar **w
     return result;
   gst_rtsp_message_unset (response);
   return exchange (self, request, response, why);
+}
+
+// Asks once more, over a new connection, if the server has closed the one before.
+static RtspAskResult
+ask (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gchar **why)
+{
+  gboolean kept = self->connection != NULL;
+  RtspAskResult result = ask_once (self, request, response, why);
+
+  if (result != RTSP_ASK_GONE || !kept || self->timed_out)
+    return result;
+  g_clear_pointer (why, g_free);
+  return ask_once (self, request, response, why);
+}
+
+static gchar *
+dup_run (GstRTSPMessage *response)
+{
+  gchar *run = NULL;
+
+  gst_rtsp_message_get_header_by_name (response, RUN_HEADER, &run, 0);
+  return g_strdup (run);
 }
 
 // Describes a refusal with the server's reason, the first line of the body.
@@ -247,6 +278,8 @@ rtsp_ask_describe (RtspAsk *self, RtspAskAnswer *answer, gchar **why)
     answer->id = g_strdup (id ? id : "");
     g_free (self->id);
     self->id = g_strdup (answer->id);
+    g_free (self->run);
+    self->run = dup_run (&response);
   }
   gst_rtsp_message_unset (&response);
   return result;
@@ -295,6 +328,18 @@ is_described (const RtspAsk *self, GstRTSPMessage *response)
   return !id || g_strcmp0 (id, self->id) == 0;
 }
 
+// Reports whether a server that tells its runs has begun anew since the description: then it does
+// not send on groups what it has promised.
+static gboolean
+has_begun_anew (const RtspAsk *self, GstRTSPMessage *response)
+{
+  gchar *run = dup_run (response);
+  gboolean anew = run && self->run && !g_str_equal (run, self->run);
+
+  g_free (run);
+  return anew;
+}
+
 static void
 make_ranges (GstRTSPMessage *request, const WeirFollowRange *ranges, gsize n)
 {
@@ -333,6 +378,9 @@ rtsp_ask_packets (RtspAsk *self, const WeirFollowRange *ranges, gsize n, RtspAsk
   } else if (!read_packets (body, size, func, data)) {
     *why = g_strdup ("the server's answer with packets is cut off");
     result = RTSP_ASK_REFUSED;
+  } else if (has_begun_anew (self, &response)) {
+    *why = g_strdup ("the server has begun anew");
+    result = RTSP_ASK_ANEW;
   }
   gst_rtsp_message_unset (&response);
   return result;

@@ -17,6 +17,7 @@ typedef enum {
   RTSP_ASK_WAIT,    // the server asks to try again later
   RTSP_ASK_GONE,    // the server does not answer, or has closed the connection
   RTSP_ASK_REFUSED, // the server refuses, or its answer makes no sense
+  RTSP_ASK_ANEW,    // the packets have come; the server has begun anew since the description
   RTSP_ASK_STOPPED,
 } RtspAskResult;
 
@@ -39,7 +40,8 @@ void rtsp_ask_free (RtspAsk *self);
 // From now on all calls return RTSP_ASK_STOPPED, also one that waits. Call from any thread.
 void rtsp_ask_stop (RtspAsk *self);
 
-// Closes the connection. The next request opens another one.
+// Closes the connection. The next request opens another one. So does a request that finds that the
+// server has closed the connection, as servers do after some time.
 void rtsp_ask_close (RtspAsk *self);
 
 // Asks for the description. After a result other than RTSP_ASK_OK and RTSP_ASK_STOPPED, `*why` says

@@ -158,11 +158,6 @@ ask_for_packets (ScheduleSession *s, const WeirFollowRange *ranges, gsize n)
 
   s->n_valid = 0;
   result = rtsp_ask_packets (self->ask, ranges, n, take_packet, s, &why);
-  // A server closes connections without requests after some time.
-  if (result == RTSP_ASK_GONE) {
-    g_clear_pointer (&why, g_free);
-    result = rtsp_ask_packets (self->ask, ranges, n, take_packet, s, &why);
-  }
   note_answer (self, n == 0 && result == RTSP_ASK_OK);
   s->n_refused = result == RTSP_ASK_REFUSED ? s->n_refused + 1 : 0;
   if (why)

@@ -114,18 +114,16 @@ take_description (ScheduleSession *s, const RtspAskAnswer *answer)
   g_free (description);
 }
 
-// Connects again, and asks whether the title is still the same. Returns FALSE if the element stops
-// or cannot go on.
+// Asks for the description again: whether the title is still the same, and what comes on groups.
+// Returns FALSE if the element stops or cannot go on.
 static gboolean
-reconnect (ScheduleSession *s)
+describe_again (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   RtspAskAnswer answer;
   gboolean same;
 
-  rtsp_ask_close (self->ask);
-  if (!schedule_src_wait (self, weir_now_ns () + (gint64) RETRY_MIN_NS)
-      || !schedule_src_describe (s, &answer))
+  if (!schedule_src_describe (s, &answer))
     return FALSE;
   same = strcmp (answer.id, s->id) == 0;
   if (same)
@@ -138,6 +136,15 @@ reconnect (ScheduleSession *s)
   self->reconnects++;
   g_mutex_unlock (&self->lock);
   return same;
+}
+
+static gboolean
+reconnect (ScheduleSession *s)
+{
+  WeirScheduleSrc *self = s->owner;
+
+  rtsp_ask_close (self->ask);
+  return schedule_src_wait (self, weir_now_ns () + (gint64) RETRY_MIN_NS) && describe_again (s);
 }
 
 // Asks for packets. Returns FALSE if the element stops or cannot go on.
@@ -156,7 +163,7 @@ ask_for_packets (ScheduleSession *s, const WeirFollowRange *ranges, gsize n)
   if (why)
     GST_INFO_OBJECT (self, "%s", why);
   s->n_refused = result == RTSP_ASK_REFUSED ? s->n_refused + 1 : 0;
-  if (result != RTSP_ASK_OK) {
+  if (result != RTSP_ASK_OK && result != RTSP_ASK_ANEW) {
     g_mutex_lock (&self->lock);
     self->follow.unreachable = true;
     g_mutex_unlock (&self->lock);
@@ -167,6 +174,8 @@ ask_for_packets (ScheduleSession *s, const WeirFollowRange *ranges, gsize n)
     ok = FALSE;
   } else if (result == RTSP_ASK_GONE || result == RTSP_ASK_REFUSED)
     ok = reconnect (s);
+  else if (result == RTSP_ASK_ANEW)
+    ok = describe_again (s);
   else if (result == RTSP_ASK_WAIT || (result == RTSP_ASK_OK && s->n_valid == 0))
     ok = schedule_src_wait (self, weir_now_ns () + (gint64) RETRY_MIN_NS);
   g_free (why);

@@ -3,6 +3,7 @@
 joins, losses and a restart of the server; and another proxy serves such a title to ordinary players.
 The multicast stays in a network of this process."""
 
+import hashlib
 import json
 import os
 import random
@@ -18,7 +19,7 @@ from control import Controlled
 from films import ffmpeg, pictures
 from multicast import dropping, enter_network
 from proc import Proc, Rtsp, free_port
-from proxy import program
+from proxy import program, wait_until
 from sanitized import environment
 from schedule_server import Server, Title
 from tap import Skip, run, test
@@ -37,6 +38,10 @@ SCHEMES = {'gdb': {'scheme': 'gdb', 'first': '1s'},
 
 
 HAS_NETWORK = enter_network()
+PLAYBACK = [{'action': 'playback'}]
+VIEWER = [{'name': 'viewer', 'digest': ['MD5:' + hashlib.md5(b'viewer:rtsp-proxy:secret').hexdigest()],
+           'permissions': PLAYBACK},
+          {'name': 'any', 'networks': ['127.0.0.0/8'], 'permissions': [{'action': 'metrics'}]}]
 
 
 @lru_cache
@@ -149,6 +154,56 @@ def groups_that_come_late_cost_only_unicast():
         assert stats['unicast-bytes'] > 0 and stats['group-bytes'] > 0, stats
 
 
+# ---- connections that the proxy closes ----
+
+# The proxy closes each connection before the client's next request for packets.
+FORGETS = {'no-session-timeout': '100ms', 'connections-per-address': 0}
+LOSSES = 'numgen inc mod 200 < 12'  # 12 packets in a row, more than a second apart
+
+
+def admitted(proxy, scheme='patching'):
+    """Returns the number of clients that were admitted."""
+    page = proxy.get('/metrics').decode()
+    found = re.search(rf'weir_broadcast_admitted_total{{mount="/{scheme}"}} (\d+)', page)
+    return int(found[1])
+
+
+def closed(proxy):
+    return int(re.search(r'weir_refusals_total{reason="idle"} (\d+)',
+                         proxy.get('/metrics').decode())[1])
+
+
+@test(timeout=180)
+def a_closed_connection_is_opened_again_without_a_new_viewer():
+    for more in {}, {'users': VIEWER}:
+        with ExitStack() as stack:
+            proxy = stack.enter_context(Controlled(mounts(), limits=FORGETS, **more))
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            stack.enter_context(dropping(GROUPS, LOSSES))
+            who = {'user_id': 'viewer', 'user_pw': 'secret'} if more else {}
+            clients = [stack.enter_context(
+                Receiver(url_of(proxy, 'patching'), folder, latency=ROOM, **who)) for _ in range(3)]
+            for client in clients:
+                stats = client.expect_all_frames()
+                assert stats['reconnects'] == 0 and stats['repaired'] > 0, stats
+                # The rest of the title would be most of it.
+                assert stats['unicast-bytes'] < title().bytes / 3, (stats, title().bytes)
+            assert admitted(proxy) == 3, admitted(proxy)
+            assert closed(proxy) > 3, closed(proxy)
+
+
+@test(timeout=180)
+def rtsp_load_opens_closed_connections_again():
+    for more in {}, {'users': VIEWER}:
+        with Controlled(mounts(), limits=FORGETS, **more) as proxy, dropping(GROUPS, LOSSES):
+            who = ['--user', 'viewer', '--password', 'secret'] if more else []
+            result = json.loads(load('-n', '10', '-d', '40', '--arrivals', 'poisson:20', '--json', *who,
+                                     proxy.url('/patching/a.mp4')).stdout)
+            assert result['done'] == 10 and result['failed'] == 0, result
+            assert result['repaired'] > 0 and result['unicast_share'] < 40, result
+            assert admitted(proxy) == 10 and closed(proxy) > 10, (admitted(proxy), closed(proxy))
+
+
 @test(timeout=180)
 def a_client_goes_on_after_the_server_was_restarted():
     port = free_port()
@@ -164,6 +219,20 @@ def a_client_goes_on_after_the_server_was_restarted():
             # The new server's groups bring what they send before it is due. A segment that is due
             # later than its period is always among that.
             assert any('goes on with' in line and 'with 0' not in line for line in client.lines)
+
+
+@test
+def a_server_that_has_begun_anew_is_asked_for_its_schedule():
+    """the answer to a request for packets tells that the server has begun anew, also if the connection
+    does not"""
+    port = free_port()
+    with (tempfile.TemporaryDirectory() as folder, Server(title(), 100, port, groups=None) as server,
+          Receiver(f'rtsp-schedule://127.0.0.1:{port}/a', folder, latency=ROOM) as client):
+        wait_until(lambda: len(server.requests) > 3, PATIENCE, 'the client asks for packets')
+        server.run = 'two'
+        stats = client.expect_all_frames()
+        described = [head for head, _ in server.requests if head.startswith('DESCRIBE')]
+        assert len(described) == 2 and stats['reconnects'] == 1, (described, stats)
 
 
 def undisturbed(measure):

@@ -90,6 +90,7 @@ class Server:
         self.prepare_s = 0  # time for which the title is not ready
         self.refusal = None  # status line and body of the answer to DESCRIBE
         self.change = lambda sdp: sdp
+        self.run = str(time.monotonic_ns())  # another text says that the server has begun anew
         self.unicast = 0  # packets given
         self.requests = []
         self._base = now_ms()
@@ -196,8 +197,8 @@ class Server:
         if head.startswith('DESCRIBE'):
             status, headers, content = self._describe(head)
         else:
-            status, headers, content = '200 OK', 'Content-Type: application/x-weir-packets\r\n', \
-                self._read(body)
+            status, content = '200 OK', self._read(body)
+            headers = f'Content-Type: application/x-weir-packets\r\nX-Weir-Run: {self.run}\r\n'
         connection.sendall(f'RTSP/1.0 {status}\r\nCSeq: {sequence}\r\n{headers}Content-Length: '
                            f'{len(content)}\r\n\r\n'.encode() + content)
 
@@ -222,7 +223,8 @@ class Server:
         sdp = SDP + (self._schedule() if 'x-weir-schedule' in head else '')
         for media, packets in zip(MEDIA, self.title.packets, strict=False):
             sdp += media + f'a=x-weir-packets:{len(packets)}\r\n'
-        return ('200 OK', f'Content-Type: application/sdp\r\nETag: "{self.identity}"\r\n',
+        return ('200 OK', f'Content-Type: application/sdp\r\nETag: "{self.identity}"\r\n'
+                f'X-Weir-Run: {self.run}\r\n',
                 self.change(sdp).encode())
 
     def _packets(self, first, last):

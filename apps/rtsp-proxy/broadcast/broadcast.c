@@ -52,6 +52,7 @@ release (Broadcast *self)
   g_free (self->config.groups);
   g_free (self->config.iface);
   g_free (self->mount_path);
+  g_free (self->run);
   g_free (self);
 }
 
@@ -462,6 +463,12 @@ broadcast_read (Broadcast *self, const gchar *name, const gchar *ranges, gsize l
 
 // ---- statistics ----
 
+const gchar *
+broadcast_get_run (Broadcast *self)
+{
+  return self->run;
+}
+
 void
 broadcast_get_stats (Broadcast *self, BroadcastStats *stats)
 {
@@ -498,6 +505,7 @@ broadcast_new (const gchar *mount_path, const BroadcastConfig *config, Store *st
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->mount_path = g_strdup (mount_path);
+  self->run = g_uuid_string_random ();
   self->config = *config;
   self->config.groups = g_strdup (config->groups);
   self->config.iface = g_strdup (config->iface);

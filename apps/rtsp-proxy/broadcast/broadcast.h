@@ -56,6 +56,10 @@ Broadcast *broadcast_ref (Broadcast *self);
 // The last call ends all channels and deletes all packet files.
 void broadcast_unref (Broadcast *self);
 
+// Returns a text that no other broadcast has, also after a restart: with another one, what clients
+// were promised on groups does not come.
+const gchar *broadcast_get_run (Broadcast *self);
+
 // Gets an error if clients cannot have the title, else NULL. Must not block.
 typedef void (*BroadcastLookFunc) (const GError *error, gpointer data);
 

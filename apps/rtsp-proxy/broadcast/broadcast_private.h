@@ -12,6 +12,7 @@ struct _Broadcast {
   gatomicrefcount users; // references of others
   gatomicrefcount refs;  // one for all users, and one for each job
   gchar *mount_path;
+  gchar *run;
   BroadcastConfig config;
   guint8 first_group[4]; // network order
   Store *store;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define FEATURE "x-weir-schedule"
+#define RUN_HEADER "X-Weir-Run"
 #define RANGES_TYPE "application/x-weir-ranges"
 #define PACKETS_TYPE "application/x-weir-packets"
 #define SDP_TYPE "application/sdp"
@@ -30,6 +31,7 @@ struct _CastReading {
   gpointer resume;
   GBytes *body;  // NULL until the packets are read, and if there is an error
   gchar *etag;   // of the body
+  gchar *run;    // of the broadcast
   GError *error; // or NULL
 };
 
@@ -41,6 +43,7 @@ reading_unref (CastReading *self)
   g_clear_pointer (&self->body, g_bytes_unref);
   g_clear_error (&self->error);
   g_free (self->etag);
+  g_free (self->run);
   g_free (self);
 }
 
@@ -209,12 +212,13 @@ find (Cast *self, const GstRTSPUrl *url, Found *found, GError **error)
 
 // Begins to read for a request that was put aside. Returns what the broadcast's thread gets.
 static CastReading *
-reading_begin (Cast *self)
+reading_begin (Cast *self, Broadcast *broadcast)
 {
   CastReading *reading = g_new0 (CastReading, 1);
 
   g_atomic_ref_count_init (&reading->refs);
   reading->resume = resume_new (self->asker->client);
+  reading->run = g_strdup (broadcast_get_run (broadcast));
   self->asker->waits_for_content = TRUE;
   self->reading = reading;
   g_atomic_ref_count_inc (&reading->refs);
@@ -238,6 +242,12 @@ add_etag (GstRTSPContext *ctx, const gchar *etag)
 }
 
 static void
+add_run (GstRTSPContext *ctx, const gchar *run)
+{
+  gst_rtsp_message_add_header_by_name (ctx->response, RUN_HEADER, run);
+}
+
+static void
 add_expiry (GstRTSPContext *ctx, guint valid_s)
 {
   GDateTime *now = g_date_time_new_now_utc ();
@@ -250,7 +260,8 @@ add_expiry (GstRTSPContext *ctx, guint valid_s)
 }
 
 static GstRTSPStatusCode
-answer_description (GstRTSPContext *ctx, const gchar *sdp, const gchar *etag, guint valid_s)
+answer_description (
+    GstRTSPContext *ctx, const gchar *run, const gchar *sdp, const gchar *etag, guint valid_s)
 {
   gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri);
 
@@ -259,6 +270,8 @@ answer_description (GstRTSPContext *ctx, const gchar *sdp, const gchar *etag, gu
   gst_rtsp_message_take_header (
       ctx->response, GST_RTSP_HDR_CONTENT_BASE, g_strconcat (uri, "/", NULL));
   add_etag (ctx, etag);
+  if (run)
+    add_run (ctx, run);
   add_expiry (ctx, valid_s);
   answer_add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
   g_free (uri);
@@ -282,7 +295,8 @@ describe (Cast *self, GstRTSPContext *ctx, const Found *found)
   switch (answer) {
     case BROADCAST_READY:
       self->described = TRUE;
-      status = answer_description (ctx, sdp, etag, valid_s);
+      status = answer_description (
+          ctx, found->broadcast ? broadcast_get_run (found->broadcast) : NULL, sdp, etag, valid_s);
       break;
     case BROADCAST_PREPARING:
       why = g_strdup_printf ("%s is being prepared for its broadcast", found->name);
@@ -314,7 +328,8 @@ look_and_describe (Cast *self, GstRTSPContext *ctx, const Found *found)
   if (!broadcast_needs_look (found->broadcast, found->name))
     return describe (self, ctx, found);
   if (weir_client_defer (self->asker->client, ctx)) {
-    broadcast_look (found->broadcast, found->name, on_looked, reading_begin (self));
+    broadcast_look (
+        found->broadcast, found->name, on_looked, reading_begin (self, found->broadcast));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
   broadcast_look (found->broadcast, found->name, NULL, NULL);
@@ -392,13 +407,14 @@ begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
   if (!weir_client_defer (self->asker->client, ctx))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   ranges = get_ranges (ctx, &length);
-  broadcast_read (found->broadcast, found->name, ranges, length, on_read, reading_begin (self));
+  broadcast_read (found->broadcast, found->name, ranges, length, on_read,
+      reading_begin (self, found->broadcast));
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 static GstRTSPStatusCode
 answer_packets (
-    Cast *self, GstRTSPContext *ctx, GBytes *body, const gchar *etag, const GError *error)
+    Cast *self, GstRTSPContext *ctx, GBytes *body, const CastReading *reading, const GError *error)
 {
   gconstpointer data;
   gsize size;
@@ -407,8 +423,10 @@ answer_packets (
     return refuse_error (self, ctx, error);
   data = g_bytes_get_data (body, &size);
   answer_begin (ctx, GST_RTSP_STS_OK);
-  if (etag)
-    add_etag (ctx, etag);
+  if (reading) {
+    add_etag (ctx, reading->etag);
+    add_run (ctx, reading->run);
+  }
   answer_add_body (ctx, PACKETS_TYPE, data, size);
   return answer_send (ctx, NULL);
 }
@@ -417,8 +435,7 @@ static GstRTSPStatusCode
 end_reading (Cast *self, GstRTSPContext *ctx)
 {
   CastReading *reading = g_steal_pointer (&self->reading);
-  GstRTSPStatusCode status =
-      answer_packets (self, ctx, reading->body, reading->etag, reading->error);
+  GstRTSPStatusCode status = answer_packets (self, ctx, reading->body, reading, reading->error);
 
   reading_unref (reading);
   return status;
