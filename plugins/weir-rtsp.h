@@ -63,6 +63,10 @@ gboolean weir_transport_is_tcp (const GstRTSPTransport *transport);
 // from any thread.
 gboolean weir_session_is_heard (GstRTSPSession *session);
 
+// Reports whether a stream is served over TCP only, because no UDP ports were free when its media
+// was prepared, or at its first SETUP. Call from any thread.
+gboolean weir_stream_is_tcp_only (GstRTSPStream *stream);
+
 // Returns the fanoutsink that sends the RTP packets of a stream, or NULL if there is none. The
 // caller owns the reference.
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);

@@ -10,6 +10,7 @@
 #include "relaymedia.h"
 
 #include "feedback.h"
+#include "ports.h"
 #include "relaybin.h"
 #include "relayrtcp.h"
 #include "reports.h"
@@ -65,21 +66,15 @@ weir_relay_media_set_ntp_func (
 static void
 open_stream (RelayMedia *self, GstRTSPStream *stream)
 {
-  GstRTSPTransport *transport;
-  gboolean v4, v6;
+  GstRTSPTransport transport = { 0 };
+  GstElement *source;
 
-  gst_rtsp_transport_new (&transport);
-  transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
-  v6 = self->ipv6
-       && gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
-  v4 = gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
-  if (v4 || v6) {
-    GstElement *source =
-        weir_feedback_complete (stream, transport, weir_feedback_is_video (stream), FALSE);
-
-    g_ptr_array_add (self->rtcp, weir_relay_rtcp_new (stream, self->bin, source));
-  }
-  gst_rtsp_transport_free (transport);
+  if (!weir_ports_open (stream, self->ipv6))
+    return;
+  gst_rtsp_transport_init (&transport);
+  transport.lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  source = weir_feedback_complete (stream, &transport, weir_feedback_is_video (stream), FALSE);
+  g_ptr_array_add (self->rtcp, weir_relay_rtcp_new (stream, self->bin, source));
 }
 
 // Runs before the program's handlers, so that the sinks are there.

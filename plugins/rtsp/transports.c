@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Sessions and transports of the readers that Weir serves; serve.c has the overview.
 #include "feedback.h"
+#include "ports.h"
 #include "relaymedia.h"
 #include "sendermedia.h"
 #include "served.h"
@@ -95,19 +96,6 @@ is_ours (Served *self, GstRTSPStreamTransport *transport)
          || (weir_transport_has_srtp (transport) && weir_transport_is_tcp (t));
 }
 
-// Opens sockets of both families, as gst-rtsp-server does: a running sink accepts no further
-// socket.
-static gboolean
-allocate_sockets (GstRTSPStream *stream, GstRTSPTransport *transport)
-{
-  gboolean v4 =
-      gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV4, transport, FALSE);
-  gboolean v6 =
-      gst_rtsp_stream_allocate_udp_sockets (stream, G_SOCKET_FAMILY_IPV6, transport, FALSE);
-
-  return v4 || v6;
-}
-
 // Makes a UDP transport with SRTP name the reader to the sinks by its token.
 static void
 name_srtp (GstRTSPStreamTransport *transport)
@@ -121,6 +109,15 @@ name_srtp (GstRTSPStreamTransport *transport)
   g_free (copy->destination);
   copy->destination = token;
   gst_rtsp_stream_transport_set_transport (transport, copy);
+}
+
+// Reports whether the sinks can serve readers of a stream.
+static gboolean
+may_use_sinks (GstRTSPStream *stream)
+{
+  return gst_rtsp_stream_is_sender (stream)
+         && (gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP
+             || weir_stream_is_tcp_only (stream));
 }
 
 // Called when the response to a SETUP exists, and before gst-rtsp-server creates elements for the
@@ -137,8 +134,7 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
     return;
   }
   if (!self->connection || t->lower_transport != GST_RTSP_LOWER_TRANS_TCP
-      || !gst_rtsp_stream_is_sender (ctx->stream)
-      || !(gst_rtsp_stream_get_protocols (ctx->stream) & GST_RTSP_LOWER_TRANS_UDP))
+      || !may_use_sinks (ctx->stream))
     return;
   copy = copy_transport (t);
   g_free (copy->destination);
@@ -146,15 +142,15 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
   token = weir_srtp_dup_token (ctx->trans);
   copy->destination = token ? token : g_strdup (self->token);
   copy->client_port = copy->interleaved;
-  // A relay media has opened its sockets.
-  if (weir_is_relay_media (ctx->media) || allocate_sockets (ctx->stream, copy))
+  if (weir_ports_open (ctx->stream, TRUE))
     gst_rtsp_stream_transport_set_transport (ctx->trans, copy);
   else
     gst_rtsp_transport_free (copy);
 }
 
 // Refuses a SETUP of a playing stream: gst-rtsp-server would change its transport, and never remove
-// the reader from the sink.
+// the reader from the sink. Opens the sockets of a stream before gst-rtsp-server does, which would
+// look for free ports without end; of both families, as a running sink accepts no further socket.
 GstRTSPStatusCode
 weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
 {
@@ -171,7 +167,12 @@ weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served
                                   media, gst_rtsp_stream_get_index (ctx->stream)));
     g_object_unref (media);
   }
-  return plays ? GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE : GST_RTSP_STS_OK;
+  if (plays)
+    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  // A relay media has opened its sockets.
+  if (!self->stock && !weir_is_relay_media (ctx->media) && may_use_sinks (ctx->stream))
+    weir_ports_open (ctx->stream, TRUE);
+  return GST_RTSP_STS_OK;
 }
 
 // Reports whether all tracks that are set up use the connection. Others must show life.

@@ -210,6 +210,18 @@ asker_explain (Asker *self, GstRTSPContext *ctx)
   g_clear_pointer (&self->full, g_free);
 }
 
+void
+asker_explain_ports (Asker *self, GstRTSPContext *ctx)
+{
+  static const gchar why[] = "the server has no free UDP ports; use TCP\r\n";
+
+  if (!ctx->stream || !weir_stream_is_tcp_only (ctx->stream))
+    return;
+  log_event_limited (
+      &refusals, "reader %s refused: SETUP: %.*s", self->peer, (int) strlen (why) - 2, why);
+  answer_add_body (ctx, "text/plain", why, strlen (why));
+}
+
 GstRTSPStatusCode
 asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {

@@ -44,6 +44,10 @@ GstRTSPStatusCode asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUr
 // Puts the reason into an answer of status 453.
 void asker_explain (Asker *self, GstRTSPContext *ctx);
 
+// Logs a SETUP that gst-rtsp-server refuses with 461 because the stream has no UDP ports, and puts
+// the reason into the answer. Has no effect if the stream has ports.
+void asker_explain_ports (Asker *self, GstRTSPContext *ctx);
+
 // Returns the path by which gst-rtsp-server knows the content of a URL, with the track. (transfer
 // full)
 gchar *asker_make_path (Asker *self, const GstRTSPUrl *url);

@@ -230,6 +230,8 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     on_play_refused (client, ctx->sessmedia);
   else if (ctx->method == GST_RTSP_SETUP && ctx->trans && code == GST_RTSP_STS_OK)
     srtp_answer (ctx, message);
+  else if (ctx->method == GST_RTSP_SETUP && code == GST_RTSP_STS_UNSUPPORTED_TRANSPORT)
+    asker_explain_ports (&((Client *) client)->asker, ctx);
   else if (code == GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH)
     asker_explain (&((Client *) client)->asker, ctx);
 }

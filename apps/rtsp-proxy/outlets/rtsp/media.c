@@ -2,6 +2,7 @@
 #include "outlets/rtsp/media.h"
 
 #include "base/files_left.h"
+#include "base/log.h"
 #include "base/threads.h"
 #include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/timeshift.h"
@@ -150,6 +151,19 @@ media_keep (GstRTSPMedia *media, Presentation *presentation)
 }
 
 static void
+warn_without_ports (GstRTSPMedia *media, Presentation *presentation)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 10 * 1000 };
+
+  if (weir_stream_is_tcp_only (gst_rtsp_media_get_stream (media, 0)))
+    log_event_limited (&limit,
+        "mount %s: no free UDP ports for its tracks: RTSP readers get it over TCP only, until it "
+        "is "
+        "opened again",
+        presentation_get_label (presentation));
+}
+
+static void
 on_prepared (GstRTSPMedia *media, Presentation *presentation)
 {
   Relay *relay = presentation_get_relay (presentation);
@@ -166,6 +180,7 @@ on_prepared (GstRTSPMedia *media, Presentation *presentation)
     // and the first reader would get packets from the time of its DESCRIBE.
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
+  warn_without_ports (media, presentation);
   media_keep (media, presentation);
   media_configure (media, presentation); // the configuration may have changed meanwhile
 }
