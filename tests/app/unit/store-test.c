@@ -56,7 +56,7 @@ static Store *
 films (void)
 {
   gchar *path = path_of ("films");
-  Store *store = folder_new (path);
+  Store *store = folder_new (path, FALSE);
 
   g_free (path);
   return store;
@@ -150,7 +150,8 @@ errors_name_the_title_and_the_reason (void)
   g_assert_cmpstr (error->message, ==, "none: No such file or directory");
   g_clear_error (&error);
   g_assert_cmpint (store_open (store, "up/secret.mp4", NULL, &error), ==, -1);
-  g_assert_cmpstr (error->message, ==, "up/secret.mp4: it is a link that leaves the folder");
+  g_assert_cmpstr (
+      error->message, ==, "up/secret.mp4: a link leads out of the folder in which it lies");
   g_clear_error (&error);
   store_unref (store);
 }
@@ -158,7 +159,7 @@ errors_name_the_title_and_the_reason (void)
 static void
 a_folder_may_be_missing (void)
 {
-  Store *store = folder_new ("/nowhere/to/be/found");
+  Store *store = folder_new ("/nowhere/to/be/found", FALSE);
   guint n = 0;
 
   g_assert_false (store_list (store, count_one, &n));
