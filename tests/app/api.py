@@ -429,7 +429,8 @@ def how_readers_are_served_changes_while_it_runs():
         found = re.search(r'clock=(\d{8}T\d{6})', sdp)
         return found and time.time() - calendar.timegm(time.strptime(found[1], '%Y%m%dT%H%M%S'))
 
-    with Checked({'/cam': {**CLIP, 'on-demand': False, 'join': 'live'}}) as proxy:
+    with Checked({'/cam': {**CLIP, 'on-demand': False, 'join': 'live'}},
+                 **{'file-roots': [tempfile.gettempdir()]}) as proxy:
         wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the mount is up')
         patch = ('PATCH', '/v1/mounts/cam')
         with Watch(proxy) as one, Watch(proxy) as other:

@@ -529,7 +529,7 @@ def a_reload_ends_the_groups_of_titles_and_no_reader_notices():
 
 @test
 def the_api_refuses_groups_that_another_mount_has():
-    with Controlled(titles()) as proxy:
+    with Controlled(titles(), **{'file-roots': [folder()[1]]}) as proxy:
         cast = {'upstream': url_of(folder()[1]), 'broadcast': {
             'groups': '239.7.8.4/30', 'port': PORT, 'iface': 'lo', 'ttl': 0}}
         status, _, body = proxy.http('PUT', '/v1/mounts/more', cast)

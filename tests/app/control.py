@@ -15,10 +15,12 @@ CLIP_URI = f'file://{os.path.realpath(CLIP)}'
 
 
 def config(mounts, **top):
-    """Returns the configuration file for {path: {key: value}}, with other top-level keys."""
+    """Returns the configuration file for {path: {key: value}}, with other top-level keys. The API may
+    name the clips of the tests."""
     top = {'listen': '127.0.0.1:0', 'api': '127.0.0.1:0', **top}
     mounts = {path: with_client(settings) for path, settings in mounts.items()}
-    return json.dumps({**top, 'mounts': mounts}, indent=1)
+    roots = {'file-roots': [os.path.dirname(os.path.realpath(CLIP))], **top}
+    return json.dumps({**top, 'mounts': mounts, 'file-roots': roots['file-roots']}, indent=1)
 
 
 class Controlled(Proc):

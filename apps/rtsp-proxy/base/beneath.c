@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,22 +39,35 @@ open_plain (int from, const char *name)
   return openat (from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Opens `name` in the folder `from`, or what it links to in or below that folder.
 static int
-open_linked (int from, const char *name)
+open_beneath (int from, const char *path, int flags)
 {
-  struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+  struct open_how how = { .flags = (uint64_t) flags | O_CLOEXEC,
     .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
   long fd = -1;
 
   for (int i = 0; i < TRIES; i++) {
-    fd = syscall (SYS_openat2, from, name, &how, sizeof how);
+    fd = syscall (SYS_openat2, from, path, &how, sizeof how);
     if (fd >= 0 || errno != EAGAIN)
       break;
   }
-  if (fd >= 0 || (errno != ENOSYS && errno != EPERM))
-    return (int) fd;
-  return open_plain (from, name); // an old kernel, or a sandbox that blocks the call
+  return (int) fd;
+}
+
+// Reports whether openat2() failed because of an old kernel, or of a sandbox that blocks the call.
+static bool
+is_missing (int fd)
+{
+  return fd < 0 && (errno == ENOSYS || errno == EPERM);
+}
+
+// Opens `name` in the folder `from`, or what it links to in or below that folder.
+static int
+open_linked (int from, const char *name)
+{
+  int fd = open_beneath (from, name, O_PATH);
+
+  return is_missing (fd) ? open_plain (from, name) : fd;
 }
 
 typedef int (*OpenFunc) (int from, const char *name);
@@ -113,18 +128,45 @@ open_found (int found)
 }
 
 int
-beneath_open (const char *folder, const char *path)
+beneath_open_at (int folder, const char *path)
 {
-  int dir = open (folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int found, fd;
+  int found = walk (folder, path, open_linked);
+  int fd;
 
-  if (dir < 0)
-    return -1;
-  found = walk (dir, path, open_linked);
-  close_quietly (dir);
   if (found < 0)
     return -1;
   fd = open_found (found);
+  close_quietly (found);
+  return fd;
+}
+
+int
+beneath_open (const char *folder, const char *path)
+{
+  int dir = open (folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fd;
+
+  if (dir < 0)
+    return -1;
+  fd = beneath_open_at (dir, path);
+  close_quietly (dir);
+  return fd;
+}
+
+int
+beneath_open_any (int folder, const char *path, int flags)
+{
+  char name[64];
+  int fd = open_beneath (folder, path, flags), found;
+
+  if (!is_missing (fd))
+    return fd;
+  found = strcmp (path, ".") == 0 ? fcntl (folder, F_DUPFD_CLOEXEC, 0)
+                                  : walk (folder, path, open_plain);
+  if (found < 0 || flags == O_PATH)
+    return found;
+  snprintf (name, sizeof name, "/proc/self/fd/%d", found);
+  fd = open (name, flags | O_CLOEXEC);
   close_quietly (found);
   return fd;
 }

@@ -6,8 +6,8 @@
 
 #define NAME_MAX_BYTES 253 // RFC 1035
 
-gchar *
-host_names_check (const gchar *name)
+static gchar *
+check_name (const gchar *name)
 {
   gsize len = strlen (name);
   gboolean ok = len > 0 && len <= NAME_MAX_BYTES && name[0] != '.';
@@ -20,8 +20,15 @@ host_names_check (const gchar *name)
                   name);
 }
 
-gchar *
-host_names_check_origin (const gchar *origin)
+gboolean
+host_names_read (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (key, object, check_name, reader, node, error);
+}
+
+static gchar *
+check_origin (const gchar *origin)
 {
   const gchar *host = g_str_has_prefix (origin, "http://")    ? origin + strlen ("http://")
                       : g_str_has_prefix (origin, "https://") ? origin + strlen ("https://")
@@ -31,6 +38,13 @@ host_names_check_origin (const gchar *origin)
     return NULL;
   return g_strdup_printf (
       "\"%.64s\" is not an origin; write it like https://www.example.org, without a path", origin);
+}
+
+gboolean
+host_names_read_origins (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (key, object, check_origin, reader, node, error);
 }
 
 // Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)

@@ -7,12 +7,12 @@
 
 #include "config/text_list.h"
 
-// Checks a name of the configuration. Returns NULL, or an error message that the caller owns.
-gchar *host_names_check (const gchar *name);
-
-// Checks an origin that may read HLS: https://HOST[:PORT], or * for every page. Returns NULL, or an
-// error message that the caller owns.
-gchar *host_names_check_origin (const gchar *origin);
+// SchemaValue.read() of a list of such names, and of a list of the origins of web pages:
+// https://HOST[:PORT], or * for all.
+gboolean host_names_read (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
+gboolean host_names_read_origins (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
 
 // Reports whether a Host header, such as "proxy.example.org:8888" or NULL, names this machine: by
 // an IP address, as localhost, by its host name, or by one of `names`, which may be NULL.

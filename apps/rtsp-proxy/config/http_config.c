@@ -4,15 +4,7 @@
 #include "config/host_names.h"
 #include "config/proxy_effect.h"
 
-static gboolean
-read_origins (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return text_list_read (
-      &((HttpConfig *) object)->allow_origins, key, host_names_check_origin, reader, node, error);
-}
-
-static const SchemaValue origins_value = { .read = read_origins };
+static const SchemaValue origins_value = { .read = host_names_read_origins };
 
 static const SchemaKey keys[] = {
   { "listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, listen), .form = "ADDR:PORT",
@@ -21,8 +13,8 @@ static const SchemaKey keys[] = {
   { "tls-listen", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, tls_listen), .form = "ADDR:PORT",
       .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where HTTPS clients connect; requires the key `tls`, which has the certificate" },
-  { "allow-origins", SCHEMA_OTHER, .form = "[ORIGIN, ...]", .value = &origins_value,
-      .effect = PROXY_EFFECT_RESTART,
+  { "allow-origins", SCHEMA_OTHER, G_STRUCT_OFFSET (HttpConfig, allow_origins),
+      .form = "[ORIGIN, ...]", .value = &origins_value, .effect = PROXY_EFFECT_RESTART,
       .help =
           "the web pages of other servers, such as `https://www.example.org`, that may read the "
           "HLS streams that their user gets by an address alone; `*`: all pages" },

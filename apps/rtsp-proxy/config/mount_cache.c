@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_cache.h"
 
+#include "base/file_roots.h"
 #include "text/config_error.h"
 
 #include <glib/gstdio.h>
@@ -34,15 +35,20 @@ read_spill (
 {
   MountConfig *mount = object;
   const gchar *text = yaml_text (reader, node);
+  gchar *wrong;
 
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
+  wrong = mount->from_api ? file_roots_check (text) : NULL;
+  if (wrong)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   if (!g_file_test (text, G_FILE_TEST_IS_DIR) || g_access (text, W_OK | X_OK) < 0)
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf (
             "cannot write to the folder %s: it does not exist or is not writable", text));
   g_free (mount->cache.spill);
   mount->cache.spill = g_strdup (text);
+  mount->cache.is_spill_limited = mount->from_api;
   return TRUE;
 }
 
@@ -78,6 +84,7 @@ static void
 clear_cache (gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->cache.spill, g_free);
+  ((MountConfig *) object)->cache.is_spill_limited = FALSE;
 }
 
 static void

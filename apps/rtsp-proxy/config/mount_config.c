@@ -87,6 +87,14 @@ mount_config_get_folder (const MountConfig *self)
 }
 
 gboolean
+mount_config_is_limited (const MountConfig *self)
+{
+  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
+
+  return pull && pull->is_limited;
+}
+
+gboolean
 mount_config_is_block_store (const MountConfig *self)
 {
   const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;

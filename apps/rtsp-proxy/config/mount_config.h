@@ -38,5 +38,8 @@ gboolean mount_config_is_swarm (const MountConfig *self);
 // Reports whether that folder is a block store.
 gboolean mount_config_is_block_store (const MountConfig *self);
 
+// Reports whether an API client has named the first upstream (base/file_roots.h).
+gboolean mount_config_is_limited (const MountConfig *self);
+
 // Reports whether clients may publish to the mount: one of its upstreams is `publish`.
 gboolean mount_config_awaits (const MountConfig *self);

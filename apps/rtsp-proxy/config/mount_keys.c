@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_keys.h"
 
+#include "base/file_roots.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
@@ -29,6 +30,7 @@ static void
 clear_slate (gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->slate, g_free);
+  ((MountConfig *) object)->is_slate_limited = FALSE;
 }
 
 static void
@@ -43,14 +45,19 @@ read_slate (
 {
   MountConfig *mount = object;
   const gchar *text = yaml_text (reader, node);
+  gchar *wrong;
 
   clear_slate (mount);
   if (!text)
     return schema_fail (reader, node, key, error, "expected a single value");
+  wrong = mount->from_api ? file_roots_check (text) : NULL;
+  if (wrong)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
     return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
         g_strdup_printf ("no such file: %s", text));
   mount->slate = g_strdup (text);
+  mount->is_slate_limited = mount->from_api;
   return TRUE;
 }
 
@@ -75,6 +82,7 @@ static void
 copy_slate (gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->slate = g_strdup (((const MountConfig *) from)->slate);
+  ((MountConfig *) to)->is_slate_limited = ((const MountConfig *) from)->is_slate_limited;
 }
 
 static const SchemaValue slate_value = { read_slate, reset_slate, equal_slates, write_slate,

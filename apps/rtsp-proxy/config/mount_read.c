@@ -78,7 +78,9 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
 
   if (!value || yaml_is_null (value))
     return TRUE;
-  if (stored && (mount->cache.time_ms > 0 || mount->cache.spill))
+  if (mount_config_is_origin (mount) && mount->cache.is_spill_limited)
+    wrong = "for an HTTP server, spill is allowed in the configuration file only";
+  else if (stored && (mount->cache.time_ms > 0 || mount->cache.spill))
     wrong = "for a block store, expected {bytes: SIZE}: the memory for its blocks, such as 1G";
   else if (!stored && mount->cache.time_ms == 0 && !mount_config_is_origin (mount))
     wrong = MOUNT_CACHE_EXPECTED;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_tls.h"
 
+#include "base/file_roots.h"
 #include "text/config_error.h"
 
 static gchar **
@@ -37,13 +38,18 @@ write_string (JsonBuilder *builder, const gchar *name, const gchar *text)
 static gboolean
 read_ca (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
+  MountConfig *mount = object;
   const gchar *file = yaml_text (reader, node);
   GError *why = NULL;
   GList *found;
+  gchar *wrong;
 
   reset (key, object);
   if (!file)
     return schema_fail (reader, node, key, error, "expected a single value");
+  wrong = mount->from_api ? file_roots_check (file) : NULL;
+  if (wrong)
+    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
   found = g_file_test (file, G_FILE_TEST_IS_REGULAR)
               ? g_tls_certificate_list_new_from_file (file, &why)
               : NULL;
@@ -55,7 +61,8 @@ read_ca (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *no
     return FALSE;
   }
   g_list_free_full (found, g_object_unref);
-  *text_of (object, key) = g_strdup (file);
+  mount->pull.trust.ca = g_strdup (file);
+  mount->pull.trust.is_limited = mount->from_api;
   return TRUE;
 }
 
@@ -76,6 +83,7 @@ static void
 copy_ca (gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->pull.trust.ca = g_strdup (((const MountConfig *) from)->pull.trust.ca);
+  ((MountConfig *) to)->pull.trust.is_limited = ((const MountConfig *) from)->pull.trust.is_limited;
 }
 
 static void

@@ -73,7 +73,7 @@ mount_upstreams_apply (MountConfig *mount)
   gchar *wrong = NULL;
 
   for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
-    wrong = parse (mount, mount->upstreams[i], 0);
+    wrong = parse (mount, mount->upstreams[i], mount->are_limited ? PULL_URI_FROM_API : 0);
   if (!wrong)
     wrong = check_trust (mount);
   // It costs nothing while no one publishes, and a reader then sees a picture at once.
@@ -117,6 +117,7 @@ read_upstreams (
   gboolean ok = TRUE;
 
   reset_upstreams (key, mount);
+  mount->are_limited = mount->from_api;
   if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
     return schema_fail (reader, node, key, error, "expected a list of URIs: [URI, ...]");
   uris = g_strv_builder_new ();
@@ -144,6 +145,7 @@ static void
 copy_upstreams (gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->upstreams = g_strdupv (((const MountConfig *) from)->upstreams);
+  ((MountConfig *) to)->are_limited = ((const MountConfig *) from)->are_limited;
 }
 
 static gboolean

@@ -37,17 +37,19 @@ typedef enum {
 
 typedef struct {
   gatomicrefcount refs;
-  gchar *path;         // "/cam"
-  guint line, column;  // in the configuration file, from 1; 0 if it is not from the file
-  gboolean from_api;   // some keys and upstreams are refused from the API
-  gchar *lack;         // what the mount needs and this machine does not have now, or NULL
-  GStrv upstreams;     // URIs as written, in order of preference
-  GPtrArray *pulls;    // of PullConfig: the upstreams, with the settings of `pull`
-  PullConfig pull;     // settings for all upstreams
-  gboolean tls_verify; // their certificates
-  S3Keys *keys;        // for upstreams that are buckets, or NULL
-  guint standby;       // MountStandby
-  gchar *slate;        // a file, or NULL
+  gchar *path;          // "/cam"
+  guint line, column;   // in the configuration file, from 1; 0 if it is not from the file
+  gboolean from_api;    // some keys and upstreams are refused from the API
+  gchar *lack;          // what the mount needs and this machine does not have now, or NULL
+  GStrv upstreams;      // URIs as written, in order of preference
+  gboolean are_limited; // the upstreams: an API client has named them (base/file_roots.h)
+  GPtrArray *pulls;     // of PullConfig: the upstreams, with the settings of `pull`
+  PullConfig pull;      // settings for all upstreams
+  gboolean tls_verify;  // their certificates
+  S3Keys *keys;         // for upstreams that are buckets, or NULL
+  guint standby;        // MountStandby
+  gchar *slate;         // a file, or NULL
+  gboolean is_slate_limited;
   GPtrArray *pipeline; // of MountStep; empty: pull alone
   StageSet *stage_set; // the set of `stages`; NULL before these are made
   GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
@@ -68,6 +70,7 @@ typedef struct {
     guint64 bytes; // for each track, or for the blocks of all titles
     gboolean has_bytes; // they were given
     gchar *spill;       // the folder of its file; NULL: in memory
+    gboolean is_spill_limited;
   } cache;
   struct {
     gchar *origin, *upload, *storage, *folder, *peers, *networks, *listen; // as written, or NULL

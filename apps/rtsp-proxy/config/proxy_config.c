@@ -81,17 +81,16 @@ equal_api (gconstpointer a, gconstpointer b)
 }
 
 static gboolean
-read_hosts (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return text_list_read (
-      &((ProxyConfig *) object)->hosts, key, host_names_check, reader, node, error);
-}
-
-static gboolean
 equal_hosts (gconstpointer a, gconstpointer b)
 {
   return text_list_equal (((const ProxyConfig *) a)->hosts, ((const ProxyConfig *) b)->hosts);
+}
+
+static gboolean
+equal_file_roots (gconstpointer a, gconstpointer b)
+{
+  return text_list_equal (
+      ((const ProxyConfig *) a)->file_roots, ((const ProxyConfig *) b)->file_roots);
 }
 
 static gboolean
@@ -275,7 +274,9 @@ const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
 static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
 static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
-static const SchemaValue hosts_value = { .read = read_hosts, .equal = equal_hosts };
+static const SchemaValue hosts_value = { .read = host_names_read, .equal = equal_hosts };
+static const SchemaValue file_roots_value = { .read = text_list_read_folders,
+  .equal = equal_file_roots };
 static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
 static const SchemaValue http_value = { .read = read_http, .equal = equal_http };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
@@ -333,12 +334,13 @@ static const SchemaKey top_keys[] = {
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds the token" },
-  { "hosts", SCHEMA_OTHER, .form = "[NAME, ...]", .value = &hosts_value,
+  { "hosts", SCHEMA_OTHER, AT (hosts), .form = "[NAME, ...]", .value = &hosts_value,
       .effect = PROXY_EFFECT_RESTART,
-      .help =
-          "the names by which HTTP clients may call this machine, for the API and `http`, beside "
-          "its addresses, `localhost` and its host name; other names get 403 from clients that "
-          "are admitted by their address" },
+      .help = "the names by which HTTP clients without a secret may call this machine, beside its "
+              "addresses, `localhost` and its host name; other names get 403" },
+  { "file-roots", SCHEMA_OTHER, AT (file_roots), .form = "[DIR, ...]", .value = &file_roots_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "the folders below which API clients may name files; none without this key" },
   { "users", SCHEMA_OTHER, .form = "list of users", .value = &users_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "who may do what; without users, only clients on this machine may read" },
@@ -422,6 +424,7 @@ proxy_config_free (ProxyConfig *self)
   rtmp_config_clear (&self->rtmp);
   g_free (self->api_token);
   g_strfreev (self->hosts);
+  g_strfreev (self->file_roots);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_clear_pointer (&self->users, user_set_unref);

@@ -37,6 +37,7 @@ typedef struct {
   ListenAddress api_listen;
   gchar *api_token; // NULL: the API asks for no token
   GStrv hosts;      // names by which HTTP clients may call this machine; may be NULL
+  GStrv file_roots; // folders below which API clients may name files; may be NULL
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;

@@ -4,9 +4,10 @@
 #include "text/config_error.h"
 
 gboolean
-text_list_read (GStrv *list, const SchemaKey *key, TextListCheck check, YamlReader *reader,
+text_list_read (const SchemaKey *key, gpointer object, TextListCheck check, YamlReader *reader,
     YamlNode *node, GError **error)
 {
+  GStrv *list = (GStrv *) ((guint8 *) object + key->offset);
   GStrvBuilder *texts;
   YamlNode *item;
   gboolean ok = TRUE;
@@ -30,6 +31,23 @@ text_list_read (GStrv *list, const SchemaKey *key, TextListCheck check, YamlRead
   *list = g_strv_builder_end (texts);
   g_strv_builder_unref (texts);
   return ok;
+}
+
+static gchar *
+check_folder (const gchar *folder)
+{
+  return g_path_is_absolute (folder)
+             ? NULL
+             : g_strdup_printf ("\"%s\" is not the absolute path of a folder, "
+                                "such as /srv/films",
+                   folder);
+}
+
+gboolean
+text_list_read_folders (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (key, object, check_folder, reader, node, error);
 }
 
 gboolean

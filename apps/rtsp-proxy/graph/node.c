@@ -390,6 +390,7 @@ node_new_pull (MountConfig *config)
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
     self->own.uri = uri;
+    self->own.is_limited = config->is_slate_limited;
     node_add_inlet (self, &self->own, file_pull_new)->is_slate = TRUE;
   }
   return self;

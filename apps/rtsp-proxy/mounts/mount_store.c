@@ -49,10 +49,10 @@ mount_store_new (const MountConfig *config)
   if (mount_config_is_origin (config))
     return make_origin_store (config);
   if (mount_config_is_block_store (config))
-    return block_store_new (mount_config_get_folder (config),
+    return block_store_new (mount_config_get_folder (config), mount_config_is_limited (config),
         config->cache.has_bytes ? config->cache.bytes : STORE_BYTES);
 #endif
   if (mount_config_is_swarm (config))
     return make_swarm_store (config);
-  return folder_new (mount_config_get_folder (config));
+  return folder_new (mount_config_get_folder (config), mount_config_is_limited (config));
 }

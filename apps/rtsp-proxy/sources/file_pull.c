@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "base/element.h"
+#include "base/file_roots.h"
 #include "base/file_source.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -216,7 +217,9 @@ file_pull_open (const PullConfig *config, GError **error)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder", path);
     return -1;
   }
-  fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe must not wait for its writer
+  // A pipe must not wait for its writer.
+  fd = config->is_limited ? file_roots_open (path, O_RDONLY | O_NONBLOCK)
+                          : open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno != ENOENT) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, "cannot open %s: %s",
         path, g_strerror (errno));
@@ -273,11 +276,15 @@ file_pull_new (const PullContext *context, GError **error)
 gchar *
 file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
-  gchar *path = g_filename_from_uri (uri, NULL, NULL);
+  gchar *path = g_filename_from_uri (uri, NULL, NULL), *wrong;
 
   if (!path)
     return g_strdup ("not a file URI like file:///dir/clip.mp4");
   config->path = path;
+  config->is_limited = flags & PULL_URI_FROM_API;
+  wrong = config->is_limited ? file_roots_check (path) : NULL;
+  if (wrong)
+    return wrong;
   if (g_str_has_suffix (uri, "/")) {
     config->is_folder = TRUE;
     config->absent = !g_file_test (path, G_FILE_TEST_IS_DIR);
@@ -334,6 +341,10 @@ store_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     return wrong;
   config->is_folder = config->is_store = TRUE;
   config->uri = g_strdup (uri);
+  config->is_limited = flags & PULL_URI_FROM_API;
+  wrong = config->is_limited ? file_roots_check (config->path) : NULL;
+  if (wrong)
+    return wrong;
   // It is opened again with its first title; until then, nothing is kept of it.
   store = weir_block_store_open (config->path, &error);
   if (store) {

@@ -29,7 +29,8 @@ typedef enum {
 } PullParser;
 
 typedef enum {
-  PULL_URI_FROM_API = 1 << 0, // the URI is from an API client, which must not run launch lines
+  PULL_URI_FROM_API = 1 << 0, // the URI is from an API client, which must not run launch lines, and
+                              // may name some files only (base/file_roots.h)
 } PullUriFlags;
 
 typedef struct _PullConfig PullConfig;
@@ -84,6 +85,7 @@ struct _PullConfig {
   PullEndpoint endpoint; // udp:, rtp:, pipe:; sdp: only the interface; file: only the descriptor
   GstCaps *rtp;          // rtp: application/x-rtp
   gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
+  gboolean is_limited;   // an API client has named the path; open it by file_roots_open()
   gchar *launch;         // launch: the line
   gchar *lack;           // held: what the mount lacks
   TlsTrust trust;        // rtsps:

@@ -4,9 +4,11 @@
 // file describes. The receive engine relays the packets as they arrive; RTCP gives the mapping to
 // NTP time.
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_roots.h"
 #include "rtp/encoding.h"
 #include "sources/endpoint.h"
 #include "sources/engine_tracks.h"
@@ -178,13 +180,32 @@ receive (RtpPull *self, GError **error)
   return result == 0;
 }
 
+// Reads the file of sdp:.
+static GPtrArray *
+read_description (const PullConfig *config, GError **error)
+{
+  int fd = config->is_limited ? file_roots_open (config->path, O_RDONLY | O_NONBLOCK) : -1;
+  gchar *name = config->is_limited ? file_roots_dup_name (fd) : g_strdup (config->path);
+  GPtrArray *streams = NULL;
+
+  if (config->is_limited && !g_file_test (name, G_FILE_TEST_IS_REGULAR))
+    g_set_error (
+        error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no such file: %s", config->path);
+  else
+    streams = sdp_read (name, config->endpoint.iface, error);
+  if (fd >= 0)
+    close (fd);
+  g_free (name);
+  return streams;
+}
+
 static GPtrArray *
 find_streams (const PullConfig *config, GError **error)
 {
   GPtrArray *streams;
 
   if (config->path)
-    return sdp_read (config->path, config->endpoint.iface, error);
+    return read_description (config, error);
   streams = g_ptr_array_new_with_free_func (rtp_stream_free);
   g_ptr_array_add (streams, rtp_stream_new (&config->endpoint, config->rtp));
   return streams;
@@ -395,7 +416,11 @@ sdp_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   g_hash_table_unref (query);
   if (wrong)
     return wrong;
-  streams = sdp_read (config->path, config->endpoint.iface, &error);
+  config->is_limited = flags & PULL_URI_FROM_API;
+  wrong = config->is_limited ? file_roots_check (config->path) : NULL;
+  if (wrong)
+    return wrong;
+  streams = read_description (config, &error);
   if (streams) {
     g_ptr_array_unref (streams);
     return NULL;

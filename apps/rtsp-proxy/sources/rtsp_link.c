@@ -238,7 +238,7 @@ on_event (GSocketClient *client, GSocketClientEvent event, GSocketConnectable *c
   if (event != G_SOCKET_CLIENT_TLS_HANDSHAKING)
     return;
   if (self->trust.ca && !self->trust.fingerprint)
-    database = g_tls_file_database_new (self->trust.ca, &error);
+    database = tls_trust_load (&self->trust, &error);
   // Without a database each certificate has a fault, and is judged by its fingerprint.
   if (database || error || self->trust.fingerprint)
     g_tls_connection_set_database (G_TLS_CONNECTION (stream), database);

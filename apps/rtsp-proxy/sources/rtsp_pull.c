@@ -186,7 +186,7 @@ on_certificate (GstElement *src, GTlsConnection *connection, GTlsCertificate *ce
 static gboolean
 set_trust (GstElement *src, const TlsTrust *trust, GError **error)
 {
-  GTlsDatabase *database = trust->ca ? g_tls_file_database_new (trust->ca, error) : NULL;
+  GTlsDatabase *database = trust->ca ? tls_trust_load (trust, error) : NULL;
 
   if (trust->ca && !database)
     return FALSE;

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tls_trust.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/file_roots.h"
 
 void
 tls_trust_copy (TlsTrust *to, const TlsTrust *from)
 {
   tls_trust_clear (to);
-  *to = (TlsTrust) { from->any, g_strdup (from->fingerprint), g_strdup (from->ca) };
+  *to =
+      (TlsTrust) { from->any, g_strdup (from->fingerprint), g_strdup (from->ca), from->is_limited };
 }
 
 void
@@ -15,6 +20,26 @@ tls_trust_clear (TlsTrust *self)
 {
   g_clear_pointer (&self->fingerprint, g_free);
   g_clear_pointer (&self->ca, g_free);
+}
+
+GTlsDatabase *
+tls_trust_load (const TlsTrust *self, GError **error)
+{
+  GTlsDatabase *database;
+  gchar *name;
+  int fd;
+
+  if (!self->is_limited)
+    return g_tls_file_database_new (self->ca, error);
+  fd = file_roots_open (self->ca, O_RDONLY);
+  name = file_roots_dup_name (fd);
+  database = g_tls_file_database_new (name, error);
+  if (!database)
+    g_prefix_error (error, "%s: ", self->ca);
+  if (fd >= 0)
+    close (fd);
+  g_free (name);
+  return database;
 }
 
 // ---- judging ----

@@ -4,6 +4,7 @@
 #include "base/arrivals.h"
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/file_roots.h"
 #include "base/files_left.h"
 #include "base/threads.h"
 #include "base/timer.h"
@@ -451,17 +452,32 @@ find_light (const PullConfig *config)
   return pull_config_is_light (config) ? config->light : NULL;
 }
 
+// Returns why no run can begin now, or NULL. What an API client has named may have become a link.
+static GError *
+find_hindrance (const PullConfig *config)
+{
+  gchar *wrong = config->is_limited ? file_roots_check (config->path) : NULL;
+  GError *error = NULL;
+
+  if (!files_are_left (FILES_FOR_UPSTREAM))
+    error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
+  else if (wrong)
+    error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, wrong);
+  g_free (wrong);
+  return error;
+}
+
 static void
 begin_run (Upstream *self)
 {
   const PullLight *light = find_light (self->config);
   Run *run = run_new (self);
-  GError *error = NULL;
+  GError *error = find_hindrance (self->config);
 
   self->callbacks->connecting (self->owner);
-  if (!files_are_left (FILES_FOR_UPSTREAM))
-    error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
-  else if (light) {
+  if (error) {
+    // the run does not begin
+  } else if (light) {
     run->light = light;
     run->client = light->start (&run->context, &error);
   } else {

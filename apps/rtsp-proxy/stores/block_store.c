@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <gio/gio.h>
 
+#include "base/file_roots.h"
 #include "base/log.h"
 #include "store/reading.h"
 #include "store/upkeep.h"
@@ -17,14 +18,28 @@
 typedef struct {
   Store parent;
   gchar *path;
-  guint64 memory; // for blocks, in bytes
-  GMutex lock;    // protects the following
+  gboolean is_limited; // see block_store_new()
+  guint64 memory;      // for blocks, in bytes
+  GMutex lock;         // protects the following
   // NULL before the first title.
   WeirBlockStore *store;
   WeirStoreBalancer *balancer;
 } BlockStore;
 
 // ---- titles ----
+
+// An API client may have named another folder below `file-roots`, which has become a link since.
+static WeirBlockStore *
+open_folder (BlockStore *self, GError **error)
+{
+  gchar *wrong = self->is_limited ? file_roots_check (self->path) : NULL;
+
+  if (!wrong)
+    return weir_block_store_open (self->path, error);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED, wrong);
+  g_free (wrong);
+  return NULL;
+}
 
 // Returns the store, which stays open, so that its blocks in memory and what is known of its disks
 // outlive its readers.
@@ -37,7 +52,7 @@ open_store (BlockStore *self, GError **error)
 
   g_mutex_lock (&self->lock);
   if (!self->store) {
-    self->store = weir_block_store_open (self->path, &why);
+    self->store = open_folder (self, &why);
     if (self->store) {
       weir_block_store_set_memory (self->store, self->memory);
       self->balancer = weir_store_balancer_new (self->store, BALANCE_RATE);
@@ -168,7 +183,7 @@ block_store_free (Store *store)
 }
 
 Store *
-block_store_new (const gchar *path, guint64 memory)
+block_store_new (const gchar *path, gboolean is_limited, guint64 memory)
 {
   static const StoreKind kind = { block_store_open, block_store_open_bytes, block_store_list,
     block_store_get_disks, block_store_free };
@@ -177,6 +192,7 @@ block_store_new (const gchar *path, guint64 memory)
   store_init (&self->parent, &kind);
   g_mutex_init (&self->lock);
   self->path = g_strdup (path);
+  self->is_limited = is_limited;
   self->memory = memory;
   return &self->parent;
 }

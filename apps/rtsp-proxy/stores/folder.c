@@ -9,34 +9,62 @@
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/file_roots.h"
 #include "base/log.h"
 #include "stores/file_bytes.h"
 
 typedef struct {
   Store parent;
   gchar *path;
+  gboolean is_limited; // see folder_new()
 } Folder;
 
-#define LEAVES "a link leads out of the folder in which it lies"
-
-// Sets an error of errno about a title.
+// Sets an error of errno about a title. A refusal is logged.
 static void
 fail (Folder *self, const gchar *name, GError **error)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   const int reason = errno;
+  const gchar *refusal = reason == EXDEV ? "a link leads out of the folder in which it lies"
+                         : reason == EPERM && self->is_limited
+                             ? "the folder is not below `file-roots`"
+                             : NULL;
 
   g_set_error (error, G_IO_ERROR, (gint) g_io_error_from_errno (reason), "%s: %s", name,
-      reason == EXDEV ? LEAVES : g_strerror (reason));
-  if (reason == EXDEV)
-    log_event_limited (&limit, "title refused: %s/%s: " LEAVES, self->path, name);
+      refusal ? refusal : g_strerror (reason));
+  if (refusal)
+    log_event_limited (&limit, "title refused: %s in %s: %s", name, self->path, refusal);
+}
+
+static int
+open_itself (Folder *self, int flags)
+{
+  return self->is_limited ? file_roots_open (self->path, flags | O_DIRECTORY)
+                          : open (self->path, flags | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int
+open_title (Folder *self, const gchar *name)
+{
+  int folder = open_itself (self, O_PATH);
+  int fd, error;
+
+  if (folder < 0 && errno == EXDEV)
+    errno = EPERM;
+  if (folder < 0)
+    return -1;
+  fd = beneath_open_at (folder, name);
+  error = errno;
+  close (folder);
+  errno = error;
+  return fd;
 }
 
 static int
 folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
 {
   Folder *folder = (Folder *) self;
-  int fd = beneath_open (folder->path, name);
+  int fd = open_title (folder, name);
   struct stat st;
 
   if (fd < 0)
@@ -111,7 +139,7 @@ list_folder (int fd, Listing *listing)
 static gboolean
 folder_list (Store *self, StoreFoundFunc found, gpointer data)
 {
-  int fd = open (((Folder *) self)->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = open_itself ((Folder *) self, O_RDONLY);
   Listing listing = { .found = found, .data = data };
 
   if (fd < 0)
@@ -132,7 +160,7 @@ folder_free (Store *self)
 }
 
 Store *
-folder_new (const gchar *path)
+folder_new (const gchar *path, gboolean is_limited)
 {
   static const StoreKind kind = { folder_open, folder_open_bytes, folder_list, NULL, folder_free };
   Folder *self;
@@ -142,5 +170,6 @@ folder_new (const gchar *path)
   self = g_new0 (Folder, 1);
   store_init (&self->parent, &kind);
   self->path = g_strdup (path);
+  self->is_limited = is_limited;
   return &self->parent;
 }

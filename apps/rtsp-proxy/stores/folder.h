@@ -6,4 +6,5 @@
 #include "stores/store.h"
 
 // Makes a store (transfer full). The folder need not exist yet. Returns NULL if `path` is NULL.
-Store *folder_new (const gchar *path);
+// `is_limited`: an API client has named it (base/file_roots.h).
+Store *folder_new (const gchar *path, gboolean is_limited);

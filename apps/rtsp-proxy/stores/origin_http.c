@@ -433,7 +433,7 @@ origin_http_new (const OriginAccess *access, GError **error)
   GTlsDatabase *database = NULL;
   OriginHttp *self;
 
-  if (access->trust->ca && !(database = g_tls_file_database_new (access->trust->ca, error)))
+  if (access->trust->ca && !(database = tls_trust_load (access->trust, error)))
     return NULL;
   self = g_new0 (OriginHttp, 1);
   self->refs = 1;

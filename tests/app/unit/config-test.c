@@ -2,6 +2,7 @@
 //
 // The tables of keys: the program treats each key as its row says.
 
+#include "base/file_roots.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_swarm.h"
@@ -44,7 +45,7 @@ dup_other_sample (const gchar *key)
   } samples[] = {
     { "upstream", "\"rtsp://192.0.2.8/b\"" },
     { "upstreams", "[\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.8/b\"]" },
-    { "slate", "\"/proc/self/exe\"" },
+    { "slate", "\"/etc/passwd\"" },
     { "pipeline", "[\"pull\", \"restamp\"]" },
     { "choices", "{\"transcode\": [\"rate\"]}" },
     { "cache", "{\"time\": \"60s\"}" },
@@ -318,6 +319,7 @@ main (int argc, char **argv)
 
   gst_init (NULL, NULL);
   g_test_init (&argc, &argv, NULL);
+  file_roots_set ((gchar *[]) { (gchar *) "/", NULL }); // values are read as those of API clients
   set = stage_set_load_usual (NULL, &error);
   g_assert_no_error (error);
   g_test_add_func ("/config/each-row-is-complete", each_row_is_complete);

@@ -97,7 +97,7 @@ set_up (Fixture *f, gconstpointer unused)
   f->file = g_build_filename (f->folder, "a.mp4", NULL);
   g_assert_true (g_file_set_contents (f->file, "12345", -1, NULL));
   f->titles = titles_new ("/films", &outlet, data);
-  titles_configure (f->titles, folder_new (f->folder), 1, LONG_MS);
+  titles_configure (f->titles, folder_new (f->folder, FALSE), 1, LONG_MS);
   g_object_unref (data);
 }
 
@@ -238,7 +238,7 @@ a_title_that_takes_too_long_is_given_up (Fixture *f, gconstpointer unused)
   Title *title;
 
   told.blocks = TRUE;
-  titles_configure (f->titles, folder_new (f->folder), 1, SHORT_MS);
+  titles_configure (f->titles, folder_new (f->folder, FALSE), 1, SHORT_MS);
   title = open_when_a_slot_is_free (f);
   g_assert_cmpint (title_ask (title, &error), ==, TITLE_FAILED);
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/server.h"
 
+#include "base/file_roots.h"
 #include "base/log.h"
 #include "config/mounts_check.h"
 #include "graph/graph.h"
@@ -429,6 +430,7 @@ begin_listening (Server *self, const ProxyConfig *config, GError **error)
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
   limits_set (&config->limits);
+  file_roots_set (config->file_roots);
   if (!weir_serve (listener, error))
     return FALSE;
   if (!config->listen_off && !listen_plain (self, &config->listen, error))

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/timeshift.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/file_roots.h"
 #include "base/log.h"
 #include "outlets/rtsp/sink_address.h"
 #include "text/demand.h"
@@ -316,6 +320,35 @@ reset (GstElement *sink, const gchar *name)
   g_value_unset (&value);
 }
 
+#define SPILL_FOLDER "spill-folder" // its descriptor + 1
+
+static void
+close_folder (gpointer folder)
+{
+  close (GPOINTER_TO_INT (folder) - 1);
+}
+
+// The folder that an API client has named is opened once. The name that is then given to the sink
+// means this folder, whatever happens to its path.
+static void
+set_spill (GstElement *sink, const MountConfig *config)
+{
+  gchar *name;
+  int fd;
+
+  if (!config->cache.is_spill_limited) {
+    g_object_set (sink, "spill-dir", config->cache.spill, NULL);
+    return;
+  }
+  if (g_object_get_data (G_OBJECT (sink), SPILL_FOLDER)) // readers are closed if it changes
+    return;
+  fd = file_roots_open (config->cache.spill, O_PATH | O_DIRECTORY);
+  name = file_roots_dup_name (fd);
+  g_object_set_data_full (G_OBJECT (sink), SPILL_FOLDER, GINT_TO_POINTER (fd + 1), close_folder);
+  g_object_set (sink, "spill-dir", name, NULL);
+  g_free (name);
+}
+
 void
 timeshift_configure_sink (GstElement *sink, const MountConfig *config)
 {
@@ -328,8 +361,8 @@ timeshift_configure_sink (GstElement *sink, const MountConfig *config)
     return;
   }
   g_object_set (sink, "window-time", config->cache.time_ms * GST_MSECOND + BEYOND, "window-bytes",
-      bytes, "window-packets", MIN (bytes / PACKET_LEAST, PACKETS_MAX), "spill-dir",
-      config->cache.spill, NULL);
+      bytes, "window-packets", MIN (bytes / PACKET_LEAST, PACKETS_MAX), NULL);
+  set_spill (sink, config);
 }
 
 static void
