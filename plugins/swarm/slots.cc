@@ -85,11 +85,17 @@ private:
 };
 
 std::shared_ptr<Slots>
-Slots::make (uint32_t piece_bytes, const std::string &folder, std::string &why)
+Slots::make (uint32_t piece_bytes, const std::string &folder, int file, std::string &why)
 {
   int fd = -1;
 
-  if (!folder.empty ()) {
+  if (file >= 0) {
+    fd = fcntl (file, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+      why = std::string ("cannot use \"storage-fd\": ") + std::strerror (errno);
+      return nullptr;
+    }
+  } else if (!folder.empty ()) {
     std::string name = folder + "/swarm-XXXXXX";
     fd = mkostemp (name.data (), O_CLOEXEC);
     if (fd < 0) {

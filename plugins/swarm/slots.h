@@ -21,10 +21,10 @@ public:
 
 class Slots : public std::enable_shared_from_this<Slots> {
 public:
-  // Makes room for pieces of `piece_bytes` bytes in memory, or in a file of `folder`. Returns null
-  // and a reason in `why` if the file cannot be made.
+  // Makes room for pieces of `piece_bytes` bytes in the open `file`, in a new one in `folder`, or,
+  // if they are -1 and "", in memory. Returns null and a reason in `why` if there is no file.
   static std::shared_ptr<Slots> make (
-      uint32_t piece_bytes, const std::string &folder, std::string &why);
+      uint32_t piece_bytes, const std::string &folder, int file, std::string &why);
   ~Slots ();
 
   std::shared_ptr<Slot> take ();

@@ -85,7 +85,7 @@ Swarm::open (const std::shared_ptr<Session> &session, const Title &title,
     }
   }
   swarm.reset (new Swarm (session, title, settings));
-  swarm->m_slots = Slots::make (title.swarm.piece_bytes, settings.folder, why);
+  swarm->m_slots = Slots::make (title.swarm.piece_bytes, settings.folder, settings.file, why);
   if (!swarm->m_slots)
     return nullptr;
   params.ti = std::make_shared<lt::torrent_info> (*title.info);

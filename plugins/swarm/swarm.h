@@ -38,6 +38,7 @@ struct SwarmSettings {
   std::string no_origin;  // why there is none
   uint64_t storage_bytes; // of the file; at least 3 pieces are kept
   std::string folder;     // or "": in memory
+  int file;               // in place of one in a folder; or -1
   bool trackers;
 };
 

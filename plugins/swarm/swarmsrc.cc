@@ -326,6 +326,7 @@ open_swarm (
   settings.upload = (p.upload + 7) / 8; // 0 is no limit
   settings.connections = p.connections;
   settings.folder = p.folder;
+  settings.file = p.storage_fd;
   settings.trackers = p.tracker;
   inner->reader.leave = p.leave;
   inner->reader.timeout_s = p.timeout_s;

@@ -14,6 +14,7 @@ struct SwarmSrcProperties {
   Leave leave = Leave::STREAM;
   gboolean tracker = TRUE, exchange = TRUE, dht = FALSE, lsd = FALSE, rate_blind = FALSE;
   gboolean own_session = FALSE;
+  gint storage_fd = -1;
   guint unchoke_interval_s = 15, connections = 50, timeout_s = 30;
 };
 

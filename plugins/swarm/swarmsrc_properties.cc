@@ -18,6 +18,7 @@ enum {
   PROP_UPLOAD,
   PROP_STORAGE,
   PROP_FOLDER,
+  PROP_STORAGE_FD,
   PROP_PEERS,
   PROP_TRACKER,
   PROP_NETWORKS,
@@ -238,6 +239,9 @@ set_property (GObject *object, guint id, const GValue *value, GParamSpec *spec)
     case PROP_FOLDER:
       set_string (p.folder, value);
       break;
+    case PROP_STORAGE_FD:
+      p.storage_fd = g_value_get_int (value);
+      break;
     case PROP_PEERS:
       set_string (p.peers, value);
       break;
@@ -329,6 +333,9 @@ get_property (GObject *object, guint id, GValue *value, GParamSpec *spec)
       break;
     case PROP_FOLDER:
       set (p.folder);
+      break;
+    case PROP_STORAGE_FD:
+      g_value_set_int (value, p.storage_fd);
       break;
     case PROP_PEERS:
       set (p.peers);
@@ -436,6 +443,11 @@ weir_swarm_src_install_properties (GObjectClass *klass)
       p.storage.c_str ());
   text (PROP_FOLDER, "folder", "Folder",
       "Folder of an unnamed file with the pieces; NULL: they are kept in memory", nullptr);
+  g_object_class_install_property (klass, PROP_STORAGE_FD,
+      g_param_spec_int ("storage-fd", "Storage file",
+          "An open, empty file for the pieces, for a process that may not open one in folder; it "
+          "may be closed in PAUSED. -1: folder says where the pieces are",
+          -1, G_MAXINT, p.storage_fd, flags));
   text (PROP_PEERS, "peers", "Peers",
       "Addresses and ports of peers, with commas; while the element runs, others are added",
       nullptr);
