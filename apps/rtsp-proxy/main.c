@@ -24,6 +24,7 @@
 #include "outlets/ts/ts_outlet.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
+#include "stores/swarm_reader.h"
 #include "title/title_open.h"
 #include "worker/worker.h"
 
@@ -338,6 +339,7 @@ main (int argc, char **argv)
   }
   isolated_pull_set (config->isolate);
   title_open_set (config->isolate != ISOLATE_NO);
+  swarm_reader_set_isolated (config->isolate != ISOLATE_NO);
   status = options_shows (&options) ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);

@@ -3,134 +3,20 @@
 to them."""
 
 import concurrent.futures
-import hashlib
 import os
 import random
 import shutil
 import socket
 import tempfile
-import time
-from functools import lru_cache
 
-from blockstores import call
-from films import ffmpeg, random_film
+from films import random_film
 from nginx import Nginx
-from openapi import Contract
-from proc import Rtsp, free_port
 from proxy import CLIP
-from rangeserver import bencode
-from stockpeers import Peer, Tracker, describe
+from stockpeers import Peer
+from swarm_proxy import (FILES, Folder, Swarm, fill, fill_set, several, short, short_bytes, tracked,
+                         wait_until)
 from tap import run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
-
-CONTRACT = Contract()
-
-
-@lru_cache
-def cut():
-    directory = tempfile.TemporaryDirectory()
-    ffmpeg('-i', CLIP, '-t', '1', '-c', 'copy', os.path.join(directory.name, 'short.mp4'))
-    return directory
-
-
-def short():
-    """Returns the path of a title of a second, as titles are sent at their own rate."""
-    return os.path.join(cut().name, 'short.mp4')
-
-
-def short_bytes():
-    with open(short(), 'rb') as file:
-        return file.read()
-
-
-def fill(folder):
-    os.makedirs(os.path.join(folder, 'sub'))
-    shutil.copy(CLIP, os.path.join(folder, 'a.mp4'))
-    shutil.copy(short(), folder)
-    shutil.copy(short(), os.path.join(folder, 'sub', 'b c.mp4'))
-
-
-FILES = 'notes.txt', 'one.mp4', 'more/two films.mp4'
-
-
-def fill_set(folder):
-    """Fills a folder with that of a torrent of several files."""
-    os.makedirs(os.path.join(folder, 'set', 'more'))
-    with open(os.path.join(folder, 'set', FILES[0]), 'w', encoding='utf-8') as file:
-        file.write('notes\n' * 1000)
-    shutil.copy(short(), os.path.join(folder, 'set', FILES[1]))
-    shutil.copy(CLIP, os.path.join(folder, 'set', FILES[2]))
-
-
-def several(path, url, files=FILES):
-    """Writes a torrent of several files, whose folder is at `url`."""
-    with tempfile.TemporaryDirectory() as folder:
-        fill_set(folder)
-        bodies = []
-        for name in FILES:
-            with open(os.path.join(folder, 'set', name), 'rb') as file:
-                bodies.append(file.read())
-    data = b''.join(bodies)
-    pieces = (hashlib.sha1(data[i:i + 16384]).digest() for i in range(0, len(data), 16384))
-    info = {'name': 'set', 'piece length': 16384, 'pieces': b''.join(pieces),
-            'files': [{'length': len(body), 'path': name.split('/')}
-                      for name, body in zip(files, bodies)]}
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, 'wb') as file:
-        file.write(bencode({'info': info, 'url-list': url}))
-
-
-class Swarm(TitleProxy):
-    """A proxy of a folder of torrents, whose files `files` has."""
-
-    def __init__(self, torrents, **swarm):
-        self.peer_port = free_port()
-        super().__init__({'upstream': f'swarm://{torrents}/', 'swarm': {
-            'listen': f'127.0.0.1:{self.peer_port}', **swarm}})
-
-    def describe(self, path):
-        with Rtsp(self.port) as rtsp:
-            return rtsp.request('DESCRIBE', self.url(path))[0]
-
-    def figures(self, title='a.mp4'):
-        """Returns the figures of a title, whose answer agrees with the contract."""
-        answer = self.http('GET', '/v1/mounts/films')
-        CONTRACT.check('GET', '/v1/mounts/films', answer)
-        return {each['title']: each for each in answer[2]['swarm']}.get(title)
-
-    def metric(self, name):
-        line, = [line for line in self.get('/metrics').decode().splitlines()
-                 if line.startswith(f'weir_swarm_{name}{{')]
-        return int(line.split()[1])
-
-
-class Folder(tempfile.TemporaryDirectory):
-    """A folder with torrents of files."""
-
-    def add(self, name, path, *words):
-        """Returns the path of the torrent of a title."""
-        torrent = os.path.join(self.name, name + '.torrent')
-        os.makedirs(os.path.dirname(torrent), exist_ok=True)
-        call('torrent', path, '-o', torrent, *words)
-        return torrent
-
-    def __enter__(self):
-        return self
-
-
-def tracked(folder, *words):
-    """Returns a tracker, and the torrent of the clip in a folder, which names the tracker."""
-    torrent = folder.add('a.mp4', CLIP)
-    tracker = Tracker(describe(torrent)['info-hash'])
-    return tracker, folder.add('a.mp4', CLIP, '--tracker', tracker.url, '--name',
-                               os.path.basename(CLIP), *words)
-
-
-def wait_until(ready, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < deadline, 'it has not come in time'
-        time.sleep(0.05)
 
 
 @test
@@ -192,7 +78,7 @@ def the_proxy_gives_peers_what_it_has():
                 peer.wait_for_line(f' down {len(short_bytes())} of', timeout=20)
             with open(os.path.join(empty, 'short.mp4'), 'rb') as file:
                 assert file.read() == short_bytes()
-            assert proxy.figures('sub/b c.mp4')['sent-bytes'] >= len(short_bytes())
+            wait_until(lambda: proxy.figures('sub/b c.mp4')['sent-bytes'] >= len(short_bytes()))
 
 
 @test

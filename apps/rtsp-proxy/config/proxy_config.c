@@ -371,7 +371,8 @@ static const SchemaKey top_keys[] = {
           "which upstreams and stages run in worker processes, which end without the proxy if a "
           "parser or decoder crashes; `auto`: upstreams whose media is parsed (`udp:`, `file:`, "
           "`launch:`, and `rtp:` with MPEG-TS), and stages with other elements than Weir's and "
-          "GStreamer's core elements, such as transcoders, and titles of folders; `yes`: all" },
+          "GStreamer's core elements, such as transcoders, titles of folders, and peers of swarms; "
+          "`yes`: all" },
   { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
       .help = "the most worker processes of each kind; upstreams, stages and titles share them "
               "beyond that number, and end together if their worker crashes" },

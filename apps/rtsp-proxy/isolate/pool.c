@@ -18,6 +18,7 @@
 
 // A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
 #define IDLE_MS 30000
+#define STOP_MS 3000 // for the worker of swarms, at the end
 
 extern char **environ;
 
@@ -43,8 +44,8 @@ struct _Worker {
   guint starting;   // the watch for that
 };
 
-static GPtrArray *all; // of Worker; the running ones
-static guint limit = 1;
+static GPtrArray *all;                       // of Worker; the running ones
+static guint limit = 1;                      // get_limit()
 static gboolean kept[SANDBOX_PROFILES];      // workers_keep_ready()
 static GPtrArray *allowed[SANDBOX_PROFILES]; // of arguments such as "read=PATH"; or NULL
 static WorkerCounts counts;
@@ -54,6 +55,12 @@ void
 workers_set_limit (guint n)
 {
   limit = n;
+}
+
+static guint
+get_limit (WorkerKind kind)
+{
+  return kind == SANDBOX_SWARM ? 1 : limit;
 }
 
 void
@@ -164,13 +171,28 @@ worker_kill (Worker *self, const gchar *why)
   kill (self->pid, SIGKILL);
 }
 
+// Lets the worker of swarms tell trackers that it leaves.
+static gboolean
+stops_by_itself (Worker *self)
+{
+  if (self->kind != SANDBOX_SWARM)
+    return FALSE;
+  shutdown (self->socket, SHUT_RDWR);
+  for (guint ms = 0; ms < STOP_MS; ms += 10) {
+    if (waitpid (self->pid, NULL, WNOHANG) != 0)
+      return TRUE;
+    g_usleep (10000);
+  }
+  return FALSE;
+}
+
 void
 workers_stop (void)
 {
   for (guint i = 0; all && i < all->len; i++) {
     Worker *self = g_ptr_array_index (all, i);
 
-    if (self->ended)
+    if (self->ended || stops_by_itself (self))
       continue;
     kill (self->pid, SIGKILL);
     waitpid (self->pid, NULL, 0);
@@ -396,7 +418,7 @@ keep_ready (WorkerKind kind)
   guint n;
   Worker *least = find_least (kind, FALSE, &n);
 
-  if (kept[kind] && n < limit && (!least || least->places->len > 0))
+  if (kept[kind] && n < get_limit (kind) && (!least || least->places->len > 0))
     worker_new (kind, NULL);
 }
 
@@ -407,17 +429,33 @@ workers_keep_ready (WorkerKind kind)
   keep_ready (kind);
 }
 
+// Ends the worker of swarms, of which there is one, if it may not open what the system has written
+// anew. Its readers go on in the next one.
+static void
+end_old_swarm (void)
+{
+  for (guint i = 0; all && i < all->len; i++) {
+    Worker *each = g_ptr_array_index (all, i);
+
+    if (each->kind == SANDBOX_SWARM && each->version != sandbox_get_version (SANDBOX_SWARM))
+      worker_kill (each, "was killed: the system has other name servers");
+  }
+}
+
 // A job of a kind that is kept ready does not wait for a process to start: it shares one until
 // then.
 static Worker *
 choose (WorkerKind kind, GError **error)
 {
   guint n;
-  Worker *self = kept[kind] ? find_least (kind, TRUE, &n) : NULL;
+  Worker *self;
 
+  if (kind == SANDBOX_SWARM)
+    end_old_swarm ();
+  self = kept[kind] ? find_least (kind, TRUE, &n) : NULL;
   if (!self)
     self = find_least (kind, FALSE, &n);
-  if (!self || (!kept[kind] && self->places->len > 0 && n < limit))
+  if (!self || (!kept[kind] && self->places->len > 0 && n < get_limit (kind)))
     self = worker_new (kind, error);
   return self;
 }

@@ -22,7 +22,7 @@ typedef SandboxProfile WorkerKind;
 
 typedef struct _Worker Worker;
 
-// Sets how many workers of each kind run at most.
+// Sets how many workers of each kind run at most, but for SANDBOX_SWARM.
 void workers_set_limit (guint n);
 
 // Sets the options of GStreamer (--gst-...) that workers get; NULL: none. Call before the first
@@ -67,5 +67,5 @@ typedef struct {
 
 void workers_get_counts (WorkerCounts *counts);
 
-// Ends all workers at once.
+// Ends all workers at once; that of swarms within 3 s.
 void workers_stop (void);

@@ -15,6 +15,7 @@ typedef enum {
   SANDBOX_STAGE,  // decodes and encodes, also with the devices for this
   SANDBOX_LAUNCH, // runs the launch line of an upstream: devices and the network
   SANDBOX_SRT,    // has the callers over SRT, on the UDP port that it gets from the proxy
+  SANDBOX_SWARM,  // takes part in the swarms of all titles; the pool has one worker for it
   SANDBOX_PROFILES,
 } SandboxProfile;
 

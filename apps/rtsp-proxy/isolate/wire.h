@@ -33,6 +33,7 @@ typedef enum {
   WIRE_CLOSE,
   WIRE_TITLE, // a stored title (isolate/title_wire.h)
   WIRE_SRT,   // the SRT listener (isolate/srt_wire.h)
+  WIRE_SWARM, // a reader of a title of a swarm (stores/swarm_wire.h)
 } WireType;
 
 // ---- writing ----

@@ -79,3 +79,19 @@ store_list (Store *self, StoreFoundFunc found, gpointer data)
 {
   return self->kind->list (self, found, data);
 }
+
+void
+store_swarm_add (StoreSwarmTitle *sum, const StoreSwarmTitle *figures)
+{
+  sum->peer_bytes += figures->peer_bytes;
+  sum->origin_bytes += figures->origin_bytes;
+  sum->sent_bytes += figures->sent_bytes;
+  sum->duplicate_bytes += figures->duplicate_bytes;
+  sum->wrong_bytes += figures->wrong_bytes;
+  sum->origin_errors += figures->origin_errors;
+  sum->late_pieces += figures->late_pieces;
+  sum->stalls += figures->stalls;
+  sum->stalled_us += figures->stalled_us;
+  sum->starts += figures->starts;
+  sum->starts_us += figures->starts_us;
+}

@@ -47,6 +47,9 @@ typedef struct {
   guint64 starts, starts_us;  // of all readers
 } StoreSwarmTitle;
 
+// Adds to `sum` the figures that only grow: bytes, errors, pieces, stalls and starts.
+void store_swarm_add (StoreSwarmTitle *sum, const StoreSwarmTitle *figures);
+
 typedef void (*StoreSwarmFunc) (gpointer data, const gchar *name, const StoreSwarmTitle *title);
 
 // The functions of a kind of store, whose struct begins with a Store.

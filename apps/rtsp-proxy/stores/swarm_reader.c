@@ -1,176 +1,82 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stores/swarm_reader.h"
 
-#include <gio/gio.h>
-#include <string.h>
+#include "isolate/pool.h"
+#include "stores/swarm_local.h"
+#include "stores/swarm_remote.h"
 
-#include "base/element.h"
-#include "base/log.h"
-
+// One of the two.
 struct _SwarmReader {
-  GstElement *element;
-  GstBus *bus;
-  GstPad *pad; // in pull mode
-  const SwarmReaderTitle *title;
-  gchar *path; // of the open torrent
-  guint64 size;
+  SwarmLocal *local;
+  SwarmRemote *remote;
 };
 
-// ---- messages ----
+static gboolean isolated = TRUE;
 
-// Logs warnings, such as that the origin fails. Returns the first error, or NULL. (transfer full)
-static GError *
-take_messages (SwarmReader *self)
+void
+swarm_reader_set_isolated (gboolean to)
 {
-  static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
-  GError *first = NULL;
-  GstMessage *message;
-
-  while ((message = gst_bus_pop_filtered (self->bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING))) {
-    GError *error = NULL;
-
-    if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
-      gst_message_parse_error (message, &error, NULL);
-      if (!first)
-        first = g_steal_pointer (&error);
-    } else {
-      gst_message_parse_warning (message, &error, NULL);
-      log_event_limited (&limit, "title %s: %s", self->title->label, error->message);
-    }
-    g_clear_error (&error);
-    gst_message_unref (message);
-  }
-  return first;
-}
-
-static void
-set_error (SwarmReader *self, gint code, GError **error)
-{
-  GError *reason = take_messages (self);
-  gchar **parts =
-      g_strsplit (reason ? reason->message : "the swarm gives no bytes of it", self->path, -1);
-  gchar *named = g_strjoinv (self->title->torrent_name, parts);
-
-  if (g_error_matches (reason, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND))
-    code = G_IO_ERROR_NOT_FOUND;
-  g_set_error (error, G_IO_ERROR, code, "%s: %s", self->title->label, named);
-  g_free (named);
-  g_strfreev (parts);
-  g_clear_error (&reason);
-}
-
-// ---- reading ----
-
-gsize
-swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize length, GError **error)
-{
-  GError *unused;
-  gsize got = 0;
-
-  length = (gsize) MIN (length, self->size - MIN (offset, self->size));
-  while (got < length) {
-    GstBuffer *buffer = NULL;
-    gsize n = 0;
-
-    if (gst_pad_get_range (self->pad, offset + got, (guint) (length - got), &buffer)
-        == GST_FLOW_OK) {
-      n = gst_buffer_extract (buffer, 0, bytes + got, length - got);
-      gst_buffer_unref (buffer);
-    }
-    if (n == 0) {
-      set_error (self, G_IO_ERROR_PROXY_FAILED, error);
-      return 0;
-    }
-    got += n;
-  }
-  unused = take_messages (self);
-  g_clear_error (&unused);
-  return got;
+  isolated = to;
 }
 
 void
-swarm_reader_rest (SwarmReader *self)
+swarm_reader_prepare (void)
 {
-  gst_pad_activate_mode (self->pad, GST_PAD_MODE_PULL, FALSE);
-}
-
-// ---- lifetime ----
-
-// Starts the element. Its pad is pulled here, so that nothing is linked to it.
-static gboolean
-start (SwarmReader *self, GError **error)
-{
-  gint64 size;
-
-  if (gst_element_set_state (self->element, GST_STATE_READY) != GST_STATE_CHANGE_FAILURE
-      && gst_pad_activate_mode (self->pad, GST_PAD_MODE_PULL, TRUE)
-      && gst_pad_query_duration (self->pad, GST_FORMAT_BYTES, &size) && size > 0) {
-    self->size = (guint64) size;
-    return TRUE;
-  }
-  set_error (self, G_IO_ERROR_INVALID_DATA, error);
-  return FALSE;
+  if (isolated)
+    workers_keep_ready (SANDBOX_SWARM);
 }
 
 SwarmReader *
 swarm_reader_new (const SwarmReaderTitle *title, guint64 rate, guint timeout_s, GError **error)
 {
   SwarmReader *self = g_new0 (SwarmReader, 1);
-  gchar *file = title->file ? g_strconcat ("/", title->file, NULL) : NULL;
-  GError *missing = NULL;
 
-  self->title = title;
-  self->path = g_strdup_printf ("/proc/self/fd/%d", title->torrent);
-  self->element = element_make ("swarmsrc", &missing);
-  if (!self->element) {
-    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, missing->message);
-    g_error_free (missing);
-    g_free (file);
-    swarm_reader_free (self);
-    return NULL;
-  }
-  gst_object_ref_sink (self->element);
-  self->bus = gst_bus_new ();
-  gst_element_set_bus (self->element, self->bus);
-  self->pad = gst_element_get_static_pad (self->element, "src");
-  for (const gchar *const *p = title->properties; p[0]; p += 2)
-    gst_util_set_object_arg (G_OBJECT (self->element), p[0], p[1]);
-  g_object_set (self->element, "torrent", self->path, "file", file, "bitrate", rate, "timeout",
-      timeout_s, NULL);
-  g_free (file);
-  if (start (self, error))
-    return self;
-  swarm_reader_free (self);
-  return NULL;
+  if (isolated)
+    self->remote = swarm_remote_new (title, rate, timeout_s, error);
+  else
+    self->local = swarm_local_new (title, rate, timeout_s, error);
+  if (!self->remote && !self->local)
+    g_clear_pointer (&self, g_free);
+  return self;
 }
 
 guint64
 swarm_reader_get_size (const SwarmReader *self)
 {
-  return self->size;
+  return self->remote ? swarm_remote_get_size (self->remote) : swarm_local_get_size (self->local);
 }
 
-GstStructure *
-swarm_reader_dup_stats (SwarmReader *self)
+gsize
+swarm_reader_read (SwarmReader *self, guint64 offset, guint8 *bytes, gsize length, GError **error)
 {
-  GstStructure *stats = NULL;
+  return self->remote ? swarm_remote_read (self->remote, offset, bytes, length, error)
+                      : swarm_local_read (self->local, offset, bytes, length, error);
+}
 
-  g_object_get (self->element, "stats", &stats, NULL);
-  return stats;
+void
+swarm_reader_rest (SwarmReader *self)
+{
+  if (self->remote)
+    swarm_remote_rest (self->remote);
+  else
+    swarm_local_rest (self->local);
+}
+
+void
+swarm_reader_get_figures (SwarmReader *self, StoreSwarmTitle *figures)
+{
+  if (self->remote)
+    swarm_remote_get_figures (self->remote, figures);
+  else
+    swarm_local_get_figures (self->local, figures);
 }
 
 void
 swarm_reader_free (SwarmReader *self)
 {
-  if (self->pad)
-    swarm_reader_rest (self);
-  gst_clear_object (&self->pad);
-  if (self->element) {
-    gst_element_set_state (self->element, GST_STATE_NULL);
-    gst_element_set_bus (self->element, NULL);
-    gst_object_unref (self->element);
-  }
-  gst_clear_object (&self->bus);
-  g_free (self->path);
+  if (self->remote)
+    swarm_remote_free (self->remote);
+  else
+    swarm_local_free (self->local);
   g_free (self);
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads a title through a swarmsrc of its own, which takes pieces from peers and from the origin.
-// The readers of a title share its pieces. Call from any thread; only one may read at a time.
+// Reads a title of a swarm, which takes pieces from peers and from the origin. The readers of a
+// title share its pieces. Call from any thread; only one may read at a time.
+//
+// Peers are strangers, so libtorrent runs in a worker process (swarm_remote.h), unless the
+// configuration wants none.
 
-#include <gst/gst.h>
+#include "stores/swarm_reader_title.h"
 
 typedef struct _SwarmReader SwarmReader;
 
-// What is read. The fields outlive the reader.
-typedef struct {
-  int torrent;                    // is open on the torrent
-  const gchar *torrent_name;      // of its file, for the log
-  const gchar *file;              // the path of the file in the torrent; NULL: it has one file
-  const gchar *label;             // the title's name in the log
-  const gchar *const *properties; // names and values of swarmsrc's properties in turn
-} SwarmReaderTitle;
+// Chooses whether further readers use a worker process. Call from the main thread.
+void swarm_reader_set_isolated (gboolean isolated);
+
+// Starts the worker process before the first reader needs it. Call from the main thread.
+void swarm_reader_prepare (void);
 
 // Joins the swarm of the torrent. `rate` is the title's in bits a second, 0: unknown. A read for
 // which nothing comes for `timeout_s` fails. Waits until the size is known. Returns NULL and sets
@@ -31,10 +31,11 @@ guint64 swarm_reader_get_size (const SwarmReader *self);
 gsize swarm_reader_read (
     SwarmReader *self, guint64 offset, guint8 *bytes, gsize length, GError **error);
 
-// Ends reading. The title's pieces stay, and peers get them.
+// Ends reading for good. The title's pieces stay, and peers get them.
 void swarm_reader_rest (SwarmReader *self);
 
-// Returns the statistics of the swarmsrc. (transfer full)
-GstStructure *swarm_reader_dup_stats (SwarmReader *self);
+// Sets the figures of the title, and those of this reader; `readers` is 0. Never waits for the
+// worker process: the figures of a title that nobody reads may be 0.2 s old.
+void swarm_reader_get_figures (SwarmReader *self, StoreSwarmTitle *figures);
 
 void swarm_reader_free (SwarmReader *self);

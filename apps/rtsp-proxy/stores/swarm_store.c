@@ -2,8 +2,10 @@
 #include "stores/swarm_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gio/gio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
@@ -12,6 +14,7 @@
 #include "stores/swarm_bytes.h"
 
 #define TORRENT_BYTES_MAX (16u << 20)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define LINGER_US (60 * G_USEC_PER_SEC) // in the swarm after the last reader
 #define SWEEP_S 5
 
@@ -38,23 +41,6 @@ static GHashTable *swarms; // key: Swarm, without references
 
 // ---- titles that leave ----
 
-// Adds what only grows.
-static void
-add_figures (StoreSwarmTitle *sum, const StoreSwarmTitle *figures)
-{
-  sum->peer_bytes += figures->peer_bytes;
-  sum->origin_bytes += figures->origin_bytes;
-  sum->sent_bytes += figures->sent_bytes;
-  sum->duplicate_bytes += figures->duplicate_bytes;
-  sum->wrong_bytes += figures->wrong_bytes;
-  sum->origin_errors += figures->origin_errors;
-  sum->late_pieces += figures->late_pieces;
-  sum->stalls += figures->stalls;
-  sum->stalled_us += figures->stalled_us;
-  sum->starts += figures->starts;
-  sum->starts_us += figures->starts_us;
-}
-
 // Drops the reference of the table to a title that is no longer in it.
 static void
 drop (Swarm *self, SwarmTitle *title)
@@ -63,7 +49,7 @@ drop (Swarm *self, SwarmTitle *title)
 
   swarm_title_get_figures (title, &figures);
   g_mutex_lock (&self->lock);
-  add_figures (&self->gone, &figures);
+  store_swarm_add (&self->gone, &figures);
   g_mutex_unlock (&self->lock);
   swarm_title_unref (title);
 }
@@ -224,14 +210,30 @@ find_torrent (Swarm *self, const gchar *name, SwarmTorrent *torrent, const gchar
   }
 }
 
-// Computes what the content of a torrent is known by.
+// Puts a copy in memory in place of the file: a worker process may open that, and nobody changes
+// it.
+static gboolean
+copy_to_memory (SwarmTorrent *torrent, const guint8 *bytes, gsize n)
+{
+  const int copy = memfd_create ("torrent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+  if (copy < 0)
+    return FALSE;
+  close (torrent->fd);
+  torrent->fd = copy;
+  return write (copy, bytes, n) == (gssize) n && fcntl (copy, F_ADD_SEALS, SEALS) == 0;
+}
+
+// Computes what the content of a torrent is known by, and keeps that content.
 static gboolean
 identify (SwarmTorrent *torrent, GError **error)
 {
   guint8 *bytes = g_malloc (TORRENT_BYTES_MAX);
   const gssize n = pread (torrent->fd, bytes, TORRENT_BYTES_MAX, 0);
 
-  if (n > 0 && n < TORRENT_BYTES_MAX)
+  if (n > 0 && n < TORRENT_BYTES_MAX && !copy_to_memory (torrent, bytes, (gsize) n))
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: %s", torrent->name, g_strerror (errno));
+  else if (n > 0 && n < TORRENT_BYTES_MAX)
     torrent->id = g_compute_checksum_for_data (G_CHECKSUM_SHA1, bytes, (gsize) n);
   else
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: %s", torrent->name,
@@ -365,7 +367,7 @@ swarm_store_get_swarm (Store *store, StoreSwarmTitle *sum, StoreSwarmFunc found,
     StoreSwarmTitle figures;
 
     swarm_title_get_figures (g_ptr_array_index (all, i), &figures);
-    add_figures (sum, &figures);
+    store_swarm_add (sum, &figures);
     sum->readers += figures.readers;
     sum->peers += figures.peers;
     sum->held_bytes += figures.held_bytes;
@@ -389,6 +391,7 @@ swarm_store_new (const SwarmConfig *config)
     swarm_store_free, swarm_store_get_swarm };
   SwarmStore *self = g_new0 (SwarmStore, 1);
 
+  swarm_reader_prepare ();
   store_init (&self->parent, &kind);
   self->swarm = get_swarm (config);
   return &self->parent;

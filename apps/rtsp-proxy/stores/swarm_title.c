@@ -9,11 +9,6 @@
 #define OPEN_S 5 // for which nothing of a title that is opened may come
 #define READ_S 15
 
-// What readers met that have left.
-typedef struct {
-  guint64 late, stalls, stalled_us, start_up_us, starts, starts_us;
-} Past;
-
 struct _SwarmTitle {
   gatomicrefcount refs;
   SwarmTorrent torrent;
@@ -25,70 +20,53 @@ struct _SwarmTitle {
   GMutex lock;            // protects the fields below
   GPtrArray *readers;     // of SwarmReader, without references
   gint64 left_us;
-  Past past;
+  StoreSwarmTitle past; // what readers met that have left
 };
 
 // ---- figures ----
 
-static guint64
-get_number (const GstStructure *stats, const gchar *name)
-{
-  guint64 number = 0;
-  guint small = 0;
-
-  if (gst_structure_get_uint64 (stats, name, &number))
-    return number;
-  gst_structure_get_uint (stats, name, &small);
-  return small;
-}
-
+// Adds what only a reader knows.
 static void
-add_reader (Past *past, SwarmReader *reader)
+add_reader (StoreSwarmTitle *past, SwarmReader *reader)
 {
-  GstStructure *stats = swarm_reader_dup_stats (reader);
-  guint64 start_up_us = get_number (stats, "start-up") / GST_USECOND;
+  StoreSwarmTitle figures;
 
-  past->late += get_number (stats, "pieces-late");
-  past->stalls += get_number (stats, "stalls");
-  past->stalled_us += get_number (stats, "stalled") / GST_USECOND;
-  if (start_up_us > 0)
-    past->start_up_us = start_up_us;
-  past->starts += start_up_us > 0;
-  past->starts_us += start_up_us;
-  gst_structure_free (stats);
+  swarm_reader_get_figures (reader, &figures);
+  past->late_pieces += figures.late_pieces;
+  past->stalls += figures.stalls;
+  past->stalled_us += figures.stalled_us;
+  past->starts += figures.starts;
+  past->starts_us += figures.starts_us;
+  if (figures.start_up_us > 0)
+    past->start_up_us = figures.start_up_us;
 }
 
 void
 swarm_title_get_figures (SwarmTitle *self, StoreSwarmTitle *figures)
 {
-  GstStructure *stats = swarm_reader_dup_stats (self->holder);
-  gdouble saved = 0;
-  Past past;
+  guint64 useful;
+  StoreSwarmTitle past;
 
+  swarm_reader_get_figures (self->holder, figures);
   g_mutex_lock (&self->lock);
   past = self->past;
   for (guint i = 0; i < self->readers->len; i++)
     add_reader (&past, g_ptr_array_index (self->readers, i));
   figures->readers = self->readers->len;
   g_mutex_unlock (&self->lock);
-  gst_structure_get_double (stats, "share-saved", &saved);
-  figures->size = get_number (stats, "size");
-  figures->held_bytes = get_number (stats, "held-bytes");
-  figures->peers = get_number (stats, "peers");
-  figures->saved_permille = (guint64) (saved * 1000 + 0.5);
-  figures->peer_bytes = get_number (stats, "peer-bytes");
-  figures->origin_bytes = get_number (stats, "origin-bytes");
-  figures->sent_bytes = get_number (stats, "sent-bytes");
-  figures->duplicate_bytes = get_number (stats, "duplicate-bytes");
-  figures->wrong_bytes = get_number (stats, "wrong-bytes");
-  figures->origin_errors = get_number (stats, "origin-errors");
-  figures->late_pieces = past.late;
+  useful = figures->peer_bytes
+           - MIN (figures->peer_bytes, figures->duplicate_bytes + figures->wrong_bytes);
+  figures->saved_permille =
+      useful > 0 ? (guint64) (1000.0 * (gdouble) useful
+                                  / ((gdouble) useful + (gdouble) figures->origin_bytes)
+                              + 0.5)
+                 : 0;
+  figures->late_pieces = past.late_pieces;
   figures->stalls = past.stalls;
   figures->stalled_us = past.stalled_us;
   figures->start_up_us = past.start_up_us;
   figures->starts = past.starts;
   figures->starts_us = past.starts_us;
-  gst_structure_free (stats);
 }
 
 // ---- readers ----
@@ -183,8 +161,8 @@ swarm_title_new (SwarmTorrent *torrent, const gchar *name, const gchar *file,
   self->name = g_strdup (name);
   self->file = g_strdup (file);
   self->properties = g_strdupv ((gchar **) properties);
-  self->title = (SwarmReaderTitle) { self->torrent.fd, self->torrent.name, self->file, self->name,
-    (const gchar *const *) self->properties };
+  self->title = (SwarmReaderTitle) { self->torrent.fd, -1, self->torrent.name, self->file,
+    self->name, (const gchar *const *) self->properties };
   self->readers = g_ptr_array_new ();
   self->holder = swarm_reader_new (&self->title, 0, OPEN_S, error);
   if (!self->holder || !find_rate (self->holder, &self->rate, error)) {

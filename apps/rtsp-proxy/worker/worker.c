@@ -20,6 +20,7 @@
 #include "worker/pull_job.h"
 #include "worker/srt_job.h"
 #include "worker/stage_job.h"
+#include "worker/swarm_job.h"
 #include "worker/title_job.h"
 
 gboolean
@@ -70,6 +71,8 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     stage_job_start (data, (gsize) n, fds, n_fds);
   else if (n_fds > 1 && data[0] == WIRE_TITLE)
     title_job_start (fds, n_fds);
+  else if (n_fds > 0 && data[0] == WIRE_SWARM)
+    swarm_job_start (data, (gsize) n, fds, n_fds);
 #ifdef HAVE_SRT
   else if (n_fds == SRT_JOB_FDS && data[0] == WIRE_SRT)
     srt_job_start (data, (gsize) n, fds);
@@ -150,5 +153,7 @@ worker_run (int argc, char **argv)
   g_unix_fd_add (WORKER_SOCKET, G_IO_IN | G_IO_HUP, on_job, loop);
   tell_started ();
   g_main_loop_run (loop);
-  _exit (EXIT_SUCCESS); // threads may still run
+  if (swarm_jobs_finish ())
+    exit (EXIT_SUCCESS); // libtorrent waits there for trackers, a second at most
+  _exit (EXIT_SUCCESS);  // threads may still run
 }
