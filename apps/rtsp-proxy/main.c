@@ -102,7 +102,7 @@ typedef struct {
   HttpOutlet *http;
   HlsOutlet *hls;
   PageOutlet page;
-  HttpRoute routes[5]; // the last one is empty
+  HttpRoute routes[6]; // the last one is empty
 } Web;
 
 static gboolean
@@ -120,6 +120,7 @@ start_http (Web *self, const ProxyConfig *config, Server *server, GError **error
   self->routes[1] = ts_outlet_get_route (server_get_mounts (server));
   self->routes[2] = page_outlet_get_watch_route (&self->page);
   self->routes[3] = page_outlet_get_list_route (&self->page);
+  self->routes[4] = page_outlet_get_icon_route (&self->page);
   self->http = http_outlet_new (&config->http, config->hosts, server_get_mounts (server),
       server_get_access (server), self->routes, server_get_tls (server), error);
   if (!self->http)

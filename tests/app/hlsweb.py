@@ -45,9 +45,9 @@ def clip(video='h264', audio='aac', seconds=40):
 class Web(Controlled):
     """A proxy with /cam, also over HTTP."""
 
-    def __init__(self, upstream=None, mount=None, web=None, **top):
+    def __init__(self, upstream=None, mount=None, mounts=None, web=None, **top):
         source = upstream or f'file://{clip()}'
-        super().__init__({'/cam': {'upstream': source, **PATIENT, **(mount or {})}},
+        super().__init__({'/cam': {'upstream': source, **PATIENT, **(mount or {})}, **(mounts or {})},
                          http={'listen': '127.0.0.1:0', **(web or {})}, **top)
         self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
         self.web = f'http://127.0.0.1:{self.web_port}'

@@ -197,6 +197,7 @@ give_up (AccessCase *self, const gchar *reason)
 {
   leave_throttle (self, FALSE);
   note_refusal (self, self->credentials.user, reason);
+  self->reason = reason;
   decide (self, ACCESS_BUSY);
 }
 
@@ -218,6 +219,14 @@ ask_next (AccessCase *self)
   }
 }
 
+static AccessBasis
+get_basis (Judgement judgement)
+{
+  return judgement == JUDGE_ADMITS_ADDRESS   ? ACCESS_BY_ADDRESS
+         : judgement == JUDGE_ADMITS_ANYBODY ? ACCESS_BY_NOTHING
+                                             : ACCESS_BY_SECRET;
+}
+
 void
 access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, const gchar *reason)
 {
@@ -231,7 +240,7 @@ access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, con
       break;
     case JUDGE_ADMITS_ADDRESS:
     case JUDGE_ADMITS_ANYBODY:
-      self->basis = judgement == JUDGE_ADMITS_ADDRESS ? ACCESS_BY_ADDRESS : ACCESS_BY_NOTHING;
+      self->basis = get_basis (judgement);
       admit (self, NULL);
       break;
     case JUDGE_FORBIDS:
@@ -249,6 +258,26 @@ access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, con
       give_up (self, reason);
       break;
   }
+}
+
+gboolean
+access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis)
+{
+  GArray *seats = self->access->seats;
+  gboolean admitted = access_case_get_verdict (self) == ACCESS_ADMITTED;
+  Judgement judgement = JUDGE_PASSES;
+
+  for (guint i = 0; i < seats->len && judgement != JUDGE_ADMITS; i++) {
+    const Seat *seat = &g_array_index (seats, Seat, i);
+    Judgement next = seat->ops->lists
+                         ? seat->ops->lists (seat->judge, self, admitted && self->judge == i, mount)
+                         : JUDGE_PASSES;
+
+    if (next == JUDGE_ADMITS || judgement == JUDGE_PASSES)
+      judgement = next;
+  }
+  *basis = get_basis (judgement);
+  return judgement != JUDGE_PASSES;
 }
 
 // ---- waiting ----

@@ -12,7 +12,8 @@ copy_request (AccessRequest *to, const AccessRequest *from)
     .user_agent = g_strdup (from->user_agent),
     .method = g_strdup (from->method),
     .authorization = g_strdup (from->authorization),
-    .token = g_strdup (from->token) };
+    .token = g_strdup (from->token),
+    .lists = from->lists };
 }
 
 static void
@@ -61,6 +62,8 @@ access_case_unref (AccessCase *self)
   clear_request (&self->request);
   credentials_clear (&self->credentials);
   g_ptr_array_unref (self->challenges);
+  if (self->grant)
+    self->free_grant (self->grant);
   access_peer_unref (self->peer);
   g_mutex_clear (&self->lock);
   g_free (self->user);
@@ -107,6 +110,25 @@ AccessBasis
 access_case_get_basis (AccessCase *self)
 {
   return self->basis;
+}
+
+const gchar *
+access_case_get_reason (AccessCase *self)
+{
+  return self->reason;
+}
+
+void
+access_case_set_grant (AccessCase *self, gpointer grant, GDestroyNotify free_grant)
+{
+  self->grant = grant;
+  self->free_grant = free_grant;
+}
+
+gpointer
+access_case_get_grant (AccessCase *self)
+{
+  return self->grant;
 }
 
 const AccessRequest *

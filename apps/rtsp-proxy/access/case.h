@@ -33,6 +33,7 @@ typedef struct {
   const gchar *method;        // of the request, such as "DESCRIBE"
   const gchar *authorization; // the header
   const gchar *token;         // of the query
+  gboolean lists; // asks for a list of mounts that the client may have; `path` is that of the list
 } AccessRequest;
 
 typedef enum {
@@ -71,6 +72,13 @@ const gchar *const *access_case_get_challenges (AccessCase *self);
 // for a client without a name. (transfer none)
 const gchar *access_case_get_user (AccessCase *self);
 
+// Returns why no decision is possible, for ACCESS_BUSY. (static)
+const gchar *access_case_get_reason (AccessCase *self);
+
+// For a decided request that `lists`: reports whether the client may do the action on a mount, and
+// why.
+gboolean access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis);
+
 // ---- for judges ----
 
 const AccessRequest *access_case_get_request (AccessCase *self);
@@ -90,3 +98,8 @@ gboolean access_case_may_use_basic (AccessCase *self);
 
 // Reports whether a judge has said JUDGE_RENEWS.
 gboolean access_case_is_stale (AccessCase *self);
+
+// Keep something with a case until it is freed, for `lists` of judge.h. The judge sets it before it
+// gives its judgement.
+void access_case_set_grant (AccessCase *self, gpointer grant, GDestroyNotify free_grant);
+gpointer access_case_get_grant (AccessCase *self);

@@ -18,8 +18,11 @@ struct _AccessCase {
   gboolean is_entered; // in the throttle
   gboolean is_stale;   // the credentials were right, but are too old
   AccessBasis basis;   // set before the verdict
-  guint judge;         // asked now
-  guint timer;         // while it waits; protected by the lock of Access
+  const gchar *reason; // for ACCESS_BUSY; static
+  gpointer grant;      // of the judge that admits; freed by `free_grant`
+  GDestroyNotify free_grant;
+  guint judge; // asked now
+  guint timer; // while it waits; protected by the lock of Access
 
   GMutex lock;           // protects the fields below
   gboolean is_later;     // access_ask() has returned

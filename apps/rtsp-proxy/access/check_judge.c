@@ -332,6 +332,13 @@ check_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
     g_ptr_array_add (lines, g_strdup ("Basic realm=\"rtsp-proxy\""));
 }
 
+// The server is asked once, about the list itself.
+static Judgement
+check_judge_lists (gpointer data, AccessCase *asked, gboolean admitted, const gchar *mount)
+{
+  return admitted ? get_admission (asked) : JUDGE_PASSES;
+}
+
 static void
 check_judge_configure (gpointer data, const ProxyConfig *config)
 {
@@ -387,5 +394,5 @@ check_judge_free (gpointer data)
   unref (self);
 }
 
-const JudgeOps check_judge = { check_judge_ask, check_judge_challenge, check_judge_configure,
-  check_judge_free };
+const JudgeOps check_judge = { check_judge_ask, check_judge_challenge, check_judge_lists,
+  check_judge_configure, check_judge_free };

@@ -77,7 +77,8 @@ is_for (const gchar *uri, const AccessRequest *request)
     given = authority + 3 + strcspn (authority + 3, "/");
   if (request->prefix && g_str_has_prefix (given, request->prefix))
     given += strlen (request->prefix) - 1;
-  return strncmp (given, path, len) == 0 && strchr ("/?", given[len]);
+  // What follows "/" is another path.
+  return strncmp (given, path, len) == 0 && strchr (len > 1 ? "/?" : "?", given[len]);
 }
 
 static gchar *

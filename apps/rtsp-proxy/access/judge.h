@@ -29,6 +29,10 @@ typedef struct {
   // Appends the challenges by which a client may bring credentials of this kind: values of
   // WWW-Authenticate, (transfer full). May be NULL.
   void (*challenge) (gpointer judge, AccessCase *asked, GPtrArray *lines);
+  // For a request that `lists`: judges the action on a mount. `admitted` says that this judge has
+  // admitted the client; otherwise only what its address or anybody may do counts. Returns a
+  // judgement that admits, or JUDGE_PASSES. May be NULL.
+  Judgement (*lists) (gpointer judge, AccessCase *asked, gboolean admitted, const gchar *mount);
   // Reads the configuration again. Called on the main thread. May be NULL.
   void (*configure) (gpointer judge, const ProxyConfig *config);
   void (*free) (gpointer judge);

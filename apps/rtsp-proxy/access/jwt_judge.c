@@ -54,7 +54,10 @@ judge_claims (AccessCase *asked, const JwtConfig *config, JsonObject *claims)
   const AccessRequest *request = access_case_get_request (asked);
   const gchar *user = json_strict_text (claims, "sub");
 
-  if (jwt_permits (claims, config->claim, request->action, request->path, request->mount))
+  if (request->lists)
+    access_case_set_grant (asked, json_object_ref (claims), (GDestroyNotify) json_object_unref);
+  if (request->lists
+      || jwt_permits (claims, config->claim, request->action, request->path, request->mount))
     access_case_judge (asked, JUDGE_ADMITS, user, NULL);
   else
     access_case_judge (asked, JUDGE_FORBIDS, user, "no permission in the token");
@@ -156,6 +159,25 @@ jwt_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
     g_ptr_array_add (lines, g_strdup ("Bearer realm=\"rtsp-proxy\""));
 }
 
+static Judgement
+jwt_judge_lists (gpointer data, AccessCase *asked, gboolean admitted, const gchar *mount)
+{
+  JwtJudge *self = data;
+  JwtConfig *config;
+  gboolean listed;
+
+  if (!admitted)
+    return JUDGE_PASSES;
+  g_mutex_lock (&self->lock);
+  config = self->config ? jwt_config_ref (self->config) : NULL;
+  g_mutex_unlock (&self->lock);
+  listed = config
+           && jwt_permits (access_case_get_grant (asked), config->claim,
+               access_case_get_request (asked)->action, mount, mount);
+  g_clear_pointer (&config, jwt_config_unref);
+  return listed ? JUDGE_ADMITS : JUDGE_PASSES;
+}
+
 // ---- configuration ----
 
 // Returns the source for a configuration: a new one, as the set of a file may have changed and that
@@ -227,5 +249,5 @@ jwt_judge_free (gpointer data)
   unref (self);
 }
 
-const JudgeOps jwt_judge = { jwt_judge_ask, jwt_judge_challenge, jwt_judge_configure,
-  jwt_judge_free };
+const JudgeOps jwt_judge = { jwt_judge_ask, jwt_judge_challenge, jwt_judge_lists,
+  jwt_judge_configure, jwt_judge_free };

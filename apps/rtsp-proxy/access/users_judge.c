@@ -36,7 +36,7 @@ may (const User *user, AccessCase *asked)
 {
   const AccessRequest *request = access_case_get_request (asked);
 
-  return user_may (user, request->action, request->path, request->mount);
+  return request->lists || user_may (user, request->action, request->path, request->mount);
 }
 
 static gboolean
@@ -47,7 +47,7 @@ comes_from_there (const User *user, AccessCase *asked)
 
 // Judges a client without its credentials. JUDGE_PASSES: not everybody may, there or anywhere.
 static Judgement
-judge_anybody (const UserSet *users, AccessCase *asked)
+judge_anybody (const UserSet *users, AccessCase *asked, const gchar *path, const gchar *mount)
 {
   AccessAction action = access_case_get_request (asked)->action;
   Judgement judgement = JUDGE_PASSES;
@@ -60,7 +60,7 @@ judge_anybody (const UserSet *users, AccessCase *asked)
   for (guint i = 0; i < users->users->len && judgement != JUDGE_ADMITS_ANYBODY; i++) {
     const User *user = g_ptr_array_index (users->users, i);
 
-    if (user->is_any && comes_from_there (user, asked) && may (user, asked))
+    if (user->is_any && comes_from_there (user, asked) && user_may (user, action, path, mount))
       judgement = user->networks->len > 0 ? JUDGE_ADMITS_ADDRESS : JUDGE_ADMITS_ANYBODY;
   }
   return judgement;
@@ -167,8 +167,9 @@ ask_users (Judge *self, AccessCase *asked, UserSet *users)
 static void
 judge_ask (gpointer judge, AccessCase *asked)
 {
+  const AccessRequest *request = access_case_get_request (asked);
   UserSet *users = dup_users (judge);
-  Judgement anybody = judge_anybody (users, asked);
+  Judgement anybody = judge_anybody (users, asked, request->path, request->mount);
 
   if (anybody != JUDGE_PASSES)
     access_case_judge (asked, anybody, NULL, NULL);
@@ -177,6 +178,21 @@ judge_ask (gpointer judge, AccessCase *asked)
   else
     access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
   g_clear_pointer (&users, user_set_unref);
+}
+
+static Judgement
+judge_lists (gpointer judge, AccessCase *asked, gboolean admitted, const gchar *mount)
+{
+  const gchar *name = admitted ? access_case_get_user (asked) : NULL;
+  UserSet *users = dup_users (judge);
+  const User *user = users && name ? g_hash_table_lookup (users->by_name, name) : NULL;
+  AccessAction action = access_case_get_request (asked)->action;
+  Judgement judgement = user && user_may (user, action, mount, mount)
+                            ? JUDGE_ADMITS
+                            : judge_anybody (users, asked, mount, mount);
+
+  g_clear_pointer (&users, user_set_unref);
+  return judgement;
 }
 
 // ---- challenges ----
@@ -263,4 +279,5 @@ judge_free (gpointer judge)
   g_free (self);
 }
 
-const JudgeOps users_judge = { judge_ask, judge_challenge, judge_configure, judge_free };
+const JudgeOps users_judge = { judge_ask, judge_challenge, judge_lists, judge_configure,
+  judge_free };

@@ -111,6 +111,15 @@ challenge (Asking *self)
 }
 
 static void
+fail_busy (Asking *self)
+{
+  api_fail (self->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL, "%s; try again later",
+      access_case_get_reason (self->asked));
+  soup_message_headers_replace (
+      soup_server_message_get_response_headers (self->message), "Retry-After", "10");
+}
+
+static void
 answer (Asking *self)
 {
   AccessVerdict verdict = access_case_get_verdict (self->asked);
@@ -126,8 +135,7 @@ answer (Asking *self)
   else if (verdict == ACCESS_REFUSED)
     api_fail (self->message, SOUP_STATUS_FORBIDDEN, NULL, "this client may not do this");
   else
-    api_fail (self->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL,
-        "too many requests with credentials wait; try again later");
+    fail_busy (self);
   api_guard_discard_body (self->message);
 }
 

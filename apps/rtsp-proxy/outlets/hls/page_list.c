@@ -7,20 +7,17 @@
 #include "config/host_names.h"
 #include "outlets/http/http_answer.h"
 
-#define MOUNTS_MAX 1000 // that are asked about
+#define MOUNTS_MAX 1000 // that are listed
 
 typedef struct {
   HttpReply reply;
-  gatomicrefcount refs; // one for the connection, one for a question that is not decided
+  gatomicrefcount refs; // one for the connection, one for the question while it is not decided
   Access *access;
   const HttpAsked *asked;
-  Demand *demand;    // of the list itself
-  GPtrArray *mounts; // of Mount
-  guint at;
-  AccessCase *current; // about mount `at`, or NULL
-  GPtrArray *challenges;
-  gboolean busy;
-  gboolean misnamed; // something is left out because the Host header names another machine
+  Demand *demand;       // of the list itself
+  GPtrArray *mounts;    // of Mount
+  AccessCase *question; // which mounts the client may read; NULL: not asked yet
+  gboolean misnamed;    // something is left out because the Host header names another machine
   GString *items;
   GBytes *body;
 
@@ -34,11 +31,10 @@ unref (List *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  g_clear_pointer (&self->current, access_case_unref);
+  g_clear_pointer (&self->question, access_case_unref);
   g_clear_pointer (&self->body, g_bytes_unref);
   demand_free (self->demand);
   g_ptr_array_unref (self->mounts);
-  g_ptr_array_unref (self->challenges);
   g_string_free (self->items, TRUE);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -57,27 +53,28 @@ on_decided (AccessCase *decided, gpointer data)
 }
 
 static void
-ask (List *self, Mount *mount)
+ask (List *self)
 {
   const HttpAsked *asked = self->asked;
   const AccessRequest request = { .action = ACCESS_READ,
-    .path = mount_get_path (mount),
-    .mount = mount_get_path (mount),
+    .path = "/",
+    .query = self->demand->query,
+    .lists = TRUE,
     .user_agent = http_request_get (asked->request, "User-Agent"),
     .method = asked->request->method,
     .authorization = http_request_get (asked->request, "Authorization"),
     .token = self->demand->token };
 
   g_atomic_ref_count_inc (&self->refs);
-  self->current = access_ask (self->access, asked->visitor, &request, on_decided, self);
-  if (!access_case_is_later (self->current))
+  self->question = access_ask (self->access, asked->visitor, &request, on_decided, self);
+  if (!access_case_is_later (self->question))
     unref (self);
 }
 
 static void
-add_item (List *self, Mount *mount)
+add_item (List *self, const gchar *path)
 {
-  const gchar *path = mount_get_path (mount), *token = self->demand->token;
+  const gchar *token = self->demand->token;
   gchar *url = g_uri_escape_string (path + 1, "/", FALSE);
   gchar *query = token ? g_uri_escape_string (token, NULL, FALSE) : NULL;
   gchar *item = g_markup_printf_escaped ("<li><a href=\"/watch/%s%s%s\">%s</a></li>\n", url,
@@ -90,47 +87,20 @@ add_item (List *self, Mount *mount)
 }
 
 static void
-take_verdict (List *self, Mount *mount)
+add_items (List *self)
 {
-  const gchar *const *challenge;
+  for (guint i = 0; i < MIN (self->mounts->len, MOUNTS_MAX); i++) {
+    Mount *mount = g_ptr_array_index (self->mounts, i);
+    AccessBasis basis;
 
-  switch (access_case_get_verdict (self->current)) {
-    case ACCESS_ADMITTED:
-      if (self->asked->names_us || access_case_get_basis (self->current) == ACCESS_BY_SECRET)
-        add_item (self, mount);
-      else
-        self->misnamed = TRUE;
-      break;
-    case ACCESS_ASKED:
-      challenge = access_case_get_challenges (self->current);
-      for (; self->challenges->len < 4 && challenge && *challenge; challenge++)
-        g_ptr_array_add (self->challenges, g_strdup (*challenge));
-      break;
-    case ACCESS_BUSY:
-      self->busy = TRUE;
-      break;
-    default:
-      break;
+    if (mount_has_titles (mount)
+        || !access_case_lists (self->question, mount_get_path (mount), &basis))
+      continue;
+    if (self->asked->names_us || basis == ACCESS_BY_SECRET)
+      add_item (self, mount_get_path (mount));
+    else
+      self->misnamed = TRUE;
   }
-  g_clear_pointer (&self->current, access_case_unref);
-}
-
-// Returns whether all mounts are decided.
-static gboolean
-decide (List *self)
-{
-  while (self->at < MIN (self->mounts->len, MOUNTS_MAX) && !self->busy) {
-    Mount *mount = g_ptr_array_index (self->mounts, self->at);
-
-    if (!self->current && !mount_has_titles (mount))
-      ask (self, mount);
-    if (self->current && access_case_get_verdict (self->current) == ACCESS_PENDING)
-      return FALSE;
-    if (self->current)
-      take_verdict (self, mount);
-    self->at++;
-  }
-  return TRUE;
 }
 
 static void
@@ -151,23 +121,31 @@ static gboolean
 begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 {
   List *self = (List *) reply;
+  AccessVerdict verdict;
 
-  if (!decide (self))
+  if (!self->question)
+    ask (self);
+  verdict = access_case_get_verdict (self->question);
+  if (verdict == ACCESS_PENDING)
     return FALSE;
   *head = (HttpHead) { .status = SOUP_STATUS_OK, .headers = head->headers };
   http_answer_add (head->headers, "Cache-Control", "no-store");
-  if (self->busy) {
+  if (verdict != ACCESS_BUSY)
+    add_items (self);
+  if (verdict == ACCESS_BUSY) {
     *head = (HttpHead) { .status = SOUP_STATUS_SERVICE_UNAVAILABLE,
-      .reason = "no decision is possible now",
+      .reason = access_case_get_reason (self->question),
       .headers = head->headers };
+    http_answer_add (head->headers, "Retry-After", HTTP_RETRY_AFTER);
   } else if (self->items->len == 0 && self->misnamed) {
     *head = (HttpHead) {
       .status = SOUP_STATUS_FORBIDDEN, .reason = HOST_NAMES_WRONG, .headers = head->headers
     };
-  } else if (self->items->len == 0 && self->challenges->len > 0) {
+  } else if (self->items->len == 0 && verdict == ACCESS_ASKED) {
     head->status = SOUP_STATUS_UNAUTHORIZED;
-    for (guint i = 0; i < self->challenges->len; i++)
-      http_answer_add (head->headers, "WWW-Authenticate", g_ptr_array_index (self->challenges, i));
+    for (const gchar *const *challenge = access_case_get_challenges (self->question); *challenge;
+        challenge++)
+      http_answer_add (head->headers, "WWW-Authenticate", *challenge);
   } else {
     http_answer_add (head->headers, "Content-Security-Policy", "default-src 'self'");
     make_body (self);
@@ -209,7 +187,6 @@ page_list_new (Mounts *mounts, Access *access, const HttpAsked *asked)
   self->asked = asked;
   self->demand = demand_new (asked->request->target);
   self->mounts = mounts_dup_all (mounts);
-  self->challenges = g_ptr_array_new_with_free_func (g_free);
   self->items = g_string_new (NULL);
   self->wake = asked->wake;
   self->wake_data = asked->wake_data;

@@ -68,8 +68,21 @@ get_type (const gchar *name)
 {
   return g_str_has_suffix (name, ".js")     ? "text/javascript; charset=utf-8"
          : g_str_has_suffix (name, ".css")  ? "text/css; charset=utf-8"
+         : g_str_has_suffix (name, ".svg")  ? "image/svg+xml"
          : g_str_has_suffix (name, ".html") ? "text/html; charset=utf-8"
                                             : "text/plain; charset=utf-8";
+}
+
+// Makes the reply with a file, or 404 if `name` is NULL.
+static HttpReply *
+make_page (const gchar *name)
+{
+  Page *self = g_new0 (Page, 1);
+
+  self->reply.ops = &page_ops;
+  self->body = name ? find_file (name) : NULL;
+  self->type = name ? get_type (name) : NULL;
+  return &self->reply;
 }
 
 static HttpReply *
@@ -79,12 +92,8 @@ answer_watch (gpointer outlet, const HttpAsked *asked)
   const gchar *name = g_str_has_prefix (target, FILES)                    ? target + strlen (FILES)
                       : asked->resolved->mount && !asked->resolved->title ? "watch.html"
                                                                           : NULL;
-  Page *self = g_new0 (Page, 1);
 
-  self->reply.ops = &page_ops;
-  self->body = name ? find_file (name) : NULL;
-  self->type = name ? get_type (name) : NULL;
-  return &self->reply;
+  return make_page (name);
 }
 
 // The files are not secret.
@@ -100,13 +109,26 @@ page_outlet_get_watch_route (PageOutlet *self)
   return (HttpRoute) { PAGE_PREFIX, ACCESS_READ, dup_watched, answer_watch, self };
 }
 
-// ---- the list ----
-
 static gchar *
 dup_nothing (gpointer outlet, const gchar *target)
 {
   return NULL;
 }
+
+static HttpReply *
+answer_icon (gpointer outlet, const HttpAsked *asked)
+{
+  return make_page ("icon.svg");
+}
+
+// Browsers ask for it by themselves, with every page that they show.
+HttpRoute
+page_outlet_get_icon_route (PageOutlet *self)
+{
+  return (HttpRoute) { "/favicon.ico", ACCESS_READ, dup_nothing, answer_icon, self };
+}
+
+// ---- the list ----
 
 static HttpReply *
 answer_list (gpointer outlet, const HttpAsked *asked)

@@ -2,7 +2,8 @@
 #pragma once
 
 // The page that plays a live mount in a browser (/watch/PATH), and the list of those that the
-// visitor may read (/). Both are routes of the HTTP outlet. Call from any thread.
+// visitor may read (/), and the icon of both. They are routes of the HTTP outlet. Call from any
+// thread.
 
 #include "access/access.h"
 #include "outlets/http/http_route.h"
@@ -17,3 +18,4 @@ typedef struct {
 // Return the routes. `self` must outlive them.
 HttpRoute page_outlet_get_watch_route (PageOutlet *self);
 HttpRoute page_outlet_get_list_route (PageOutlet *self);
+HttpRoute page_outlet_get_icon_route (PageOutlet *self);

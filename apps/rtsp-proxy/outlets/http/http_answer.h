@@ -6,6 +6,8 @@
 #include "outlets/http/http_request.h"
 #include "stores/bytes.h"
 
+#define HTTP_RETRY_AFTER "10" // seconds, with 503
+
 // Begins an answer: the status line, Date and Connection. `answer` loses what it had.
 void http_answer_begin (GString *answer, guint status, gboolean keeps);
 

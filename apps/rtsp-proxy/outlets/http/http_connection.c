@@ -127,7 +127,7 @@ http_connection_answer_text (HttpConnection *self, guint status, const gchar *re
   if (status == SOUP_STATUS_METHOD_NOT_ALLOWED)
     http_answer_add (self->out, "Allow", "GET, HEAD");
   if (status == SOUP_STATUS_SERVICE_UNAVAILABLE)
-    http_answer_add (self->out, "Retry-After", "10");
+    http_answer_add (self->out, "Retry-After", HTTP_RETRY_AFTER);
   for (const gchar *const *challenge =
            status == SOUP_STATUS_UNAUTHORIZED ? access_case_get_challenges (self->asked) : NULL;
       challenge && *challenge; challenge++)
@@ -327,7 +327,7 @@ step_asking (HttpConnection *self, gint64 now)
       break;
   }
   return http_connection_answer_text (
-      self, SOUP_STATUS_SERVICE_UNAVAILABLE, "no decision is possible now");
+      self, SOUP_STATUS_SERVICE_UNAVAILABLE, access_case_get_reason (self->asked));
 }
 
 // ---- sending ----

@@ -10,9 +10,10 @@ find (const HttpRoute *routes, const gchar *target)
 {
   for (; routes->prefix; routes++) {
     gsize length = strlen (routes->prefix);
+    gboolean is_whole = length == 1 || routes->prefix[length - 1] != '/';
 
     if (strncmp (target, routes->prefix, length) == 0
-        && (length > 1 || !target[1] || target[1] == '?'))
+        && (!is_whole || !target[length] || target[length] == '?'))
       return routes;
   }
   return NULL;

@@ -57,7 +57,8 @@ struct _HttpReply {
 };
 
 typedef struct {
-  const gchar *prefix; // of the targets, such as "/hls/"; "/" is that target alone
+  const gchar *
+      prefix; // of the targets, such as "/hls/"; "/", and one without "/" at its end, is one target
   AccessAction action;
   // Returns the target of the mounts that the request is about (transfer full), such as "/cam?a=b".
   // NULL: the door is not asked.

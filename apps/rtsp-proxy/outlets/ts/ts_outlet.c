@@ -99,7 +99,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
   if (self->status == SOUP_STATUS_OK)
     head->type = "video/mp2t";
   if (self->status == SOUP_STATUS_SERVICE_UNAVAILABLE)
-    http_answer_add (head->headers, "Retry-After", "10");
+    http_answer_add (head->headers, "Retry-After", HTTP_RETRY_AFTER);
   http_answer_add (head->headers, "Cache-Control", "no-store");
   return TRUE;
 }
