@@ -4,6 +4,9 @@
 #include "access/digest.h"
 #include "access/peer.h"
 #include "access/secrets.h"
+#include "base/address.h"
+
+#define WRONG_NETWORK "wrong network"
 
 typedef struct {
   Secrets *secrets;
@@ -11,11 +14,12 @@ typedef struct {
   UserSet *users; // NULL: the configuration says nothing about users; replaced with `lock` held
 } Judge;
 
-// A password that is checked on another thread.
+// A password that is checked.
 typedef struct {
   AccessCase *asked;
-  UserSet *users;   // owns `user`
-  const User *user; // NULL: no user has this name
+  UserSet *users;     // owns `user`
+  const User *user;   // NULL: no user has this name
+  gboolean elsewhere; // the user may not come from this address
 } Check;
 
 static UserSet *
@@ -78,13 +82,17 @@ judge_known (AccessCase *asked, const User *user)
 // ---- passwords ----
 
 static void
-on_checked (gpointer data, gboolean is_right)
+on_checked (gpointer data, SecretResult result)
 {
   Check *check = data;
 
-  if (!check->user)
+  if (result == SECRET_BUSY)
+    access_case_judge (check->asked, JUDGE_FAILS, NULL, "too many passwords wait to be checked");
+  else if (!check->user)
     access_case_judge (check->asked, JUDGE_PASSES, NULL, NULL);
-  else if (is_right)
+  else if (check->elsewhere)
+    access_case_judge (check->asked, JUDGE_DENIES, check->user->name, WRONG_NETWORK);
+  else if (result == SECRET_RIGHT)
     judge_known (check->asked, check->user);
   else
     access_case_judge (check->asked, JUDGE_DENIES, check->user->name, WRONG_PASSWORD);
@@ -92,53 +100,33 @@ on_checked (gpointer data, gboolean is_right)
   g_free (check);
 }
 
-static const User *
-find_hashed (const UserSet *users)
-{
-  for (guint i = 0; i < users->users->len; i++) {
-    const User *user = g_ptr_array_index (users->users, i);
-
-    if (user->argon2)
-      return user;
-  }
-  return NULL;
-}
-
+// A name that no user has, and a user who may not come from there, cost as much as a wrong
+// password, so that nobody can find out names.
 static void
-ask_basic (Judge *self, AccessCase *asked, UserSet *users, const User *user)
+ask_basic (Judge *self, AccessCase *asked, UserSet *users, const User *user, gboolean elsewhere)
 {
-  // A name that no user has takes as long as a wrong password, so that nobody can find out names.
-  const User *checked = user ? user : find_hashed (users);
-  Check *check;
+  gchar *client = address_dup_key (access_peer_get_inet (access_case_get_peer (asked)));
+  Check *check = g_new (Check, 1);
   SecretResult result;
 
-  if (!checked) {
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
-    return;
-  }
-  check = g_new0 (Check, 1);
-  *check = (Check) { asked, user_set_ref (users), user };
-  result = secrets_check (
-      self->secrets, checked, access_case_get_credentials (asked)->secret, on_checked, check);
-  if (result == SECRET_LATER)
-    return;
-  if (result != SECRET_BUSY) {
-    on_checked (check, result == SECRET_RIGHT);
-    return;
-  }
-  access_case_judge (asked, JUDGE_FAILS, NULL, "too many passwords to check");
-  user_set_unref (users);
-  g_free (check);
+  *check = (Check) { asked, user_set_ref (users), user, elsewhere };
+  result = secrets_check (self->secrets, users, elsewhere ? NULL : user,
+      access_case_get_credentials (asked)->secret, client, on_checked, check);
+  if (result != SECRET_LATER)
+    on_checked (check, result);
+  g_free (client);
 }
 
 static void
-ask_digest (AccessCase *asked, const User *user)
+ask_digest (AccessCase *asked, const User *user, gboolean elsewhere)
 {
   DigestResult result = access_peer_check_digest (access_case_get_peer (asked),
       access_case_get_credentials (asked)->digest, user, access_case_get_request (asked));
 
   if (!user)
     access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+  else if (elsewhere)
+    access_case_judge (asked, JUDGE_DENIES, user->name, WRONG_NETWORK);
   else if (result == DIGEST_RIGHT)
     judge_known (asked, user);
   else if (result == DIGEST_STALE)
@@ -153,13 +141,12 @@ ask_users (Judge *self, AccessCase *asked, UserSet *users)
   const Credentials *credentials = access_case_get_credentials (asked);
   const User *user =
       credentials->user ? g_hash_table_lookup (users->by_name, credentials->user) : NULL;
+  gboolean elsewhere = user && !comes_from_there (user, asked);
 
-  if (user && !comes_from_there (user, asked))
-    access_case_judge (asked, JUDGE_DENIES, user->name, "wrong network");
-  else if (credentials->kind == CREDENTIALS_BASIC)
-    ask_basic (self, asked, users, user);
+  if (credentials->kind == CREDENTIALS_BASIC)
+    ask_basic (self, asked, users, user, elsewhere);
   else if (credentials->kind == CREDENTIALS_DIGEST)
-    ask_digest (asked, user);
+    ask_digest (asked, user, elsewhere);
   else
     access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
 }

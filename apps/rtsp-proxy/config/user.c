@@ -66,6 +66,12 @@ user_has_secret (const User *self)
   return self->argon2 || self->sha256 || self->md5_digest || self->sha2_digest;
 }
 
+guint64
+user_get_cost (const User *self)
+{
+  return self->argon2 ? (guint64) self->kib * self->passes : 0;
+}
+
 // ---- permissions ----
 
 gboolean

@@ -19,13 +19,14 @@ typedef struct {
 
 typedef struct {
   gchar *name;
-  gboolean is_any;        // anybody, without a secret
-  gchar *argon2;          // "$argon2id$...", or NULL
-  gchar *sha256;          // SHA-256 of the password in lower-case hex, or NULL
-  gchar *md5_digest;      // MD5 of name:realm:password in lower-case hex, or NULL
-  gchar *sha2_digest;     // the same with SHA-256
-  GPtrArray *networks;    // of GInetAddressMask; empty: all
-  GPtrArray *permissions; // of Permission
+  gboolean is_any;          // anybody, without a secret
+  gchar *argon2;            // "$argon2id$...", or NULL
+  guint kib, passes, lanes; // what a check of it costs
+  gchar *sha256;            // SHA-256 of the password in lower-case hex, or NULL
+  gchar *md5_digest;        // MD5 of name:realm:password in lower-case hex, or NULL
+  gchar *sha2_digest;       // the same with SHA-256
+  GPtrArray *networks;      // of GInetAddressMask; empty: all
+  GPtrArray *permissions;   // of Permission
 } User;
 
 void user_free (gpointer user);
@@ -46,6 +47,9 @@ gboolean user_has_action (const User *self, AccessAction action);
 
 // Reports whether the user has a secret of any kind.
 gboolean user_has_secret (const User *self);
+
+// Returns what a check of the user's argon2id hash costs: KiB times passes; 0 without one.
+guint64 user_get_cost (const User *self);
 
 // Adds all that distinguishes the user from another one.
 void user_add_to_checksum (const User *self, GChecksum *checksum);

@@ -45,6 +45,9 @@ read_argon2 (User *self, const gchar *text)
                             "allowed",
         ARGON2_KIB_MAX, ARGON2_PASSES_MAX, ARGON2_LANES_MAX);
   self->argon2 = g_strdup (text);
+  self->kib = kib;
+  self->passes = passes;
+  self->lanes = lanes;
   return NULL;
 }
 

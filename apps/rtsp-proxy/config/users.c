@@ -105,6 +105,20 @@ user_set_read_file (
   return ok || add_errors (reader, node, error, found);
 }
 
+const User *
+user_set_get_costliest (const UserSet *self)
+{
+  const User *costliest = NULL;
+
+  for (guint i = 0; i < self->users->len; i++) {
+    const User *user = g_ptr_array_index (self->users, i);
+
+    if (user_get_cost (user) > (costliest ? user_get_cost (costliest) : 0))
+      costliest = user;
+  }
+  return costliest;
+}
+
 gboolean
 user_set_equal (const UserSet *a, const UserSet *b)
 {

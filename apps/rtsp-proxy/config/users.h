@@ -25,6 +25,9 @@ gboolean user_set_read (UserSet *self, YamlReader *reader, YamlNode *list, GErro
 gboolean user_set_read_file (
     UserSet *self, const gchar *file, YamlReader *reader, YamlNode *node, GError **error);
 
+// Returns the user whose password costs most to check, or NULL if nobody has an argon2id hash.
+const User *user_set_get_costliest (const UserSet *self);
+
 // Reports whether two sets are the same, with the same secrets.
 gboolean user_set_equal (const UserSet *a, const UserSet *b);
 
