@@ -24,6 +24,7 @@ from proc import Proc, Rtsp, free_port, interop
 from proxy import CLIP, Read, environment, matches, program, wait_until
 from sanitized import stock_environment
 from tap import TIMEOUT, Skip, run, test
+from webserver import WebServer
 
 CLONE_NEWNET = 0x40000000
 OTHER = '192.0.2.1'  # not loopback; of the namespace
@@ -289,7 +290,8 @@ def malformed_credentials_are_refused():
 @test
 def basic_is_taken_if_the_file_says_so():
     hashed = hash_password(PASSWORD)
-    user = {'name': 'viewer', 'hash': hashed['hash'], 'permissions': [{'action': 'read'}]}
+    user = {'name': 'viewer', 'hash': hashed['hash'],
+            'permissions': [{'action': 'read'}, {'action': 'metrics'}]}
     with Guarded([user]) as proxy:
         given = {'Authorization': basic('viewer')}
         with Client(proxy.port) as client:
@@ -695,6 +697,55 @@ def clients_log_in_by_digest_with_one_algorithm():
     user = {**VIEWER, 'digest': [digests('viewer')[0]]}
     with Guarded([user]) as proxy:
         check_clients(proxy, 'viewer', [gortsplib])
+
+
+HASHED = {'name': 'hashed', 'hash': sha256(PASSWORD),
+          'permissions': [{'action': 'read'}, {'action': 'playback'}]}
+
+
+@test(timeout=180)
+def a_user_with_a_hash_logs_in_beside_one_with_a_digest():
+    with Guarded([HASHED, VIEWER], **{'basic-without-tls': 'yes'}) as proxy:
+        for user in 'hashed', 'viewer':
+            check_clients(proxy, user, [ffmpeg, rtspsrc, live555])
+
+
+@test
+def digest_is_offered_where_it_serves_everybody():
+    def schemes(*users, **keys):
+        with Guarded([*users], **keys) as proxy, Client(proxy.port) as client:
+            assert client.request('DESCRIBE', proxy.url())[0] == 401
+            return sorted({line.split()[0] for line in challenges(client.head)[1]})
+
+    # A user for the API only is none of those who read.
+    scraper = {'name': 'scraper', 'hash': sha256(PASSWORD), 'permissions': [{'action': 'metrics'}]}
+    open_too = {'basic-without-tls': 'yes'}
+    assert schemes(VIEWER) == ['Digest']
+    assert schemes(VIEWER, **open_too) == ['Basic', 'Digest']
+    assert schemes(VIEWER, scraper, **open_too) == ['Basic', 'Digest']
+    assert schemes(VIEWER, HASHED, **open_too) == ['Basic']
+    assert schemes(HASHED, **open_too) == ['Basic']
+    # The external check takes passwords, and no digests.
+    with WebServer(lambda *_: (401, '')) as server:
+        check = {'external-auth': {'url': server.base}}
+        assert schemes(VIEWER, **check) == ['Digest']
+        assert schemes(VIEWER, **check, **open_too) == ['Basic']
+        check['external-auth']['exclude'] = ['read']
+        assert schemes(VIEWER, **check, **open_too) == ['Basic', 'Digest']
+
+
+@test
+def a_digest_that_was_not_asked_for_is_answered_with_basic_alone():
+    with Guarded([HASHED, VIEWER], **{'basic-without-tls': 'yes'}) as proxy:
+        for user in 'hashed', 'viewer', 'nobody':
+            with Client(proxy.port) as client:
+                status = client.request('DESCRIBE', proxy.url(), {'Authorization': response(
+                    'DESCRIBE', proxy.url(), 'x', user, 'wrong')})[0]
+                lines = challenges(client.head)[1]
+                assert status == 401 and [line.split()[0] for line in lines] == ['Basic'], lines
+                header = {'Authorization': basic(user)}
+                expected = 401 if user == 'nobody' else 200
+                assert client.request('DESCRIBE', proxy.url(), header)[0] == expected, user
 
 
 @test(timeout=180)

@@ -182,9 +182,38 @@ def wrong_users_are_named():
     ])
     for path in '/cam', '/cam*', '*', '/c*':
         out, err, status = load(
-            users(f'{{name: a, {secret}, permissions: [{{action: read, path: "{path}"}}]}}'),
+            users(f'{{name: a, digest: MD5:{32 * "0"}, permissions: [{{action: read, path: "{path}"}}]}}'),
             '--check-config')
         assert (err, status) == ('', 0), (path, err)
+
+
+@test
+def a_user_who_can_never_log_in_is_named():
+    digest, hashed = f'digest: MD5:{32 * "0"}', f'hash: sha256:{64 * "0"}'
+    argon2 = 'hash: "$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHQ$x"'
+
+    def users(*texts, more=''):
+        return f'users: [{", ".join(texts)}]\n{more}{MOUNT}'
+
+    def user(name, secret, *actions):
+        permissions = ', '.join(f'{{action: {action}}}' for action in actions)
+        return f'{{name: {name}, {secret}, permissions: [{permissions}]}}'
+
+    never = ('users: the user "b" can never log in: a hash needs basic authentication, which is taken over TLS '
+             'only; add digest (rtsp-proxy hash-password --user b prints it), or set tls, or basic-without-tls: yes')
+    first = user('a', digest, 'read')
+    texts = [users(first, user('b', secret, action)) for secret in (hashed, argon2)
+             for action in ('read', 'playback', 'publish')]
+    refused([(text, f'FILE:1:{text.rindex("{action") + 1}: {never}') for text in texts])
+    with tempfile.TemporaryDirectory() as directory:
+        pem = os.path.join(directory, 'proxy.pem')
+        assert proxy('make-certificate', pem)[2] == 0
+        for text in (users(user('b', f'{hashed}, {digest}', 'read')),
+                     users(user('b', hashed, 'api')), users(user('b', hashed, 'metrics', 'read')),
+                     users(user('b', hashed, 'read'), more='basic-without-tls: yes\n'),
+                     users(user('b', hashed, 'read'), more=f'tls: {{listen: 127.0.0.1:0, certificate: {pem}}}\n')):
+            out, err, status = load(text, '--check-config')
+            assert (err, status) == ('', 0), (text, err)
 
 
 @test

@@ -28,7 +28,6 @@ typedef struct {
 
   GMutex lock;                // protects the fields below
   ExternalAuthConfig *config; // NULL: no check is configured
-  gboolean basic;             // passwords may come without TLS
   GHashTable *checks;         // key -> Check, under way
   CheckCache *admitted;
 } CheckJudge;
@@ -103,15 +102,6 @@ get_protocol (AccessPeer *peer)
          : g_str_has_prefix (protocol, "http") ? "http"
          : g_str_has_prefix (protocol, "rtmp") ? "rtmp"
                                                : protocol;
-}
-
-// Reports whether the peer's connection is one for media, without TLS.
-static gboolean
-is_open_media (AccessPeer *peer)
-{
-  const gchar *protocol = access_peer_get_protocol (peer);
-
-  return !g_str_has_prefix (protocol, "http") && !access_peer_has_tls (peer);
 }
 
 static GBytes *
@@ -260,12 +250,11 @@ is_ours (CheckJudge *self, AccessCase *asked)
 {
   const AccessRequest *request = access_case_get_request (asked);
   CredentialsKind kind = access_case_get_credentials (asked)->kind;
-  AccessPeer *peer = access_case_get_peer (asked);
 
   if (!self->config || self->config->excluded & 1u << request->action || kind == CREDENTIALS_WRONG
       || kind == CREDENTIALS_DIGEST)
     return FALSE;
-  return kind != CREDENTIALS_BASIC || self->basic || !is_open_media (peer);
+  return kind != CREDENTIALS_BASIC || access_case_may_use_basic (asked);
 }
 
 // Lets a case wait for a check that sends `body`. Returns FALSE if the judgement is known now. Call
@@ -320,11 +309,10 @@ static void
 check_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
 {
   CheckJudge *self = data;
-  AccessPeer *peer = access_case_get_peer (asked);
   gboolean asks;
 
   g_mutex_lock (&self->lock);
-  asks = self->config && (self->basic || !is_open_media (peer));
+  asks = self->config && access_case_may_use_basic (asked);
   g_mutex_unlock (&self->lock);
   for (guint i = 0; asks && i < lines->len; i++)
     asks = !g_str_has_prefix (g_ptr_array_index (lines, i), "Basic ");
@@ -351,7 +339,6 @@ check_judge_configure (gpointer data, const ProxyConfig *config)
   g_mutex_lock (&self->lock);
   old = self->config;
   self->config = config->external_auth ? external_auth_config_ref (config->external_auth) : NULL;
-  self->basic = config->basic;
   check_cache_clear (self->admitted);
   g_hash_table_remove_all (self->checks); // those under way end as they began
   g_mutex_unlock (&self->lock);

@@ -10,6 +10,8 @@
 
 typedef struct {
   Secrets *secrets;
+  gint
+      elsewhere; // atomic: actions (1 << AccessAction) for which the external check takes passwords
   GMutex lock;
   UserSet *users; // NULL: the configuration says nothing about users; replaced with `lock` held
 } Judge;
@@ -189,20 +191,34 @@ typedef struct {
   guint named, digest, md5, sha2;
 } Secretive;
 
+// Counts the users who may do anything of the kind, media or not.
 static Secretive
-count_secrets (const UserSet *users)
+count_secrets (const UserSet *users, gboolean for_media)
 {
   Secretive n = { 0 };
 
   for (guint i = 0; i < users->users->len; i++) {
     const User *user = g_ptr_array_index (users->users, i);
 
-    n.named += !user->is_any;
+    if (user->is_any || (for_media && !user_may_media (user)))
+      continue;
+    n.named++;
     n.digest += user->md5_digest || user->sha2_digest;
     n.md5 += user->md5_digest != NULL;
     n.sha2 += user->sha2_digest != NULL;
   }
   return n;
+}
+
+// Clients that know digest choose it, and do not try another way if it fails. So where everybody
+// may send a password, digest is offered only if it serves everybody.
+static gboolean
+offers_digest (Judge *self, AccessCase *asked, const Secretive *n)
+{
+  if (!access_case_is_for_media (asked) || !access_case_may_use_basic (asked))
+    return access_case_is_for_media (asked);
+  return n->digest == n->named
+         && !(g_atomic_int_get (&self->elsewhere) & 1 << access_case_get_request (asked)->action);
 }
 
 // Clients that know one algorithm only often take the last challenge, and others the first that
@@ -217,8 +233,8 @@ judge_challenge (gpointer judge, AccessCase *asked, GPtrArray *lines)
   Secretive n = { 0 };
 
   if (users)
-    n = count_secrets (users);
-  if (access_case_is_for_media (asked)) {
+    n = count_secrets (users, access_case_is_for_media (asked));
+  if (offers_digest (judge, asked, &n)) {
     if (n.sha2 > 0 && (n.sha2 == n.digest || n.md5 < n.digest))
       g_ptr_array_add (lines, access_peer_dup_challenge (peer, FALSE, stale));
     if (n.md5 > 0 && (n.md5 == n.digest || n.sha2 < n.digest))
@@ -237,6 +253,8 @@ judge_configure (gpointer judge, const ProxyConfig *config)
   Judge *self = judge;
   UserSet *old;
 
+  g_atomic_int_set (
+      &self->elsewhere, config->external_auth ? (gint) ~config->external_auth->excluded : 0);
   g_mutex_lock (&self->lock);
   old = self->users;
   self->users = config->users ? user_set_ref (config->users) : NULL;

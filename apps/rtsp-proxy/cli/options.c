@@ -15,6 +15,7 @@
 #include "config/mount_keys.h"
 #include "config/mounts_check.h"
 #include "config/user_read.h"
+#include "config/users_check.h"
 #include "sources/kinds.h"
 
 #include <gst/gst.h>
@@ -305,7 +306,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
         "%s: no mounts; add at least one /PATH under mounts", self->file);
     return FALSE;
   }
-  return proxy_config_check_users (config, error) && check_mounts (self, config, error);
+  return users_check (config, error) && check_mounts (self, config, error);
 }
 
 ProxyConfig *

@@ -553,38 +553,6 @@ proxy_config_add_mount (
   return wrong == NULL;
 }
 
-// ---- users ----
-
-// Reports whether the permission is for a mount, for mounts below its path, or for its titles.
-static gboolean
-is_served_by (const Permission *permission, const MountConfig *mount)
-{
-  gsize literal = strcspn (permission->path, "*"), len = strlen (mount->path);
-
-  if (permission_covers (permission, mount->path))
-    return TRUE;
-  return (mount_config_get_folder (mount) || mount->lack) && literal > len
-         && permission->path[len] == '/' && strncmp (permission->path, mount->path, len) == 0;
-}
-
-static gboolean
-is_served (const Permission *permission, gpointer config)
-{
-  const GPtrArray *mounts = ((const ProxyConfig *) config)->mounts;
-
-  for (guint i = 0; i < mounts->len; i++) {
-    if (is_served_by (permission, g_ptr_array_index (mounts, i)))
-      return TRUE;
-  }
-  return FALSE;
-}
-
-gboolean
-proxy_config_check_users (const ProxyConfig *self, GError **error)
-{
-  return !self->users || user_set_check_paths (self->users, is_served, (gpointer) self, error);
-}
-
 gboolean
 proxy_config_guards (const ProxyConfig *self, AccessAction action)
 {

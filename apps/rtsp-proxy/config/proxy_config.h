@@ -81,10 +81,6 @@ gboolean proxy_config_load_stages (ProxyConfig *self, GError **error);
 // `self`.
 void proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3]);
 
-// Checks what concerns users and mounts together, after all mounts are known. Returns FALSE and
-// sets `error` if a permission is for a path that no mount serves.
-gboolean proxy_config_check_users (const ProxyConfig *self, GError **error);
-
 // Reports whether the API asks clients who they are before they may do `action`, ACCESS_API or
 // ACCESS_METRICS.
 gboolean proxy_config_guards (const ProxyConfig *self, AccessAction action);

@@ -87,6 +87,13 @@ user_has_action (const User *self, AccessAction action)
 }
 
 gboolean
+user_may_media (const User *self)
+{
+  return user_has_action (self, ACCESS_READ) || user_has_action (self, ACCESS_PLAYBACK)
+         || user_has_action (self, ACCESS_PUBLISH);
+}
+
+gboolean
 user_comes_from (const User *self, GInetAddress *address)
 {
   if (self->networks->len == 0)

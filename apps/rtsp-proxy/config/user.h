@@ -45,6 +45,9 @@ gboolean user_may (const User *self, AccessAction action, const gchar *path, con
 // Reports whether the user has a permission for an action, for any path.
 gboolean user_has_action (const User *self, AccessAction action);
 
+// Reports whether the user may do anything with media: read, playback or publish.
+gboolean user_may_media (const User *self);
+
 // Reports whether the user has a secret of any kind.
 gboolean user_has_secret (const User *self);
 

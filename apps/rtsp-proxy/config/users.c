@@ -165,3 +165,24 @@ user_set_check_paths (const UserSet *self, UserPathFunc serves, gpointer data, G
   }
   return TRUE;
 }
+
+gboolean
+user_set_check_logins (const UserSet *self, GError **error)
+{
+  for (guint i = 0; i < self->users->len; i++) {
+    const User *user = g_ptr_array_index (self->users, i);
+
+    if (user->is_any || user->md5_digest || user->sha2_digest || !user_may_media (user)
+        || user_has_action (user, ACCESS_API) || user_has_action (user, ACCESS_METRICS))
+      continue;
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
+        "%s: users: the user \"%s\" can never log in: a hash needs basic authentication, which is "
+        "taken over TLS only; add digest (rtsp-proxy hash-password --user %s prints it), or set "
+        "tls, "
+        "or basic-without-tls: yes",
+        ((const Permission *) g_ptr_array_index (user->permissions, 0))->place, user->name,
+        user->name);
+    return FALSE;
+  }
+  return TRUE;
+}

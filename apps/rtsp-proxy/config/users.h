@@ -34,6 +34,10 @@ gboolean user_set_equal (const UserSet *a, const UserSet *b);
 // Reports whether a user, other than `any` if `named` is TRUE, has a permission for `action`.
 gboolean user_set_has_action (const UserSet *self, AccessAction action, gboolean named);
 
+// Checks that nobody needs basic authentication for media, for a proxy that takes no passwords for
+// media. Returns FALSE and sets `error` to the place of the first user who could do nothing.
+gboolean user_set_check_logins (const UserSet *self, GError **error);
+
 // Checks that each path of a permission is that of a mount, or of what a mount may serve. `serves`
 // reports that for a path. Returns FALSE and sets `error` to the place of the first other one.
 typedef gboolean (*UserPathFunc) (const Permission *permission, gpointer data);

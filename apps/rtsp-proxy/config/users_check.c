@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config/users_check.h"
+
+#include <string.h>
+
+// Reports whether the permission is for a mount, for mounts below its path, or for its titles.
+static gboolean
+is_served_by (const Permission *permission, const MountConfig *mount)
+{
+  gsize literal = strcspn (permission->path, "*"), len = strlen (mount->path);
+
+  if (permission_covers (permission, mount->path))
+    return TRUE;
+  return (mount_config_get_folder (mount) || mount->lack) && literal > len
+         && permission->path[len] == '/' && strncmp (permission->path, mount->path, len) == 0;
+}
+
+static gboolean
+is_served (const Permission *permission, gpointer config)
+{
+  const GPtrArray *mounts = ((const ProxyConfig *) config)->mounts;
+
+  for (guint i = 0; i < mounts->len; i++) {
+    if (is_served_by (permission, g_ptr_array_index (mounts, i)))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Reports whether a client for media can log in by basic authentication.
+static gboolean
+takes_passwords (const ProxyConfig *self)
+{
+  return self->basic || self->tls.pair;
+}
+
+gboolean
+users_check (const ProxyConfig *self, GError **error)
+{
+  return !self->users
+         || (user_set_check_paths (self->users, is_served, (gpointer) self, error)
+             && (takes_passwords (self) || user_set_check_logins (self->users, error)));
+}
