@@ -211,9 +211,13 @@ def a_user_who_can_never_log_in_is_named():
         for text in (users(user('b', f'{hashed}, {digest}', 'read')),
                      users(user('b', hashed, 'api')), users(user('b', hashed, 'metrics', 'read')),
                      users(user('b', hashed, 'read'), more='basic-without-tls: yes\n'),
+                     users(user('b', hashed, 'read'), more='http: {listen: 127.0.0.1:0, tls-in-front: yes}\n'),
                      users(user('b', hashed, 'read'), more=f'tls: {{listen: 127.0.0.1:0, certificate: {pem}}}\n')):
             out, err, status = load(text, '--check-config')
             assert (err, status) == ('', 0), (text, err)
+    refused([(f'http: {{listen: 127.0.0.1:0, tls-in-front: yes}}\n{MOUNT}',
+              'FILE:1:7: http: tls-in-front: without users, everybody who reaches the reverse proxy would count as a '
+              'client on this machine and might read; add users')])
 
 
 @test

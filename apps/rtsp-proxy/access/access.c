@@ -24,7 +24,8 @@ struct _Access {
   GArray *seats; // of Seat; not changed after access_new()
   Throttle *throttle;
   // Atomic.
-  gint basic; // RTSP takes passwords without TLS
+  gint basic;        // media may be asked for by a password without TLS
+  gint tls_in_front; // HTTP clients on this machine have sent theirs over TLS to a reverse proxy
   gint guards_api, guards_metrics;
   gint takes_credentials; // otherwise nothing can be found out by trying, so nobody is slowed down
 
@@ -341,8 +342,10 @@ access_ask (
   AccessCase *asked = access_case_new (self, peer, request, done, data);
   gboolean is_later;
 
+  asked->has_front = g_atomic_int_get (&self->tls_in_front) && access_peer_is_loopback (peer)
+                     && g_str_equal (access_peer_get_protocol (peer), "http");
   asked->may_use_basic = !access_case_is_for_media (asked) || access_peer_has_tls (peer)
-                         || g_atomic_int_get (&self->basic);
+                         || asked->has_front || g_atomic_int_get (&self->basic);
   if (asked->credentials.kind == CREDENTIALS_BASIC && !asked->may_use_basic
       && access_takes_credentials (self)) {
     note_refusal (asked, asked->credentials.user, "password without TLS");
@@ -375,6 +378,7 @@ static void
 read_config (Access *self, const ProxyConfig *config)
 {
   g_atomic_int_set (&self->basic, config->basic);
+  g_atomic_int_set (&self->tls_in_front, config->http.tls_in_front);
   g_atomic_int_set (&self->takes_credentials, config->users != NULL);
   g_atomic_int_set (&self->guards_api, proxy_config_guards (config, ACCESS_API));
   g_atomic_int_set (&self->guards_metrics, proxy_config_guards (config, ACCESS_METRICS));

@@ -162,6 +162,12 @@ access_case_may_use_basic (AccessCase *self)
 }
 
 gboolean
+access_case_has_front (AccessCase *self)
+{
+  return self->has_front;
+}
+
+gboolean
 access_case_is_stale (AccessCase *self)
 {
   return self->is_stale;

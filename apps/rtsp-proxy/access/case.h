@@ -96,6 +96,10 @@ gboolean access_case_is_for_media (AccessCase *self);
 // no basic credentials.
 gboolean access_case_may_use_basic (AccessCase *self);
 
+// Reports whether the client comes through a reverse proxy with TLS. Its requests may come over
+// other connections, to which the nonce of a digest does not belong.
+gboolean access_case_has_front (AccessCase *self);
+
 // Reports whether a judge has said JUDGE_RENEWS.
 gboolean access_case_is_stale (AccessCase *self);
 

@@ -15,6 +15,7 @@ struct _AccessCase {
   gpointer data;
   gboolean has_credentials; // of any kind
   gboolean may_use_basic;
+  gboolean has_front;  // comes through a reverse proxy
   gboolean is_entered; // in the throttle
   gboolean is_stale;   // the credentials were right, but are too old
   AccessBasis basis;   // set before the verdict

@@ -217,7 +217,7 @@ offers_digest (Judge *self, AccessCase *asked, const Secretive *n)
 {
   if (!access_case_is_for_media (asked) || !access_case_may_use_basic (asked))
     return access_case_is_for_media (asked);
-  return n->digest == n->named
+  return n->digest == n->named && !access_case_has_front (asked)
          && !(g_atomic_int_get (&self->elsewhere) & 1 << access_case_get_request (asked)->action);
 }
 

@@ -18,6 +18,12 @@ static const SchemaKey keys[] = {
       .help =
           "the web pages of other servers, such as `https://www.example.org`, that may read the "
           "HLS streams that their user gets by an address alone; `*`: all pages" },
+  { "tls-in-front", SCHEMA_FLAG, G_STRUCT_OFFSET (HttpConfig, tls_in_front), .preset = "no",
+      .effect = PROXY_EFFECT_RELOAD,
+      .help =
+          "`yes`: HTTP clients on this machine are those of a reverse proxy that speaks TLS with "
+          "them, so they may send passwords (basic authentication); requires `users`, `jwt` or "
+          "`external-auth`" },
   { NULL },
 };
 

@@ -484,6 +484,10 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   if (over_tls && !self->tls.pair)
     return yaml_fail (reader, yaml_get (reader, root, over_tls), over_tls, CONFIG_ERROR_VALUE,
         error, "tls-listen needs a certificate; set tls");
+  if (self->http.tls_in_front && !self->users)
+    return yaml_fail (reader, yaml_get (reader, root, "http"), "http", CONFIG_ERROR_VALUE, error,
+        "tls-in-front: without users, everybody who reaches the reverse proxy would count as a "
+        "client on this machine and might read; add users");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   if (self->listen_off && !self->tls.pair)

@@ -31,7 +31,7 @@ is_served (const Permission *permission, gpointer config)
 static gboolean
 takes_passwords (const ProxyConfig *self)
 {
-  return self->basic || self->tls.pair;
+  return self->basic || self->tls.pair || self->http.tls_in_front;
 }
 
 gboolean
