@@ -207,7 +207,10 @@ repair (gpointer data, gpointer unused)
   job = g_queue_pop_head (&self->begun_repairs);
   g_mutex_unlock (&self->lock);
   repaired = repair_block (self->store_path, job, &error);
-  if (g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND)) // the title
+  // The title is gone; or the disk has failed for long, which was said, and no other takes its
+  // place.
+  if (g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NOT_FOUND)
+      || (!job->why && g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_DISK)))
     g_clear_error (&error);
   g_mutex_lock (&self->lock);
   if (self->repair == job)
