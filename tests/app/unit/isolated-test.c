@@ -396,7 +396,8 @@ do_nothing (gpointer data)
 static int
 run_sandbox (SandboxProfile profile)
 {
-  gboolean online = profile == SANDBOX_PULL || profile == SANDBOX_LAUNCH;
+  gboolean online =
+      profile == SANDBOX_PULL || profile == SANDBOX_LAUNCH || profile == SANDBOX_SWARM;
   gint pair[2], hole;
 
   if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (profile, NULL, NULL))
