@@ -2,15 +2,18 @@
 """HLS of streams with layers: each variant has the frames of its layers, and says what they are. So has
 each transport stream."""
 
+import http.client
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import lru_cache
 
 from hlsweb import Web, clips, variants
+from proxy import wait_until
 from svcfile import GROUP, PICTURES, SIZES, SVC, pictures, reference, spatial_of, temporal_of, units
 from tap import Skip, run, test
 
@@ -163,6 +166,35 @@ def readers_cannot_choose_layers_with_adapt_off():
     with layered('layers=0.0.*', adapt='off') as proxy:
         assert sizes(variants(proxy)) == ['1280x720', '320x180']
         assert proxy.fetch('/hls/cam/index.m3u8?layers=0.0.0')[0] == 404
+
+
+@test(timeout=90)
+def choices_of_layers_count_for_each_outlet():
+    """each choice of layers over HTTP-TS and HLS counts in max-presentations"""
+    full = 'max-presentations: 2 presentations with choices are running already'
+    with layered(**{'max-presentations': 2}) as proxy, ExitStack() as stack:
+        def ask(query):
+            connection = http.client.HTTPConnection('127.0.0.1', proxy.web_port, timeout=30)
+            stack.callback(connection.close)
+            connection.request('GET', f'/ts/cam{query}')
+            return connection, connection.getresponse()
+
+        last, answers = None, []
+        for layers in '0.0.0', '1.0.1':
+            last, answer = ask(f'?layers={layers}')
+            answers.append(answer)
+            assert answer.status == 200, (layers, answer.status)
+        assert ask('')[1].status == 200 # no choice
+        _, refused = ask('?layers=0.0.1')
+        body = refused.read().decode()
+        assert refused.status == 503 and full in body, (refused.status, body)
+        status, _, body = proxy.fetch('/hls/cam/index.m3u8?layers=0.0.1')
+        assert status == 503 and full in body.decode(), (status, body)
+        answers[-1].close()
+        last.close()
+        wait_until(lambda: proxy.fetch('/hls/cam/index.m3u8?layers=0.0.1')[0] == 200, 10,
+                   'the choice of the reader that has left is free')
+        assert ask('?layers=2.0.1')[1].status == 503
 
 
 if __name__ == '__main__':

@@ -7,8 +7,10 @@ import os
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 
 from livets import ENCODED, Served, clip
+from proc import thread_names
 from proxy import wait_until
 from tap import run, test
 from transportstream import check_packets, frames, media_times, offset_error, stream_of
@@ -198,6 +200,26 @@ def a_mount_that_is_removed_ends_its_streams():
         take(reader, seconds=10)
         wait_until(lambda: not proxy.readers(), 10, 'no readers')
         reader.close()
+
+
+@test(timeout=90)
+def choices_of_layers_that_make_no_difference_have_one_multiplexer():
+    # All in the same order, so that the first of them has shown 64 frames before the others come.
+    asked = [f'{s}.{q}.{t}' for s in range(7) for q in range(4) for t in range(8)][:200]
+    with Served('long.mp4') as proxy, ExitStack() as stack:
+        def read(layers):
+            status, head, reader = proxy.stream(f'/ts/cam?layers={layers}')
+            assert status == 200, (layers, head)
+            return stack.enter_context(reader)
+
+        first = read(asked[0])
+        got = 0
+        while got < 400000: # more than four seconds
+            got += len(first.recv(65536))
+        before = len(thread_names(proxy.pid))
+        for layers in asked[1:]:
+            read(layers)
+        assert len(thread_names(proxy.pid)) <= before + 8, thread_names(proxy.pid)
 
 
 if __name__ == '__main__':

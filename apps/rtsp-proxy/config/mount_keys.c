@@ -267,7 +267,8 @@ static const SchemaKey mount_keys[] = {
           "while the mount has HLS readers" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
       .effect = MOUNT_EFFECT_NONE,
-      .help = "how many presentations chosen by URLs run at once; a further choice gets 503" },
+      .help = "how many presentations chosen by URLs run at once, those that HTTP-TS, SRT and HLS "
+              "make for a choice of layers included; a further choice gets 503" },
   { "interval", SCHEMA_DURATION, AT (interval_ms), "0s", .effect = MOUNT_EFFECT_NONE,
       .help =
           "for an upstream that plays a stored title from its beginning in each session: readers "

@@ -438,6 +438,32 @@ presentation_stop (Presentation *self)
   presentation_drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   retire_media (self);
+  if (g_atomic_int_compare_and_exchange (&self->is_choice, TRUE, FALSE))
+    choices_leave (self->choices);
+}
+
+void
+presentation_set_choices (Presentation *self, Choices *choices, gboolean counted)
+{
+  choices_unref (self->choices);
+  self->choices = choices_ref (choices);
+  g_atomic_int_set (&self->is_choice, counted);
+}
+
+gboolean
+presentation_take_choice (Presentation *self, GError **error)
+{
+  MountConfig *config = presentation_dup_config (self);
+  gboolean taken = choices_take (self->choices, config->max_presentations, error);
+
+  mount_config_unref (config);
+  return taken;
+}
+
+void
+presentation_leave_choice (Presentation *self)
+{
+  choices_leave (self->choices);
 }
 
 Presentation *
@@ -455,6 +481,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
                 : query  ? g_strdup_printf ("%s?%s", config->path, query)
                          : g_strdup (config->path);
   self->failures = LOG_LIMIT_FAILURES;
+  self->choices = choices_new ();
   self->relay = relay_new ();
   relay_expect_sinks (self->relay);
   self->callbacks = callbacks;
@@ -482,6 +509,7 @@ free_here (gpointer data)
 
   presentation_stop (self);
   waiting_free (self->waiting);
+  choices_unref (self->choices);
   relay_unref (self->relay);
   mount_config_unref (self->config);
   g_ptr_array_unref (self->stages);

@@ -4,6 +4,7 @@
 // A mount plus the choices of a URL: a chain of stages, the relay at its end, and the media that an
 // outlet keeps ready for all readers. Call from any thread, unless the function says otherwise.
 
+#include "content/choices.h"
 #include "graph/graph.h"
 
 typedef struct _Presentation Presentation;
@@ -30,6 +31,16 @@ Presentation *presentation_new (Graph *graph, const gchar *path, const gchar *qu
     gpointer data);
 Presentation *presentation_ref (Presentation *self);
 void presentation_unref (Presentation *self); // the main thread frees it
+
+// Sets the count that the presentation's choices belong to. `counted`: the presentation itself is
+// one of them, and leaves when it stops. Call before the presentation has other users.
+void presentation_set_choices (Presentation *self, Choices *choices, gboolean counted);
+
+// Counts in a stream with other layers than those that the URL without a choice gives. Returns
+// FALSE and sets `error` if `max-presentations` choices run already. presentation_leave_choice()
+// counts it out.
+gboolean presentation_take_choice (Presentation *self, GError **error);
+void presentation_leave_choice (Presentation *self);
 
 // Starts the chain if it is configured to run without readers. Main thread only.
 void presentation_start (Presentation *self);

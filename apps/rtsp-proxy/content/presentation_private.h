@@ -18,6 +18,8 @@ struct _Presentation {
   guint instance;
   gint64 made; // when, in ns of clock_now()
   Waiting *waiting;
+  Choices *choices;
+  gint is_choice; // atomic: it is counted
   LogLimit failures;
 
   // Main thread only.

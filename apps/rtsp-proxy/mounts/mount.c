@@ -20,10 +20,11 @@ struct _Mount {
   MountConfig *config;
   GPtrArray *main_stages;    // of Stage; the chain of `main`
   GHashTable *presentations; // path -> Presentation
-  Presentation *main;        // the presentation of the path alone
-  Presentation *session;     // the newest session of a stored title, or NULL
-  guint n_sessions;          // number of sessions ever started
-  guint64 n_shared;          // number of requests that joined a session
+  Choices *choices;
+  Presentation *main;    // the presentation of the path alone
+  Presentation *session; // the newest session of a stored title, or NULL
+  guint n_sessions;      // number of sessions ever started
+  guint64 n_shared;      // number of requests that joined a session
   Titles *titles;
   Broadcast *broadcast; // of the titles, or NULL
   LiveCast *live_cast;  // of the stream, or NULL
@@ -47,6 +48,7 @@ add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guin
   Presentation *new = presentation_new (
       context->graph, path, query, self->config, stages, instance, &callbacks, self);
 
+  presentation_set_choices (new, self->choices, FALSE);
   g_hash_table_insert (self->presentations, g_strdup (path), new);
   context->outlet->publish (new, context->data);
   return new;
@@ -143,12 +145,9 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
     found = self->main;
   } else if (!found && self->stopped) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is stopping");
-  } else if (!found && g_hash_table_size (self->presentations) > self->config->max_presentations) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
-        "max-presentations: %u presentations with choices are running already",
-        self->config->max_presentations);
-  } else if (!found) {
+  } else if (!found && choices_take (self->choices, self->config->max_presentations, error)) {
     found = add (self, path, query, stages, 0);
+    presentation_set_choices (found, self->choices, TRUE);
   }
   g_free (path);
   return found;
@@ -549,6 +548,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->path = g_strdup (config->path);
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
+  self->choices = choices_new ();
   self->titles = titles_new (config->path, context->title_outlet, context->title_data);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
@@ -575,6 +575,7 @@ free_here (gpointer data)
   titles_unref (self->titles);
   presentation_unref (self->main);
   g_hash_table_unref (self->presentations);
+  choices_unref (self->choices);
   mount_config_unref (self->config);
   g_ptr_array_unref (self->main_stages);
   g_mutex_clear (&self->lock);

@@ -22,8 +22,9 @@ static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 typedef struct {
   gchar *key;
   HlsGroup *group;
-  guint n_users;   // sessions
-  gint64 since_us; // since when it lingers, if it has no users
+  Presentation *counted; // its layers are a choice (presentation_take_choice()); or NULL
+  guint n_users;         // sessions
+  gint64 since_us;       // since when it lingers, if it has no users
 } Used;
 
 struct _HlsSessions {
@@ -46,6 +47,10 @@ free_used (gpointer data)
 
   hls_group_stop (used->group);
   hls_group_unref (used->group);
+  if (used->counted) {
+    presentation_leave_choice (used->counted);
+    presentation_unref (used->counted);
+  }
   g_free (used->key);
   g_free (used);
 }
@@ -97,40 +102,59 @@ join_group (HlsSessions *self, const gchar *key)
   return hls_group_ref (used->group);
 }
 
-// Returns the group of the content, with one more user. Takes ownership of `content`. (transfer
-// full)
+// Makes a group, and keeps it under its key unless another thread was faster. `counted` is the
+// presentation if the group's layers are a choice, or NULL. Returns the one that is kept, with one
+// more user, or NULL with `error`. (transfer full)
 static HlsGroup *
-use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Content *content)
+add_group (HlsSessions *self, const gchar *key, HlsVariant first, Mount *mount,
+    const MountConfig *config, Presentation *counted, GError **error)
+{
+  HlsGroup *group;
+  Used *used, *superfluous = NULL;
+
+  if (counted && !presentation_take_choice (counted, error))
+    return NULL;
+  first.content = content_ref (first.content);
+  used = g_new (Used, 1);
+  *used = (Used) { g_strdup (key), make_group (self, first, mount, config),
+    counted ? presentation_ref (counted) : NULL, 1, 0 };
+  g_mutex_lock (&self->lock);
+  group = join_group (self, key);
+  if (group) {
+    superfluous = used;
+  } else {
+    g_hash_table_insert (self->groups, used->key, used);
+    group = hls_group_ref (used->group);
+  }
+  g_mutex_unlock (&self->lock);
+  if (superfluous)
+    free_used (superfluous);
+  return group;
+}
+
+// Returns the group of the content, with one more user, or NULL with `error`. Takes ownership of
+// `content`. (transfer full)
+static HlsGroup *
+use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Content *content,
+    GError **error)
 {
   MountConfig *config = mount_dup_config (resolved->mount);
   gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions
                     && weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL);
   const WeirLayerSet layers = adaptation_limit (config, demand->layers);
+  gboolean is_choice =
+      !weir_layer_set_equal (layers, adaptation_limit (config, WEIR_LAYER_SET_ALL));
   gchar *layers_text = layer_choice_dup_text (layers);
   gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
   gchar *key = g_strjoin ("\n", content_get_path (content), layers_text, renditions, NULL);
-  HlsGroup *group, *made;
-  Used *used;
+  HlsGroup *group;
 
   g_mutex_lock (&self->lock);
   group = join_group (self, key);
   g_mutex_unlock (&self->lock);
-  if (!group) {
-    made = make_group (self, (HlsVariant) { content_ref (content), layers }, resolved->mount,
-        varies ? config : NULL);
-    g_mutex_lock (&self->lock);
-    group = join_group (self, key);
-    if (!group) { // else another thread was faster
-      used = g_new (Used, 1);
-      *used = (Used) { g_strdup (key), hls_group_ref (made), 1, 0 };
-      g_hash_table_insert (self->groups, used->key, used);
-      group = hls_group_ref (made);
-    }
-    g_mutex_unlock (&self->lock);
-    if (group != made)
-      hls_group_stop (made);
-    hls_group_unref (made);
-  }
+  if (!group)
+    group = add_group (self, key, (HlsVariant) { content, layers }, resolved->mount,
+        varies ? config : NULL, is_choice ? live_content_get (content) : NULL, error);
   content_unref (content);
   mount_config_unref (config);
   g_free (layers_text);
@@ -326,7 +350,9 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *d
   const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
   Content *content = use_content (self, resolved, demand, peer, status, text);
   const HttpRefusal *full;
+  GError *error = NULL;
   HlsSession *session;
+  HlsGroup *group;
 
   if (!content)
     return NULL;
@@ -344,7 +370,16 @@ hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *d
     content_unref (content);
     return NULL;
   }
-  session = hls_session_new (mount, address, peer, use_group (self, resolved, demand, content));
+  group = use_group (self, resolved, demand, content, &error);
+  if (!group) {
+    connections_leave (self->connections, address);
+    places_leave (mount);
+    log_event_limited (&refusals, "reader %s refused: %s", peer, error->message);
+    *text = g_strdup (error->message);
+    g_error_free (error);
+    return NULL;
+  }
+  session = hls_session_new (mount, address, peer, group);
   g_mutex_lock (&self->lock);
   g_hash_table_insert (
       self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));

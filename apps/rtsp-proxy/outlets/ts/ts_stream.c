@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "outlets/ts/mux_input.h"
 #include "outlets/ts/ts_cutter.h"
+#include "outlets/ts/ts_layers.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 
@@ -36,6 +37,10 @@ struct _TsStream {
   gchar *label;
   guint retry; // timer; main thread only
   MuxInput *input;
+  gboolean is_choice; // it is counted (presentation_take_choice())
+  // The elements of the multiplexer that select layers; NULL: it is not made yet. Use with
+  // `all_lock` held.
+  GPtrArray *filters;
 
   Way *readers;
 
@@ -248,6 +253,17 @@ on_sample (GstAppSink *appsink, gpointer data)
 
 // ---- the multiplexer ----
 
+static void
+note_filters (TsStream *self, GstElement *pipeline)
+{
+  GPtrArray *filters = ts_layers_find_filters (pipeline);
+
+  g_mutex_lock (&all_lock);
+  g_clear_pointer (&self->filters, g_ptr_array_unref);
+  self->filters = filters;
+  g_mutex_unlock (&all_lock);
+}
+
 static gboolean
 on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
 {
@@ -260,6 +276,7 @@ on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
   self->join_time = GST_CLOCK_TIME_NONE;
   gst_app_sink_set_callbacks (GST_APP_SINK (out), &callbacks, self, NULL);
   gst_object_unref (out);
+  note_filters (self, pipeline);
   return TRUE;
 }
 
@@ -319,6 +336,9 @@ free_here (gpointer data)
   g_ptr_array_unref (self->targets);
   g_clear_pointer (&self->list, gst_buffer_list_unref);
   g_byte_array_unref (self->packets);
+  g_clear_pointer (&self->filters, g_ptr_array_unref);
+  if (self->is_choice)
+    presentation_leave_choice (self->key.presentation);
   presentation_unref (self->key.presentation);
   g_mutex_clear (&self->lock);
   g_free (self->label);
@@ -374,22 +394,90 @@ is_equal_key (gconstpointer a, gconstpointer b)
          && weir_layer_set_equal (one->layers, other->layers);
 }
 
+// ---- choices that make no difference ----
+
+// Sets `top` to the highest layers of the presentation, as one of its streams has seen them.
+// Returns FALSE if none knows. Call with `all_lock` held.
+static gboolean
+find_top (Presentation *presentation, WeirLayerSet *top)
+{
+  GHashTableIter iter;
+  gpointer value;
+
+  g_hash_table_iter_init (&iter, all);
+  while (g_hash_table_iter_next (&iter, NULL, &value)) {
+    TsStream *each = value;
+
+    // Without a choice, the multiplexer has no such elements.
+    if (each->key.presentation == presentation && each->filters
+        && !weir_layer_set_equal (each->key.layers, WEIR_LAYER_SET_ALL)
+        && ts_layers_read_top (each->filters, top))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Returns the stream with the same layers, or NULL. The layers of `key` become `usual`, those
+// without a choice, if these are the same. Call with `all_lock` held.
+static TsStream *
+find (Key *key, WeirLayerSet usual)
+{
+  TsStream *found = g_hash_table_lookup (all, key);
+  GHashTableIter iter;
+  WeirLayerSet top;
+  gpointer value;
+
+  if (found || !find_top (key->presentation, &top))
+    return found;
+  g_hash_table_iter_init (&iter, all);
+  while (g_hash_table_iter_next (&iter, NULL, &value)) {
+    TsStream *each = value;
+
+    if (each->key.presentation == key->presentation
+        && ts_layers_select_same (each->key.layers, key->layers, top))
+      return each;
+  }
+  if (ts_layers_select_same (usual, key->layers, top))
+    key->layers = usual;
+  return NULL;
+}
+
+// Makes a stream, and counts it if its layers are a choice. Call with `all_lock` held.
+static TsStream *
+add (const Key *key, WeirLayerSet usual, GError **error)
+{
+  gboolean is_choice = !weir_layer_set_equal (key->layers, usual);
+  TsStream *self;
+
+  if (is_choice && !presentation_take_choice (key->presentation, error))
+    return NULL;
+  self = make (key, error);
+  if (self)
+    g_hash_table_insert (all, &self->key, self);
+  else if (is_choice)
+    presentation_leave_choice (key->presentation);
+  if (self)
+    self->is_choice = is_choice;
+  return self;
+}
+
 TsStream *
 ts_stream_get (Presentation *presentation, WeirLayerSet chosen, GError **error)
 {
   MountConfig *config = presentation_dup_config (presentation);
-  const Key key = { presentation, adaptation_limit (config, chosen) };
+  const WeirLayerSet usual = adaptation_limit (config, WEIR_LAYER_SET_ALL);
+  Key key = { presentation, adaptation_limit (config, chosen) };
   TsStream *self;
 
   mount_config_unref (config);
   g_mutex_lock (&all_lock);
   if (!all)
     all = g_hash_table_new (hash_key, is_equal_key);
-  self = g_hash_table_lookup (all, &key);
+  self = find (&key, usual);
   if (self)
     ts_stream_ref (self);
-  else if ((self = make (&key, error)))
-    g_hash_table_insert (all, &self->key, self);
+  else
+    self = add (&key, usual, error);
   g_mutex_unlock (&all_lock);
   return self;
 }

@@ -12,8 +12,10 @@
 typedef struct _TsStream TsStream;
 
 // Returns the stream with those of the layers `chosen` that the mount allows, and begins it if it
-// does not run. The caller must use the presentation meanwhile (presentation_use()). Returns NULL
-// and sets `error` if its sinks cannot be made. (transfer full)
+// does not run. Choices that select the same layers have one stream, from a few seconds after the
+// first of them has begun. The caller must use the presentation meanwhile (presentation_use()).
+// Returns NULL and sets `error` if its sinks cannot be made, or `max-presentations` choices run
+// already. (transfer full)
 TsStream *ts_stream_get (Presentation *presentation, WeirLayerSet chosen, GError **error);
 TsStream *ts_stream_ref (TsStream *self);
 void ts_stream_unref (TsStream *self); // the main thread frees it
