@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a worker process may do, as tried by code that runs in it (sandbox-probe.c)."""
 
+import contextlib
 import ctypes
 import os
 import shutil
 import socket
 import tempfile
-from contextlib import contextmanager
+import threading
 
 from control import CLIP_URI, Controlled, Watch
 from proc import free_port
 from proxy import CLIP, matches, wait_until
 from tap import Skip, run, test
 from webserver import WebServer
-from workers import LIVE, ON, workers_of
+from workers import LIVE, ON, status_of, workers_of
 
 REFUSED = {'EPERM', 'EACCES', 'ENOSYS', 'EXDEV'}
 CHANGES = {'create', 'write', 'read-write', 'unnamed', 'truncate', 'chmod', 'chown', 'setxattr', 'symlink',
@@ -45,7 +46,7 @@ def wait_for_kind(proxy, kind):
     return found[0]
 
 
-@contextmanager
+@contextlib.contextmanager
 def probed(mounts, **settings):
     """Runs a proxy whose workers try what is forbidden. Yields it, and a function that returns
     {attempt: result} of its worker of a kind."""
@@ -131,6 +132,52 @@ def a_worker_of_a_web_stream_opens_no_file():
             Watch(proxy) as reader:
         reader.take()
         check(results('pull'), connects=True)
+
+
+class Endless(threading.Thread):
+    """An HTTP server with a playlist that does not end."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.server = socket.create_server(('127.0.0.1', 0))
+        self.port = self.server.getsockname()[1]
+        self.start()
+
+    def run(self):
+        part = b'#EXTINF:1,\nsegment.ts\n' * 5000
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self.server.accept()
+                threading.Thread(target=self.answer, args=(peer, part), daemon=True).start()
+
+    @staticmethod
+    def answer(peer, part):
+        with contextlib.suppress(OSError):
+            peer.sendall(b'HTTP/1.1 200 OK\r\nContent-Type: application/vnd.apple.mpegurl\r\n\r\n#EXTM3U\n#EXT-X-TARGETDURATION:1\n')
+            while True:
+                peer.sendall(part)
+
+
+def most_memory(pid):
+    """Returns the most that a process has had in memory, in KiB."""
+    return int(status_of(pid)['VmHWM'].split()[0])
+
+
+@test
+def a_playlist_that_does_not_end_is_given_up():
+    if os.environ.get('WEIR_SANITIZER_RUNTIME'):
+        raise Skip('a sanitizer keeps memory that was freed')
+    server = Endless()
+    with Controlled({'/cam': {'upstream': f'http://127.0.0.1:{server.port}/live.m3u8', **ON}}) as proxy:
+        seen = 0
+        for _ in range(2):
+            down = r' mount /cam down: .*: the playlist has more than 8 MiB; next try in ([\d.]+) s'
+            line = proxy.wait_for_line(down, 20, start=seen)
+            seen = len(proxy.lines)
+        assert float(line[1]) > 0
+        workers = workers_of(proxy)
+        assert workers and max(map(most_memory, workers)) < 200 * 1024, workers
+    server.server.close()
 
 
 def get_limits(pid):

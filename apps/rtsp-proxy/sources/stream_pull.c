@@ -17,7 +17,8 @@
 #define PASSPHRASE_MIN 10 // bytes, as libsrt allows
 #define PASSPHRASE_MAX 79
 #define LATENCY_MAX_MS 60000
-#define PIPE_READ 16384 // bytes
+#define PIPE_READ 16384        // bytes
+#define PLAYLIST_MAX (8 << 20) // bytes; a day in segments of 2 s has 3 MB
 
 typedef struct {
   const PullContext *context;
@@ -28,6 +29,7 @@ typedef struct {
   guint n_pads;    // of parsebin; atomic
   guint n_told;    // streams that the demuxer has named; 0: not known; atomic
   gint fd;         // of pipe:; -1: none
+  gsize playlist;  // bytes of it; of the thread that reads it
 } StreamPull;
 
 static void
@@ -68,6 +70,45 @@ check_segment_source (StreamPull *self, GstElement *source)
   g_free (uri);
 }
 
+// The demuxer keeps a playlist until it ends, so one that never ends would take all memory.
+static GstPadProbeReturn
+on_playlist (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  StreamPull *self = data;
+  const PullContext *context = self->context;
+  gsize before = self->playlist;
+
+  if (info->type & GST_PAD_PROBE_TYPE_BUFFER_LIST)
+    self->playlist += gst_buffer_list_calculate_size (GST_PAD_PROBE_INFO_BUFFER_LIST (info));
+  else
+    self->playlist += gst_buffer_get_size (GST_PAD_PROBE_INFO_BUFFER (info));
+  if (self->playlist <= PLAYLIST_MAX)
+    return GST_PAD_PROBE_OK;
+  if (before <= PLAYLIST_MAX)
+    context->callbacks->ended (context->owner, "the playlist has more than 8 MiB");
+  return GST_PAD_PROBE_DROP;
+}
+
+// hlsdemux, dashdemux and mssdemux
+static gboolean
+reads_playlist (GstElementFactory *factory)
+{
+  return strstr (gst_element_factory_get_metadata (factory, GST_ELEMENT_METADATA_KLASS), "Adaptive")
+         != NULL;
+}
+
+static void
+bound_playlist (StreamPull *self, GstElement *demuxer)
+{
+  GstPad *pad = gst_element_get_static_pad (demuxer, "sink");
+
+  if (!pad)
+    return;
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST, on_playlist, self, NULL);
+  gst_object_unref (pad);
+}
+
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
 {
@@ -80,6 +121,8 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer d
     ts_guard_add (element);
   else if (factory && g_str_equal (GST_OBJECT_NAME (factory), "mpegpsdemux"))
     ps_start_add (element);
+  else if (factory && reads_playlist (factory))
+    bound_playlist (data, element);
 }
 
 // The values of GstAutoplugSelectResult, which has no header.
