@@ -9,6 +9,7 @@
 #include "control/api.h"
 #include "control/notices.h"
 #include "control/reload.h"
+#include "isolate/connect_broker.h"
 #include "isolate/pool.h"
 #include "outlets/hls/hls_outlet.h"
 #include "outlets/hls/page_outlet.h"
@@ -53,6 +54,17 @@ on_hangup (gpointer reload)
   return G_SOURCE_CONTINUE;
 }
 
+// The worker processes, with media of strangers, may not reach the API.
+static void
+hide_api (const gchar *base)
+{
+  GUri *uri = g_uri_parse (base, G_URI_FLAGS_NONE, NULL);
+
+  if (uri && g_uri_get_port (uri) > 0)
+    connect_broker_refuse_port ((guint16) g_uri_get_port (uri));
+  g_clear_pointer (&uri, g_uri_unref);
+}
+
 // Returns NULL without an error if the proxy runs without an API.
 static Api *
 start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
@@ -72,6 +84,7 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
     g_error_free (why);
   } else {
     base = api_dup_base_url (api);
+    hide_api (base);
     log_event ("api %s/v1", base);
     g_free (base);
   }

@@ -14,11 +14,14 @@
 
 #include "base/log.h"
 #include "base/timer.h"
+#include "isolate/connect_broker.h"
 #include "isolate/output.h"
 
 // A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
 #define IDLE_MS 30000
 #define STOP_MS 3000 // for the worker of swarms, at the end
+// More connections of a worker in a second are no work for a job.
+#define CONNECTIONS_A_SECOND 200
 
 extern char **environ;
 
@@ -35,7 +38,11 @@ struct _Worker {
   gint pid;
   gboolean ended;
   gint socket;
-  Output *output; // or NULL
+  Output *output;        // or NULL
+  ConnectBroker *broker; // of a kind that opens sockets; or NULL
+  guint asking;          // the watch for its connections
+  gint64 asked_since_us; // when the second began in which it asked for `n_asked` of them
+  guint n_asked;
   GArray *places; // of Place
   Timer *idle;
   gchar *killed;    // why the proxy killed it, or NULL
@@ -149,6 +156,8 @@ on_ended (GPid pid, gint status, gpointer data)
   self->ended = TRUE;
   g_clear_pointer (&self->idle, timer_remove);
   g_clear_handle_id (&self->starting, g_source_remove);
+  g_clear_handle_id (&self->asking, g_source_remove);
+  g_clear_pointer (&self->broker, connect_broker_unref);
   close (self->socket);
   g_clear_pointer (&self->output, output_free);
   g_ptr_array_remove_fast (all, self);
@@ -343,6 +352,54 @@ on_started (gint socket, GIOCondition condition, gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+// ---- its connections ----
+
+static gboolean
+asks_too_often (Worker *self)
+{
+  gint64 now_us = g_get_monotonic_time ();
+
+  if (now_us - self->asked_since_us > G_USEC_PER_SEC) {
+    self->asked_since_us = now_us;
+    self->n_asked = 0;
+  }
+  return ++self->n_asked > CONNECTIONS_A_SECOND;
+}
+
+static gboolean
+on_asked (gint socket, GIOCondition condition, gpointer data)
+{
+  Worker *self = data;
+  guint8 address[sizeof (struct sockaddr_storage)];
+  gint fds[FDS_MAX];
+  guint n_fds;
+  gssize n = fds_receive (socket, address, sizeof address, fds, &n_fds);
+
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return G_SOURCE_CONTINUE;
+  if (n == 1 && n_fds == 0) {
+    self->started = TRUE; // as in on_started()
+    return G_SOURCE_CONTINUE;
+  }
+  if (n > 0)
+    connect_broker_take (self->broker, self->pid, address, (gsize) n, fds, n_fds);
+  if (n > 0 && !asks_too_often (self))
+    return G_SOURCE_CONTINUE;
+  if (n > 0)
+    worker_kill (self, "was killed: it made more connections than a job needs");
+  self->asking = 0;
+  return G_SOURCE_REMOVE;
+}
+
+static void
+watch_connections (Worker *self)
+{
+  if (!sandbox_asks_for_connections (self->kind))
+    return;
+  self->broker = connect_broker_new (self->kind == SANDBOX_SWARM);
+  self->asking = g_unix_fd_add (self->socket, G_IO_IN | G_IO_HUP, on_asked, self);
+}
+
 static Worker *
 worker_new (WorkerKind kind, GError **error)
 {
@@ -365,8 +422,9 @@ worker_new (WorkerKind kind, GError **error)
     all = g_ptr_array_new ();
   g_ptr_array_add (all, self);
   counts.started++;
-  if (kept[kind])
+  if (kept[kind] && !sandbox_asks_for_connections (kind))
     self->starting = g_unix_fd_add (self->socket, G_IO_IN | G_IO_HUP, on_started, self);
+  watch_connections (self);
   g_child_watch_add (self->pid, on_ended, self);
   return self;
 }

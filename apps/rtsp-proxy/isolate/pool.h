@@ -8,6 +8,7 @@
 
 #include <glib.h>
 
+#include "isolate/fds.h"
 #include "isolate/sandbox.h"
 
 #define WORKER_NAME "rtsp-proxy-worker"
@@ -15,7 +16,7 @@
 #define WORKER_READS "read=" // arguments of a worker: a path that it may read, or also write
 #define WORKER_WRITES "write="
 #define WORKERS_MAX 1000
-#define WORKER_FDS_MAX 16 // of a message
+#define WORKER_FDS_MAX FDS_MAX // of a message
 
 // A worker has jobs of one kind, which says what it may do.
 typedef SandboxProfile WorkerKind;

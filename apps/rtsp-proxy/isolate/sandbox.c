@@ -12,11 +12,14 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "isolate/connect_trap.h"
+#include "isolate/pool.h"
 #include "isolate/sandbox_files.h"
 
 #define FILES_MAX 4096
@@ -156,11 +159,38 @@ refuse_writes (scmp_filter_ctx filter, gboolean has_devices)
   return error;
 }
 
+static const guint32 refusal = SCMP_ACT_ERRNO (EPERM);
+
+// Leaves connections to the proxy. TCP also connects by sending with MSG_FASTOPEN.
+static gint
+trap_connections (scmp_filter_ctx filter)
+{
+  const scmp_datum_t fast = MSG_FASTOPEN;
+  gint error = seccomp_rule_add (filter, SCMP_ACT_TRAP, SCMP_SYS (connect), 0);
+
+  if (!error)
+    error = seccomp_rule_add (
+        filter, refusal, SCMP_SYS (sendto), 1, SCMP_A3 (SCMP_CMP_MASKED_EQ, fast, fast));
+  if (!error)
+    error = seccomp_rule_add (
+        filter, refusal, SCMP_SYS (sendmsg), 1, SCMP_A2 (SCMP_CMP_MASKED_EQ, fast, fast));
+  if (!error)
+    error = seccomp_rule_add (
+        filter, refusal, SCMP_SYS (sendmmsg), 1, SCMP_A3 (SCMP_CMP_MASKED_EQ, fast, fast));
+  if (!error)
+    connect_trap_set (WORKER_SOCKET);
+  return error;
+}
+
 static gint
 refuse_network (scmp_filter_ctx filter, const Profile *profile)
 {
-  gint error = profile->opens_sockets ? 0 : refuse (filter, refused_sockets);
+  gint error = 0;
 
+  if (!profile->opens_sockets)
+    error = refuse (filter, refused_sockets);
+  else if (connect_trap_is_known ())
+    error = trap_connections (filter);
   if (!error && !profile->sends)
     error = refuse (filter, refused_sending);
   if (!error && !profile->sends)
@@ -267,6 +297,12 @@ sandbox_find (const gchar *name)
   while (found < SANDBOX_PROFILES && !g_str_equal (profiles[found].name, name))
     found++;
   return found;
+}
+
+gboolean
+sandbox_asks_for_connections (SandboxProfile which)
+{
+  return profiles[which].opens_sockets && connect_trap_is_known ();
 }
 
 guint64

@@ -24,6 +24,9 @@ const gchar *sandbox_get_name (SandboxProfile profile);
 // Returns the profile with this name, or SANDBOX_PROFILES.
 SandboxProfile sandbox_find (const gchar *name);
 
+// Reports whether a process of the profile has the proxy make its connections (connect_trap.h).
+gboolean sandbox_asks_for_connections (SandboxProfile profile);
+
 // Returns a number that changes when the system has written files of the profile anew: a worker
 // that started before may open the former ones only.
 guint64 sandbox_get_version (SandboxProfile profile);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "isolate/connect_broker.h"
 #include "isolate/launch_paths.h"
 #include "sources/endpoint.h"
 #include "sources/isolated_job.h"
@@ -169,10 +170,12 @@ choose_kind (const PullConfig *config)
     return SANDBOX_DEMUX;
   if (config->launch) {
     launch_paths_allow (config->launch, SANDBOX_LAUNCH);
+    connect_broker_allow_text (config->launch);
     return SANDBOX_LAUNCH;
   }
   if (config->path && g_str_has_prefix (config->uri, "sdp:"))
     workers_allow (SANDBOX_PULL, config->path, FALSE);
+  connect_broker_allow_text (config->uri);
   return SANDBOX_PULL;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "isolate/fds.h"
 #include "isolate/pool.h"
 #include "isolate/wire.h"
 #include "worker/pull_job.h"
@@ -29,36 +30,14 @@ worker_is (int argc, char **argv)
   return argc >= 2 && g_str_equal (argv[0], WORKER_NAME);
 }
 
-// Returns the descriptors of a message in `fds`, and their number.
-static guint
-take_fds (struct msghdr *message, gint *fds)
-{
-  struct cmsghdr *head = CMSG_FIRSTHDR (message);
-  gsize n;
-
-  if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-    return 0;
-  n = MIN ((head->cmsg_len - CMSG_LEN (0)) / sizeof (gint), WORKER_FDS_MAX);
-  memcpy (fds, CMSG_DATA (head), n * sizeof (gint));
-  return (guint) n;
-}
-
 // Starts the next job. Ends the process when the proxy has closed the socket.
 static gboolean
 on_job (gint socket, GIOCondition condition, gpointer loop)
 {
   static guint8 data[WIRE_MAX];
-  union {
-    struct cmsghdr head;
-    guint8 space[CMSG_SPACE (WORKER_FDS_MAX * sizeof (gint))];
-  } control;
-  struct iovec bytes = { data, sizeof data };
-  struct msghdr message = {
-    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-  };
-  gssize n = recvmsg (socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  gint fds[WORKER_FDS_MAX];
+  gint fds[FDS_MAX];
   guint n_fds;
+  gssize n = fds_receive (socket, data, sizeof data, fds, &n_fds);
 
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return G_SOURCE_CONTINUE;
@@ -66,7 +45,6 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     g_main_loop_quit (loop);
     return G_SOURCE_REMOVE;
   }
-  n_fds = take_fds (&message, fds);
   if (n_fds > 0 && data[0] == WIRE_STAGE)
     stage_job_start (data, (gsize) n, fds, n_fds);
   else if (n_fds > 1 && data[0] == WIRE_TITLE)

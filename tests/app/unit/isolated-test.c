@@ -3,12 +3,15 @@
 // Workers that misbehave. The program is its own worker: it does what the URI of its job names.
 
 #include "base/clock.h"
+#include "isolate/connect_broker.h"
+#include "isolate/launch_paths.h"
 #include "isolate/pool.h"
 #include "isolate/sandbox.h"
 #include "isolate/wire.h"
 #include "sources/isolated_pull.h"
 
 #include <errno.h>
+#include <gio/gio.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -419,6 +423,77 @@ the_sandbox_refuses_what_a_parser_does_not_need (gconstpointer kind)
   g_assert_cmpint (WEXITSTATUS (status), ==, 0);
 }
 
+// ---- what operators name ----
+
+static void
+paths_of_a_launch_text_are_found (void)
+{
+  static const struct {
+    const gchar *text, *found;
+  } cases[] = {
+    { "filesrc location=/usr/bin ! fakesink", "/usr/bin" },
+    { "filesrc location=\"/usr/bin\" ! fakesink", "/usr/bin" },
+    { "uridecodebin uri=file:///usr/bin ! fakesink", "/usr/bin" },
+    { "multifilesrc location=/usr/bin/%05d.png ! fakesink", "/usr/bin" },
+    { "a location=/usr/bin ! b location='/usr/lib'", "/usr/bin,/usr/lib" },
+    { "videotestsrc ! video/x-raw,framerate=25/1 ! fakesink", "" },
+    { "filesrc location=/ ! filesrc location=/.. ! filesrc location=/nowhere/at/all", "" },
+    { "", "" },
+    { "location=", "" },
+    { "location=\"/usr/bin", "/usr/bin" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GStrv found = launch_paths_find (cases[i].text);
+    gchar *all = g_strjoinv (",", found);
+
+    g_assert_cmpstr (all, ==, cases[i].found);
+    g_free (all);
+    g_strfreev (found);
+  }
+}
+
+static gboolean
+admits (const gchar *host, guint16 port)
+{
+  GSocketAddress *address = g_inet_socket_address_new_from_string (host, port);
+  guint8 native[sizeof (struct sockaddr_storage)];
+  gsize size = (gsize) g_socket_address_get_native_size (address);
+  gboolean admitted;
+
+  g_assert_true (g_socket_address_to_native (address, native, sizeof native, NULL));
+  admitted = connect_broker_admits ((struct sockaddr *) native, size, FALSE);
+  g_assert_false (connect_broker_admits ((struct sockaddr *) native, 3, FALSE)); // cut
+  g_object_unref (address);
+  return admitted;
+}
+
+static void
+connections_go_where_upstreams_are (void)
+{
+  static const gchar *const local[] = { "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1",
+    "0.0.0.0", "::" };
+  struct sockaddr_in peer = { AF_INET, htons (6881), { htonl (INADDR_LOOPBACK) }, { 0 } };
+  struct sockaddr_un path = { AF_UNIX, "/run/dbus/system_bus_socket" };
+
+  connect_broker_allow_text ("http://camera:8081/a.m3u8");
+  connect_broker_allow_text ("rtspsrc location=rtsp://x/ ! udpsink port=5004 host=::1");
+  connect_broker_refuse_port (9554);
+  connect_broker_allow_text ("http://camera:9554/");
+  for (guint i = 0; i < G_N_ELEMENTS (local); i++) {
+    g_assert_true (admits (local[i], 8081) && admits (local[i], 5004) && admits (local[i], 554));
+    g_assert_true (admits (local[i], 53));
+    g_assert_false (admits (local[i], 9554) || admits (local[i], 80) || admits (local[i], 6379));
+  }
+  g_assert_true (connect_broker_admits ((struct sockaddr *) &peer, sizeof peer, TRUE));
+  peer.sin_port = htons (9554);
+  g_assert_false (connect_broker_admits ((struct sockaddr *) &peer, sizeof peer, TRUE));
+  g_assert_true (admits ("192.0.2.9", 9554) && admits ("2001:db8::1", 80));
+  g_assert_false (connect_broker_admits ((struct sockaddr *) &path, sizeof path, FALSE));
+  strcpy (path.sun_path, "/run/avahi-daemon/socket");
+  g_assert_true (connect_broker_admits ((struct sockaddr *) &path, sizeof path, FALSE));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -457,6 +532,9 @@ main (int argc, char **argv)
       "/isolated/lines-of-a-worker-are-marked-in-the-log", lines_of_a_worker_are_marked_in_the_log);
   g_test_add_func (
       "/isolated/a-worker-that-does-not-close-is-killed", a_worker_that_does_not_close_is_killed);
+  g_test_add_func ("/isolated/paths-of-a-launch-text-are-found", paths_of_a_launch_text_are_found);
+  g_test_add_func (
+      "/isolated/connections-go-where-upstreams-are", connections_go_where_upstreams_are);
   for (SandboxProfile i = 0; i < SANDBOX_PROFILES; i++) {
     const gchar *name = sandbox_get_name (i);
     gchar *path =
