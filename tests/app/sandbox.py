@@ -14,7 +14,7 @@ from proc import free_port
 from proxy import CLIP, matches, wait_until
 from tap import Skip, run, test
 from webserver import WebServer
-from workers import LIVE, ON, status_of, workers_of
+from workers import LIVE, ON, status_of, wait_for_kind, workers_of
 
 REFUSED = {'EPERM', 'EACCES', 'ENOSYS', 'EXDEV'}
 CHANGES = {'create', 'write', 'read-write', 'unnamed', 'truncate', 'chmod', 'chown', 'setxattr', 'symlink',
@@ -27,23 +27,6 @@ LANDLOCK_CREATE_RULESET = 444 # on all systems
 
 def has_landlock():
     return ctypes.CDLL(None).syscall(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), 1) > 0
-
-
-def kind_of(pid):
-    with open(f'/proc/{pid}/cmdline', encoding='utf-8') as file:
-        return (file.read().split('\0') + [''])[1]
-
-
-def wait_for_kind(proxy, kind):
-    """Returns a worker of this kind."""
-    found = []
-
-    def is_there():
-        found[:] = [pid for pid in workers_of(proxy) if kind_of(pid) == kind]
-        return found
-
-    wait_until(is_there, 20, f'a worker of the kind {kind}')
-    return found[0]
 
 
 @contextlib.contextmanager

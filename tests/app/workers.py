@@ -58,3 +58,20 @@ def is_gone(pid):
         return status_of(pid)['State'][0] == 'Z'
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def kind_of(pid):
+    with open(f'/proc/{pid}/cmdline', encoding='utf-8') as file:
+        return (file.read().split('\0') + [''])[1]
+
+
+def wait_for_kind(proxy, kind):
+    """Returns a worker of this kind."""
+    found = []
+
+    def is_there():
+        found[:] = [pid for pid in workers_of(proxy) if kind_of(pid) == kind]
+        return found
+
+    wait_until(is_there, 20, f'a worker of the kind {kind}')
+    return found[0]
