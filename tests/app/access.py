@@ -191,7 +191,7 @@ def without_users_only_this_machine_is_admitted():
         assert status_of(proxy) == 200
         assert status_of(proxy, host=OTHER) == 403
         assert status_of(proxy, '/unknown', host=OTHER) == 403
-        proxy.wait_for_line(rf'access refused from {OTHER}: user "", read /cam: nobody has this')
+        proxy.wait_for_line(rf'access refused from {OTHER}: user "", read /cam: no user has this')
         words = told[1].removeprefix('users: ')
         for key in 'name', 'permissions', 'action':
             words = words.replace(f'{key}:', f'"{key}":')
