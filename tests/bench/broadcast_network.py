@@ -30,17 +30,21 @@ READERS = 30
 WARM_UP, MEASURED = 12, 40
 
 
-def title():
+def title(kilobits=1000 * MEGABITS, length=LENGTH):
     """Makes a title with a constant bit rate, once."""
-    path = CACHE / f'broadcast-{MEGABITS}M-{LENGTH}.mp4'
+    full = kilobits == 1000 * MEGABITS
+    name = f'{MEGABITS}M' if full else f'{kilobits}k'
+    source = ['-stream_loop', '-1', '-i', ROOT / 'tests/data/bigbuckbunny.mp4'] if full else [
+        '-f', 'lavfi', '-i', f'testsrc2=s=160x90:r={RATE}']
+    path = CACHE / f'broadcast-{name}-{length}.mp4'
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        part, rate = path.with_suffix('.part.mp4'), f'{MEGABITS}M'
+        part, rate = path.with_suffix('.part.mp4'), f'{kilobits}k'
         subprocess.run(
-            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', '-stream_loop', '-1', '-i',
-             ROOT / 'tests/data/bigbuckbunny.mp4', '-an', '-t', str(LENGTH), '-r', str(RATE),
+            ['ffmpeg', '-nostdin', '-loglevel', 'error', '-y', *source,
+             '-an', '-t', str(length), '-r', str(RATE),
              '-c:v', 'libx264', '-preset', 'veryfast', '-b:v', rate, '-minrate', rate, '-maxrate',
-             rate, '-bufsize', f'{MEGABITS * 500}k', '-nal-hrd', 'cbr', '-bf', '0', part],
+             rate, '-bufsize', f'{kilobits // 2}k', '-nal-hrd', 'cbr', '-bf', '0', part],
             check=True)
         part.rename(path)
     return path
@@ -58,11 +62,11 @@ def network(clients, router=False):
 class Films(Configured):
     """A proxy that broadcasts copies of the title."""
 
-    def __init__(self, rig, broadcast, copies=TITLES):
+    def __init__(self, rig, broadcast, copies=TITLES, source=None):
         self._films = tempfile.TemporaryDirectory(dir=CACHE)
         self.names = [f'{n}.mp4' for n in range(copies)]
         for name in self.names:
-            os.link(title(), os.path.join(self._films.name, name))
+            os.link(source or title(), os.path.join(self._films.name, name))
         super().__init__(rig, {'/films': {
             'upstream': f'file://{self._films.name}/',
             'broadcast': {'groups': f'{GROUP}/25', 'port': PORT, 'ttl': 4, 'iface': 'eth0',
@@ -104,7 +108,7 @@ def readers_of(side, count, arrive, seconds, urls):
 
 
 def figures_of(process):
-    out, _ = process.communicate(timeout=600)
+    out, _ = process.communicate(timeout=1000)
     assert process.returncode == 0, 'rtsp-load failed'
     found = json.loads(out)
     assert found['done'] == found['clients'], f'{found["done"]:.0f} readers came to the end'
@@ -196,6 +200,39 @@ def lose(scheme, percent):
         dropped, _ = rig.counted(0)
     assert dropped > 0, 'no packet was lost on the way'
     return seen(found)
+
+
+class Later(Part):
+    """A title that lasts longer than the proxy keeps a connection without a session (60 s): what a
+    client asks for later costs neither a new viewer nor the rest of the title by unicast."""
+
+    NAME = 'broadcast-later'
+    READERS, KILOBITS = 10, 200
+    TITLE = f'{READERS} readers who come to one title of {KILOBITS} kb/s within 10 s, by patching'
+    CASE, WHO = 'length, % lost', 'scheme'
+    COLUMNS = (Column('admitted', 'viewers'), Column('sent', 'transmissions', '{:.2f}'),
+               Column('unicast', '% of bytes by unicast', '{:.2f}'),
+               Column('lost', 'packets lost at the decoder'), Column('stalls', 'stalls'))
+
+    @classmethod
+    def run(cls, _rig, quick):
+        length = 95 if quick else 600
+        for percent in 1, 20:
+            yield f'{length} s, {percent} %', 'patching', cls.measure(length, percent)
+
+    @classmethod
+    def measure(cls, length, percent):
+        with network(1) as rig, Films(rig, {'scheme': 'patching', 'threshold': '30s'}, 1,
+                                      title(cls.KILOBITS, length)) as server:
+            prepare(rig, server)
+            before = server.figures()
+            rig.lose(0, percent)
+            found = figures_of(readers_of(rig.clients[0], cls.READERS, 10, length + 25,
+                                          server.urls()))
+            after = server.figures()
+        each = (found['group_bytes'] + found['unicast_bytes']) / cls.READERS
+        return {**seen(found), 'admitted': after['admitted'] - before['admitted'],
+                'sent': (after['sent-bytes'] - before['sent-bytes']) / each}
 
 
 class Router(Part):
