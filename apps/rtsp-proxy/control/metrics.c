@@ -302,8 +302,7 @@ guards (Page *page)
   for (TransportVerdict verdict = TRANSPORT_GOOD + 1; verdict < N_TRANSPORT_VERDICTS; verdict++)
     g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
         transport_verdict_names[verdict], setup_guard_count (verdict));
-  head (page, closed, "counter",
-      "Readers over UDP that the proxy closed because no datagram came from their ports.");
+  head (page, closed, "counter", "Readers over UDP from whose ports no datagram came.");
   g_string_append_printf (
       page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
   head (page, "srtcp_refused_total", "counter",
@@ -319,8 +318,7 @@ publishers (Page *page)
     const gchar *name, *type, *help;
     guint64 value;
   } rows[] = {
-    { "srt_connections", "gauge",
-        "Callers over SRT that publish, read or wait for the decision whether they may.",
+    { "srt_connections", "gauge", "Callers over SRT that publish, read or wait for a decision.",
         srt_counts_get_connections () },
     { "srt_late_received_total", "counter",
         "Packets of publishers that SRT has dropped because they came too late.",
