@@ -12,7 +12,6 @@
 #include "isolate/sandbox.h"
 
 #define WORKER_NAME "rtsp-proxy-worker"
-#define WORKER_SOCKET 3
 #define WORKER_READS "read=" // arguments of a worker: a path that it may read, or also write
 #define WORKER_WRITES "write="
 #define WORKERS_MAX 1000

@@ -19,7 +19,6 @@
 
 #include "base/log.h"
 #include "isolate/connect_trap.h"
-#include "isolate/pool.h"
 #include "isolate/sandbox_files.h"
 
 #define FILES_MAX 4096

@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#define WORKER_SOCKET 3 // the descriptor of a worker's socket to the proxy
+
 // What a worker's jobs need. A row of `profiles` in sandbox.c says what each may do.
 typedef enum {
   SANDBOX_TITLE,  // demuxes a stored title, whose file or socket it gets from the proxy

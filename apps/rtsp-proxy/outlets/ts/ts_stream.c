@@ -4,26 +4,17 @@
 #include <gst/app/gstappsink.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
-#include "base/element.h"
 #include "base/files_left.h"
-#include "base/key_event.h"
 #include "base/log.h"
 #include "outlets/ts/mux_input.h"
 #include "outlets/ts/ts_cutter.h"
 #include "outlets/ts/ts_layers.h"
+#include "outlets/ts/ts_way.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 
 #define AUDIO_JOINS (500 * GST_MSECOND) // between two join points without video
 #define RETRY_MS 2000                   // before a multiplexer that has failed is made again
-
-// A chain of elements that ends with a fanoutsink. Reference counted (g_atomic_rc_box).
-typedef struct {
-  GstElement *bin, *sink;
-  GstPad *src;   // pushes into it
-  gboolean told; // the first events were pushed
-} Way;
 
 // What a stream is made of.
 typedef struct {
@@ -42,7 +33,7 @@ struct _TsStream {
   // `all_lock` held.
   GPtrArray *filters;
 
-  Way *readers;
+  TsWay *readers;
 
   // The multiplexer's thread.
   TsCutter cutter;
@@ -52,126 +43,11 @@ struct _TsStream {
   GByteArray *packets;
 
   GMutex lock;        // protects the field below
-  GPtrArray *targets; // of Way
+  GPtrArray *targets; // of TsWay
 };
 
 static GMutex all_lock;
 static GHashTable *all; // Key: TsStream; use with `all_lock` held
-
-// ---- ways ----
-
-static void
-way_clear (gpointer way)
-{
-  Way *self = way;
-
-  if (self->src)
-    gst_pad_set_active (self->src, FALSE);
-  if (self->bin)
-    gst_element_set_state (self->bin, GST_STATE_NULL);
-  gst_clear_object (&self->src);
-  gst_clear_object (&self->bin);
-  gst_clear_object (&self->sink);
-}
-
-static void
-way_unref (gpointer way)
-{
-  g_atomic_rc_box_release_full (way, way_clear);
-}
-
-// The sink asks for a keyframe while its window has none.
-static gboolean
-on_event (GstPad *pad, GstObject *parent, GstEvent *event)
-{
-  Relay *relay = gst_pad_get_element_private (pad);
-  gboolean key = key_event_is (event);
-
-  gst_event_unref (event);
-  for (guint i = 0; key && i < relay_n_tracks (relay); i++)
-    relay_ask_key (relay, i, clock_now ());
-  return key;
-}
-
-static GstBusSyncReply
-on_message (GstBus *bus, GstMessage *message, gpointer data)
-{
-  static LogLimit limit = { .burst = 3, .interval_ms = 10000 };
-  GError *error = NULL;
-  gchar *details = NULL;
-
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING)
-    gst_message_parse_warning (message, &error, &details);
-  else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR)
-    gst_message_parse_error (message, &error, &details);
-  if (error)
-    log_event_limited (&limit, "%s: %s", (const gchar *) data, details ? details : error->message);
-  g_clear_error (&error);
-  g_free (details);
-  gst_message_unref (message);
-  return GST_BUS_DROP;
-}
-
-// Makes the elements of `launch`, of which the last is a fanoutsink "sink".
-static gboolean
-way_init (Way *self, TsStream *stream, const gchar *launch, GError **error)
-{
-  Relay *relay = presentation_get_relay (stream->key.presentation);
-  GstBus *bus = gst_bus_new ();
-  GstPad *pad;
-
-  self->bin = gst_parse_bin_from_description (launch, TRUE, error);
-  if (!self->bin) {
-    gst_object_unref (bus);
-    return FALSE;
-  }
-  gst_object_ref_sink (self->bin);
-  gst_bus_set_sync_handler (bus, on_message, g_strdup (stream->label), g_free);
-  gst_element_set_bus (self->bin, bus);
-  gst_object_unref (bus);
-  self->sink = gst_bin_get_by_name (GST_BIN (self->bin), "sink");
-  self->src = gst_object_ref_sink (gst_pad_new ("src", GST_PAD_SRC));
-  gst_pad_set_element_private (self->src, relay);
-  gst_pad_set_event_function (self->src, on_event);
-  pad = gst_element_get_static_pad (self->bin, "sink");
-  gst_pad_link (self->src, pad);
-  gst_object_unref (pad);
-  return TRUE;
-}
-
-static gboolean
-way_start (Way *self, GError **error)
-{
-  GstClock *clock = gst_system_clock_obtain ();
-
-  gst_element_set_clock (self->bin, clock);
-  gst_object_unref (clock);
-  if (gst_element_set_state (self->bin, GST_STATE_PLAYING) == GST_STATE_CHANGE_FAILURE) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "its sockets cannot be opened");
-    return FALSE;
-  }
-  gst_pad_set_active (self->src, TRUE);
-  return TRUE;
-}
-
-static void
-way_push (Way *self, GstBufferList *list, const gchar *label)
-{
-  GstSegment segment;
-  GstCaps *caps;
-
-  if (!self->told) {
-    caps = gst_caps_new_simple ("video/mpegts", "systemstream", G_TYPE_BOOLEAN, TRUE, "packetsize",
-        G_TYPE_INT, TS_PACKET, NULL);
-    gst_segment_init (&segment, GST_FORMAT_TIME);
-    gst_pad_push_event (self->src, gst_event_new_stream_start (label));
-    gst_pad_push_event (self->src, gst_event_new_caps (caps));
-    gst_pad_push_event (self->src, gst_event_new_segment (&segment));
-    gst_caps_unref (caps);
-    self->told = TRUE;
-  }
-  gst_pad_push_list (self->src, list);
-}
 
 // ---- the multiplexer's thread ----
 
@@ -208,9 +84,9 @@ send_list (TsStream *self)
   targets = g_ptr_array_ref (self->targets);
   g_mutex_unlock (&self->lock);
   for (guint i = 0; i < targets->len; i++)
-    way_push (g_ptr_array_index (targets, i), gst_buffer_list_ref (self->list), self->label);
+    ts_way_push (g_ptr_array_index (targets, i), gst_buffer_list_ref (self->list), self->label);
   g_ptr_array_unref (targets);
-  way_push (self->readers, self->list, self->label);
+  ts_way_push (self->readers, self->list, self->label);
   self->list = gst_buffer_list_new ();
 }
 
@@ -332,7 +208,7 @@ free_here (gpointer data)
 
   g_clear_handle_id (&self->retry, g_source_remove);
   g_clear_pointer (&self->input, mux_input_free);
-  way_unref (self->readers);
+  ts_way_unref (self->readers);
   g_ptr_array_unref (self->targets);
   g_clear_pointer (&self->list, gst_buffer_list_unref);
   g_byte_array_unref (self->packets);
@@ -357,17 +233,18 @@ make (const Key *key, GError **error)
   g_mutex_init (&self->lock);
   self->key = *key;
   self->label = g_strdup_printf ("mount %s", presentation_get_label (presentation));
-  self->targets = g_ptr_array_new_with_free_func (way_unref);
+  self->targets = g_ptr_array_new_with_free_func (ts_way_unref);
   self->list = gst_buffer_list_new ();
   self->packets = g_byte_array_new ();
-  self->readers = g_atomic_rc_box_new0 (Way);
-  if (way_init (self->readers, self, "fanoutsink name=sink sync=false async=false", error)) {
+  self->readers = ts_way_new ();
+  if (ts_way_init (self->readers, presentation_get_relay (presentation), self->label,
+          "fanoutsink name=sink sync=false async=false", error)) {
     gst_util_set_object_arg (G_OBJECT (self->readers->sink), "join", config->join);
     g_object_set (self->readers->sink, "priority", config->priority, NULL);
     totals_watch_sink (presentation_get_mount_path (presentation), self->readers->sink);
   }
   mount_config_unref (config);
-  if (!self->readers->bin || !way_start (self->readers, error)) {
+  if (!self->readers->bin || !ts_way_start (self->readers, error)) {
     g_main_context_invoke (NULL, free_here, self);
     return NULL;
   }
@@ -565,14 +442,14 @@ ts_stream_remove_socket (TsStream *self, const gchar *name)
 
 // Adds a way, or removes the way with `sink`. The multiplexer's thread may use the old array.
 static void
-replace_targets (TsStream *self, Way *added, GstElement *sink)
+replace_targets (TsStream *self, TsWay *added, GstElement *sink)
 {
-  GPtrArray *old, *now = g_ptr_array_new_with_free_func (way_unref);
+  GPtrArray *old, *now = g_ptr_array_new_with_free_func (ts_way_unref);
 
   g_mutex_lock (&self->lock);
   old = self->targets;
   for (guint i = 0; i < old->len; i++) {
-    Way *way = g_ptr_array_index (old, i);
+    TsWay *way = g_ptr_array_index (old, i);
 
     if (way->sink != sink)
       g_ptr_array_add (now, g_atomic_rc_box_acquire (way));
@@ -587,18 +464,18 @@ replace_targets (TsStream *self, Way *added, GstElement *sink)
 GstElement *
 ts_stream_add_target (TsStream *self, const TsTarget *target, GError **error)
 {
-  Way *way = g_atomic_rc_box_new0 (Way);
+  TsWay *way = ts_way_new ();
 
-  if (!way_init (way, self,
+  if (!ts_way_init (way, presentation_get_relay (self->key.presentation), self->label,
           "ratepacer mode=timestamp ! fanoutsink name=sink sync=false async=false "
           "auto-multicast=false join=live",
           error)) {
-    way_unref (way);
+    ts_way_unref (way);
     return NULL;
   }
   g_object_set (way->sink, "ttl-mc", (gint) target->ttl, "multicast-iface", target->iface, NULL);
-  if (!way_start (way, error)) {
-    way_unref (way);
+  if (!ts_way_start (way, error)) {
+    ts_way_unref (way);
     return NULL;
   }
   g_signal_emit_by_name (way->sink, "add", target->host, (gint) target->port);
