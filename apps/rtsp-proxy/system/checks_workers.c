@@ -16,7 +16,7 @@ checks_workers (const System *system, const SystemNeeds *needs, Report *report)
         &(Finding) { FINDING_HINT, g_strdup ("files of worker processes"),
             g_strdup ("the kernel has no Landlock"),
             g_strdup ("A worker process that a stream has taken over could read the files that the "
-                      "proxy's user may read."),
+                      "proxy's user may read; one with devices could write into them."),
             NULL, g_strdup ("a kernel from 5.13 on whose parameter lsm= has landlock") });
   if (guards->seccomp)
     report_good (report, "system calls of worker processes", "seccomp");
