@@ -81,9 +81,8 @@ branch_text (Tracks *self, const TracksKind *kind, gint pt)
     return g_strdup_printf ("%s ! %s pt=%d ! appsink name=sink buffer-list=true async=false "
                             "sync=false",
         kind->parser, payloader, pt);
-  return g_strdup_printf (QUEUE
-      " ! %s ! %s pt=%d ! appsink name=sink buffer-list=true max-buffers=64",
-      kind->parser, payloader, pt);
+  return g_strdup_printf (
+      QUEUE " ! %s pt=%d ! appsink name=sink buffer-list=true max-buffers=64", payloader, pt);
 }
 
 static void

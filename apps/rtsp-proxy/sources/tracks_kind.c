@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tracks_kind.h"
 
-// The parser repeats the parameter sets before each keyframe. The payloader would put them before
-// each slice of a keyframe, where they begin another picture (H.264, 7.4.1.2.3). The parser adds
-// nothing where its input has its output's format: then it is a byte stream, which has its own.
 static const TracksKind kinds[] = {
-  { "video/x-h264",
-      "h264parse config-interval=-1 ! video/x-h264,stream-format=byte-stream,alignment=au",
-      "rtph264pay aggregate-mode=zero-latency", TRUE, 0,
+  { "video/x-h264", "h264parse ! video/x-h264,alignment=au",
+      "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
       "encoding-name=(string)H264, packetization-mode=(string)1" },
-  { "video/x-h265",
-      "h265parse config-interval=-1 ! video/x-h265,stream-format=byte-stream,alignment=au",
-      "rtph265pay aggregate-mode=zero-latency", TRUE, 0, "encoding-name=(string)H265" },
+  { "video/x-h265", "h265parse ! video/x-h265,alignment=au",
+      "rtph265pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
+      "encoding-name=(string)H265" },
   { "video/mpeg, mpegversion=(int){ 1, 2 }, systemstream=(boolean)false", "mpegvideoparse",
       "rtpmpegvpay", TRUE, 32, "encoding-name=(string)MPV" },
   { "video/x-vp8", "identity", "rtpvp8pay", TRUE },
