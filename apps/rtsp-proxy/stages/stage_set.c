@@ -41,9 +41,10 @@ load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **
   } else if (g_file_get_contents (path, &text, &len, error)) {
     file = stage_file_parse (name, path, text, len, error);
   }
-  if (file)
+  if (file) {
     g_hash_table_insert (self->files, file->name, file);
-  launch_paths_allow (text, SANDBOX_STAGE);
+    launch_paths_allow (text, SANDBOX_STAGE);
+  }
   g_free (text);
   g_free (name);
   g_free (path);
