@@ -20,13 +20,15 @@ import time
 from control import Controlled, rss_kib
 from good import PATIENCE, SANITIZED, Good, play_on
 from multicast import enter_network
-from proc import Rtsp, free_port
-from proxy import wait_until
+from proc import Rtsp, free_port, known_criticals
+from proxy import CLIENT, wait_until
 from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report
 from spoil import HEADERS, other_lines, spoilt
 from tap import run, test
 from tspackets import STREAMS, mutated
 
+# rtspsrc of GStreamer 1.22, after answers that it did not expect.
+OF_RTSPSRC = [r"gst_event_set_seqnum: assertion 'seqnum != GST_SEQNUM_INVALID' failed"] if CLIENT else []
 SECONDS = float(os.environ.get('WEIR_HOSTILE_SECONDS', '20'))
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 UPSTREAMS = 6
@@ -399,7 +401,7 @@ def invalid_data_harms_no_other_client():
     good = Server(play_on)
     upstreams = [Server(media_of(chance), mangle=answer_of(chance)) for _ in range(UPSTREAMS)]
     ports = free_port(), free_port()
-    with tempfile.TemporaryDirectory() as films:
+    with tempfile.TemporaryDirectory() as films, known_criticals(*OF_RTSPSRC):
         with Controlled(mounts(good, upstreams, ports, films)) as proxy:
             proxy.over, proxy.films, (proxy.ts, proxy.rtp) = threading.Event(), films, ports
             proxy.paths = [*(f'/bad{n}' for n in range(UPSTREAMS)), '/cached', '/ts', '/rtp', '/cast',

@@ -29,7 +29,8 @@ class Served(Proc):
 
     def __init__(self, directory):
         write, = (text for text in blocks('docs/tutorial.md', 'sh') if 'cam.yaml <<EOF' in text)
-        text = write.replace('mounts:', 'listen: 127.0.0.1:0\napi: 127.0.0.1:0\nmounts:')
+        text = write.replace('mounts:', 'listen: 127.0.0.1:0\napi: 127.0.0.1:0\n'
+                             f'file-roots: [{os.path.dirname(os.path.realpath(CLIP))}]\nmounts:')
         # The encoders of a new pipeline start slowly on a busy machine.
         text = text.replace('  /cam:\n', f'  /cam:\n    switch-timeout: {PATIENCE}s\n')
         text = text.replace('$PWD', ROOT).replace('./dev run', f'exec {program()}')

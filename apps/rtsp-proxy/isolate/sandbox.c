@@ -38,7 +38,7 @@ typedef struct {
   gboolean opens_sockets; // else it has those that it gets from the proxy
   gboolean sends;         // datagrams, to any address, from a socket that it gets from the proxy
   SandboxFiles files;
-  guint data_mib; // RLIMIT_DATA; measured in docs/operations.md
+  guint data_mib; // RLIMIT_DATA; far above what a job of ordinary media takes
 } Profile;
 
 static const Profile profiles[] = {

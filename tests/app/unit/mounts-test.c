@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/mounts.h"
 
+#include "base/file_roots.h"
 #include "config/mount_read.h"
 
 // The calls that an outlet got.
@@ -55,6 +56,7 @@ set_up (Fixture *f, gconstpointer unused)
       clip);
   gchar *past = g_strdup_printf ("{%s, \"cache\": {\"time\": \"1m\"}}", clip);
 
+  file_roots_set ((gchar *[]) { (gchar *) g_getenv ("WEIR_DATA"), NULL });
   f->set = stage_set_load_usual (NULL, NULL);
   f->context = (MountContext) { graph_new (), &outlet, &f->told, &title_outlet,
     g_object_new (G_TYPE_OBJECT, NULL) };
