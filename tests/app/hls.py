@@ -358,7 +358,7 @@ def a_crowd_without_patience_leaves_few_streams_behind():
         return [node['label'] for node in proxy.get('/v1/graph')['nodes'] if node['kind'] == 'readers']
 
     layers = list(itertools.islice(itertools.product(range(8), repeat=3), 100))
-    with Web(hls={'segment': '20s'}) as proxy:  # no playlist for 20 s
+    with Web(mount={'max-presentations': 100}, hls={'segment': '20s'}) as proxy:  # no playlist for 20 s
         clients = [http.client.HTTPConnection('127.0.0.1', proxy.web_port) for _ in layers]
         for client, (spatial, quality, temporal) in zip(clients, layers):
             client.request('GET', f'/hls/cam/index.m3u8?layers={spatial}.{quality}.{temporal}')
