@@ -55,6 +55,7 @@ static GPtrArray *all;                       // of Worker; the running ones
 static guint limit = 1;                      // get_limit()
 static gboolean kept[SANDBOX_PROFILES];      // workers_keep_ready()
 static GPtrArray *allowed[SANDBOX_PROFILES]; // of arguments such as "read=PATH"; or NULL
+static GMutex allowing; // protects `allowed`: a thread may read the configuration again
 static WorkerCounts counts;
 static GStrv options;
 
@@ -80,7 +81,12 @@ workers_set_options (const gchar *const *to)
 static guint
 count_allowed (WorkerKind kind)
 {
-  return allowed[kind] ? allowed[kind]->len : 0;
+  guint n;
+
+  g_mutex_lock (&allowing);
+  n = allowed[kind] ? allowed[kind]->len : 0;
+  g_mutex_unlock (&allowing);
+  return n;
 }
 
 void
@@ -88,12 +94,14 @@ workers_allow (WorkerKind kind, const gchar *path, gboolean writes)
 {
   gchar *argument = g_strconcat (writes ? WORKER_WRITES : WORKER_READS, path, NULL);
 
+  g_mutex_lock (&allowing);
   if (!allowed[kind])
     allowed[kind] = g_ptr_array_new_with_free_func (g_free);
   if (g_ptr_array_find_with_equal_func (allowed[kind], argument, g_str_equal, NULL))
     g_free (argument);
   else
     g_ptr_array_add (allowed[kind], argument);
+  g_mutex_unlock (&allowing);
 }
 
 void
@@ -270,8 +278,10 @@ dup_arguments (WorkerKind kind)
   GStrv result;
 
   g_strv_builder_add_many (builder, WORKER_NAME, sandbox_get_name (kind), NULL);
-  for (guint i = 0; i < count_allowed (kind); i++)
+  g_mutex_lock (&allowing);
+  for (guint i = 0; allowed[kind] && i < allowed[kind]->len; i++)
     g_strv_builder_add (builder, g_ptr_array_index (allowed[kind], i));
+  g_mutex_unlock (&allowing);
   if (options)
     g_strv_builder_addv (builder, (const gchar **) options);
   result = g_strv_builder_end (builder);

@@ -31,7 +31,7 @@ void workers_set_options (const gchar *const *options);
 
 // Lets workers of the kind that start from now on open a file, or all in a folder: to read it, or
 // with `writes` also to write it. Jobs join such workers only from then on. Does nothing if the
-// path is allowed already.
+// path is allowed already. Call from any thread.
 void workers_allow (WorkerKind kind, const gchar *path, gboolean writes);
 
 // Returns a worker for a job: an idle one, a new one, or, beyond the limit, the one with the fewest
