@@ -11,6 +11,7 @@
 #include "control/reload.h"
 #include "isolate/connect_broker.h"
 #include "isolate/pool.h"
+#include "isolate/spawn.h"
 #include "outlets/hls/hls_outlet.h"
 #include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
@@ -283,7 +284,7 @@ serve (const Options *options, ProxyConfig *config)
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);
-  workers_set_options ((const gchar *const *) options->gst);
+  spawn_set_options ((const gchar *const *) options->gst);
   server = server_new (config, &error);
   if (!server)
     return fail (error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "isolate/launch_paths.h"
+#include "isolate/spawn.h"
 
 #include <string.h>
 
@@ -63,6 +64,6 @@ launch_paths_allow (const gchar *text, WorkerKind kind)
   GStrv paths = launch_paths_find (text);
 
   for (gchar **path = paths; *path; path++)
-    workers_allow (kind, *path, FALSE);
+    spawn_allow (kind, *path);
   g_strfreev (paths);
 }

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <glib-unix.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,14 +16,13 @@
 #include "base/timer.h"
 #include "isolate/connect_broker.h"
 #include "isolate/output.h"
+#include "isolate/spawn.h"
 
 // A worker without jobs ends after this time. Until then, an upstream that reconnects gets it.
 #define IDLE_MS 30000
 #define STOP_MS 3000 // for the worker of swarms, at the end
 // More connections of a worker in a second are no work for a job.
 #define CONNECTIONS_A_SECOND 200
-
-extern char **environ;
 
 typedef struct {
   WorkerDiedFunc died;
@@ -51,13 +50,10 @@ struct _Worker {
   guint starting;   // the watch for that
 };
 
-static GPtrArray *all;                       // of Worker; the running ones
-static guint limit = 1;                      // get_limit()
-static gboolean kept[SANDBOX_PROFILES];      // workers_keep_ready()
-static GPtrArray *allowed[SANDBOX_PROFILES]; // of arguments such as "read=PATH"; or NULL
-static GMutex allowing; // protects `allowed`: a thread may read the configuration again
+static GPtrArray *all;                  // of Worker; the running ones
+static guint limit = 1;                 // get_limit()
+static gboolean kept[SANDBOX_PROFILES]; // workers_keep_ready()
 static WorkerCounts counts;
-static GStrv options;
 
 void
 workers_set_limit (guint n)
@@ -69,39 +65,6 @@ static guint
 get_limit (WorkerKind kind)
 {
   return kind == SANDBOX_SWARM ? 1 : limit;
-}
-
-void
-workers_set_options (const gchar *const *to)
-{
-  g_strfreev (options);
-  options = g_strdupv ((gchar **) to);
-}
-
-static guint
-count_allowed (WorkerKind kind)
-{
-  guint n;
-
-  g_mutex_lock (&allowing);
-  n = allowed[kind] ? allowed[kind]->len : 0;
-  g_mutex_unlock (&allowing);
-  return n;
-}
-
-void
-workers_allow (WorkerKind kind, const gchar *path, gboolean writes)
-{
-  gchar *argument = g_strconcat (writes ? WORKER_WRITES : WORKER_READS, path, NULL);
-
-  g_mutex_lock (&allowing);
-  if (!allowed[kind])
-    allowed[kind] = g_ptr_array_new_with_free_func (g_free);
-  if (g_ptr_array_find_with_equal_func (allowed[kind], argument, g_str_equal, NULL))
-    g_free (argument);
-  else
-    g_ptr_array_add (allowed[kind], argument);
-  g_mutex_unlock (&allowing);
 }
 
 void
@@ -188,132 +151,7 @@ worker_kill (Worker *self, const gchar *why)
   kill (self->pid, SIGKILL);
 }
 
-// Lets the worker of swarms tell trackers that it leaves.
-static gboolean
-stops_by_itself (Worker *self)
-{
-  if (self->kind != SANDBOX_SWARM)
-    return FALSE;
-  shutdown (self->socket, SHUT_RDWR);
-  for (guint ms = 0; ms < STOP_MS; ms += 10) {
-    if (waitpid (self->pid, NULL, WNOHANG) != 0)
-      return TRUE;
-    g_usleep (10000);
-  }
-  return FALSE;
-}
-
-void
-workers_stop (void)
-{
-  for (guint i = 0; all && i < all->len; i++) {
-    Worker *self = g_ptr_array_index (all, i);
-
-    if (self->ended || stops_by_itself (self))
-      continue;
-    kill (self->pid, SIGKILL);
-    waitpid (self->pid, NULL, 0);
-  }
-}
-
 // ---- the start ----
-
-// Returns the environment of a worker: what GStreamer, its plugins, the linker and the sanitizers
-// read. Other variables may hold secrets.
-static gchar **
-dup_environment (void)
-{
-  static const gchar *const passed[] = { "ASAN_", "CUDA_", "DISPLAY=", "DRI_", "GIO_", "GST_", "G_",
-    "HOME=", "LANG", "LC_", "LD_", "LIBVA_", "LSAN_", "MALLOC_", "MESA_", "NVIDIA_", "ORC_",
-    "PATH=", "TMPDIR=", "TSAN_", "TZ=", "UBSAN_", "VDPAU_", "WEIR_", "XDG_", NULL };
-  GStrvBuilder *builder = g_strv_builder_new ();
-  gchar **result;
-
-  for (gchar **word = environ; *word; word++) {
-    for (guint i = 0; passed[i]; i++) {
-      if (g_str_has_prefix (*word, passed[i])
-          && !g_str_has_prefix (*word, "GST_REGISTRY_UPDATE=")) {
-        g_strv_builder_add (builder, *word);
-        break;
-      }
-    }
-  }
-  // The proxy has just read the registry of plugins.
-  g_strv_builder_add (builder, "GST_REGISTRY_UPDATE=no");
-  // GIO asks for the settings of a desktop, which would be written to a file in the user's folder.
-  g_strv_builder_add (builder, "GSETTINGS_BACKEND=memory");
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
-}
-
-static void
-set_attributes (posix_spawnattr_t *attributes)
-{
-  sigset_t none, reset;
-
-  sigemptyset (&none);
-  sigemptyset (&reset);
-  sigaddset (&reset, SIGPIPE);
-  posix_spawnattr_setsigmask (attributes, &none);
-  posix_spawnattr_setsigdefault (attributes, &reset);
-  posix_spawnattr_setflags (attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-// Reports whether an operator wants to see GStreamer's debug output.
-static gboolean
-is_debugged (void)
-{
-  for (gchar **option = options; option && *option; option++) {
-    if (g_str_has_prefix (*option, "--gst-debug"))
-      return TRUE;
-  }
-  return g_getenv ("GST_DEBUG") != NULL;
-}
-
-static GStrv
-dup_arguments (WorkerKind kind)
-{
-  GStrvBuilder *builder = g_strv_builder_new ();
-  GStrv result;
-
-  g_strv_builder_add_many (builder, WORKER_NAME, sandbox_get_name (kind), NULL);
-  g_mutex_lock (&allowing);
-  for (guint i = 0; allowed[kind] && i < allowed[kind]->len; i++)
-    g_strv_builder_add (builder, g_ptr_array_index (allowed[kind], i));
-  g_mutex_unlock (&allowing);
-  if (options)
-    g_strv_builder_addv (builder, (const gchar **) options);
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
-}
-
-// Starts the process. `output` is its standard error; -1: the proxy's. Returns 0 or an errno.
-static gint
-spawn (WorkerKind kind, gint socket, gint output, gint *pid)
-{
-  GStrv arguments = dup_arguments (kind), environment = dup_environment ();
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  gint error;
-
-  posix_spawn_file_actions_init (&actions);
-  posix_spawnattr_init (&attributes);
-  set_attributes (&attributes);
-  if (output >= 0)
-    posix_spawn_file_actions_adddup2 (&actions, output, 2);
-  posix_spawn_file_actions_adddup2 (&actions, socket, WORKER_SOCKET);
-  posix_spawn_file_actions_addopen (&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen (&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addclosefrom_np (&actions, WORKER_SOCKET + 1);
-  error = posix_spawn (pid, "/proc/self/exe", &actions, &attributes, arguments, environment);
-  posix_spawnattr_destroy (&attributes);
-  posix_spawn_file_actions_destroy (&actions);
-  g_strfreev (environment);
-  g_strfreev (arguments);
-  return error;
-}
 
 // Opens the worker's standard error and starts it. Returns 0 or an errno.
 static gint
@@ -321,12 +159,12 @@ launch (Worker *self, gint socket)
 {
   gint output = -1, wrong;
 
-  if (!is_debugged ()) {
+  if (!spawn_is_debugged ()) {
     self->output = output_new (&output);
     if (!self->output)
       return errno;
   }
-  wrong = spawn (self->kind, socket, output, &self->pid);
+  wrong = spawn_worker (self->kind, socket, output, &self->pid);
   if (output >= 0)
     close (output);
   if (wrong)
@@ -376,27 +214,37 @@ asks_too_often (Worker *self)
   return ++self->n_asked > CONNECTIONS_A_SECOND;
 }
 
+// Takes a request that has come. Returns FALSE if no other may.
 static gboolean
-on_asked (gint socket, GIOCondition condition, gpointer data)
+answer_request (Worker *self)
 {
-  Worker *self = data;
   guint8 address[sizeof (struct sockaddr_storage)];
   gint fds[FDS_MAX];
   guint n_fds;
-  gssize n = fds_receive (socket, address, sizeof address, fds, &n_fds);
+  gssize n = fds_receive (self->socket, address, sizeof address, fds, &n_fds);
 
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return G_SOURCE_CONTINUE;
+    return TRUE;
   if (n == 1 && n_fds == 0) {
     self->started = TRUE; // as in on_started()
-    return G_SOURCE_CONTINUE;
+    return TRUE;
   }
   if (n > 0)
     connect_broker_take (self->broker, self->pid, address, (gsize) n, fds, n_fds);
   if (n > 0 && !asks_too_often (self))
-    return G_SOURCE_CONTINUE;
+    return TRUE;
   if (n > 0)
     worker_kill (self, "was killed: it made more connections than a job needs");
+  return FALSE;
+}
+
+static gboolean
+on_asked (gint socket, GIOCondition condition, gpointer data)
+{
+  Worker *self = data;
+
+  if (answer_request (self))
+    return G_SOURCE_CONTINUE;
   self->asking = 0;
   return G_SOURCE_REMOVE;
 }
@@ -417,7 +265,7 @@ worker_new (WorkerKind kind, GError **error)
   gint wrong;
 
   self->kind = kind;
-  self->n_allowed = count_allowed (kind);
+  self->n_allowed = spawn_count_allowed (kind);
   self->version = sandbox_get_version (kind);
   wrong = open_and_launch (self);
   if (wrong) {
@@ -454,7 +302,7 @@ find_least (WorkerKind kind, gboolean started, guint *n)
     Worker *each = g_ptr_array_index (all, i);
 
     if (each->kind != kind || each->killed || each->retired
-        || each->n_allowed != count_allowed (kind) || each->version != version)
+        || each->n_allowed != spawn_count_allowed (kind) || each->version != version)
       continue;
     ++*n;
     if (started && !each->started)
@@ -590,4 +438,37 @@ worker_send (
   g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "worker %d takes no job: %s",
       self->pid, g_strerror (errno));
   return FALSE;
+}
+
+// ---- the end of the process ----
+
+// Lets the worker of swarms tell trackers that it leaves, for which it may need connections.
+static gboolean
+stops_by_itself (Worker *self)
+{
+  struct pollfd asking = { self->socket, POLLIN, 0 };
+
+  if (self->kind != SANDBOX_SWARM)
+    return FALSE;
+  shutdown (self->socket, SHUT_WR);
+  for (guint ms = 0; ms < STOP_MS; ms += 10) {
+    if (waitpid (self->pid, NULL, WNOHANG) != 0)
+      return TRUE;
+    if (poll (&asking, 1, 10) > 0 && !answer_request (self))
+      asking.fd = -1;
+  }
+  return FALSE;
+}
+
+void
+workers_stop (void)
+{
+  for (guint i = 0; all && i < all->len; i++) {
+    Worker *self = g_ptr_array_index (all, i);
+
+    if (self->ended || stops_by_itself (self))
+      continue;
+    kill (self->pid, SIGKILL);
+    waitpid (self->pid, NULL, 0);
+  }
 }

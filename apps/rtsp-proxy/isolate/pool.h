@@ -11,9 +11,6 @@
 #include "isolate/fds.h"
 #include "isolate/sandbox.h"
 
-#define WORKER_NAME "rtsp-proxy-worker"
-#define WORKER_READS "read=" // arguments of a worker: a path that it may read, or also write
-#define WORKER_WRITES "write="
 #define WORKERS_MAX 1000
 #define WORKER_FDS_MAX FDS_MAX // of a message
 
@@ -24,15 +21,6 @@ typedef struct _Worker Worker;
 
 // Sets how many workers of each kind run at most, but for SANDBOX_SWARM.
 void workers_set_limit (guint n);
-
-// Sets the options of GStreamer (--gst-...) that workers get; NULL: none. Call before the first
-// worker starts.
-void workers_set_options (const gchar *const *options);
-
-// Lets workers of the kind that start from now on open a file, or all in a folder: to read it, or
-// with `writes` also to write it. Jobs join such workers only from then on. Does nothing if the
-// path is allowed already. Call from any thread.
-void workers_allow (WorkerKind kind, const gchar *path, gboolean writes);
 
 // Returns a worker for a job: an idle one, a new one, or, beyond the limit, the one with the fewest
 // jobs. Returns NULL and sets `error` if none can be started. `died` is called with `job` when the

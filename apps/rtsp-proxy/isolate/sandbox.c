@@ -200,7 +200,7 @@ refuse_network (scmp_filter_ctx filter, const Profile *profile)
 
 // A system without seccomp, such as some sandboxes for containers, keeps the other limits.
 static void
-filter_calls (const Profile *profile, gboolean writes)
+filter_calls (const Profile *profile)
 {
   scmp_filter_ctx filter = seccomp_init (SCMP_ACT_ALLOW);
   gint error = filter ? refuse (filter, refused) : -ENOMEM;
@@ -209,7 +209,7 @@ filter_calls (const Profile *profile, gboolean writes)
     error = refuse_others (filter);
   if (!error)
     error = refuse (filter, refused_attributes);
-  if (!error && !writes)
+  if (!error)
     error = refuse_writes (filter, (profile->files & SANDBOX_FILES_DEVICES) != 0);
   if (!error)
     error = refuse_network (filter, profile);
@@ -315,7 +315,7 @@ sandbox_get_version (SandboxProfile which)
 }
 
 gboolean
-sandbox_enter (SandboxProfile which, const gchar *const *reads, const gchar *const *writes)
+sandbox_enter (SandboxProfile which, const gchar *const *reads)
 {
   const Profile *profile = &profiles[which];
   gint error;
@@ -329,10 +329,10 @@ sandbox_enter (SandboxProfile which, const gchar *const *reads, const gchar *con
     log_event ("worker: cannot give up new privileges: %s", g_strerror (errno));
     return FALSE;
   }
-  error = sandbox_files_limit (profile->files, reads, writes);
+  error = sandbox_files_limit (profile->files, reads);
   if (error)
     log_event ("worker: cannot limit which files it opens: %s", g_strerror (error));
-  filter_calls (profile, writes && *writes);
+  filter_calls (profile);
   return TRUE;
 }
 

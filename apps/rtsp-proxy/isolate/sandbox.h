@@ -33,11 +33,10 @@ gboolean sandbox_asks_for_connections (SandboxProfile profile);
 // that started before may open the former ones only.
 guint64 sandbox_get_version (SandboxProfile profile);
 
-// Enters the sandbox. `reads` and `writes` are files and folders beyond those that each worker of
-// the profile needs; what does not exist is left out. Call before the process has a second thread.
+// Enters the sandbox. `reads` are files and folders beyond those that each worker of the
+// profile needs; what does not exist is left out. Call before the process has a second thread.
 // Returns FALSE, and logs why, if the system refuses.
-gboolean sandbox_enter (
-    SandboxProfile profile, const gchar *const *reads, const gchar *const *writes);
+gboolean sandbox_enter (SandboxProfile profile, const gchar *const *reads);
 
 typedef struct {
   guint landlock;   // the version of Landlock's interface; 0: the kernel has none

@@ -22,17 +22,12 @@ typedef struct {
 #define WRITE_FILE (EXECUTE << 1)
 #define READ_FILE (EXECUTE << 2)
 #define READ_DIR (EXECUTE << 3)
-#define TRUNCATE (EXECUTE << 14)
 #define IOCTL_DEV (EXECUTE << 15)
 
 #define SCOPE_ABSTRACT_SOCKETS 1
 #define SCOPE_SIGNALS 2
 
 #define READS (READ_FILE | READ_DIR)
-// Without EXECUTE: no worker runs a program. No special file is made.
-#define WRITES                                                                                     \
-  (READS | WRITE_FILE | EXECUTE << 4 | EXECUTE << 5 | EXECUTE << 7 | EXECUTE << 8 | EXECUTE << 13  \
-      | TRUNCATE)
 #define DEVICE (READS | WRITE_FILE | IOCTL_DEV)
 
 // For a folder, the right is to all that lies below. The folders of the system have no secrets.
@@ -84,7 +79,7 @@ allow (const Rules *self, const gchar *path, guint64 rights)
     return; // what is not there cannot be opened either
   rule.allowed_access = rights & self->handled;
   if (fstat (rule.parent_fd, &st) == 0 && !S_ISDIR (st.st_mode))
-    rule.allowed_access &= READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV;
+    rule.allowed_access &= READ_FILE | WRITE_FILE | IOCTL_DEV;
   if (rule.allowed_access)
     syscall (SYS_landlock_add_rule, self->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   close (rule.parent_fd);
@@ -156,7 +151,7 @@ get_handled (guint version)
 }
 
 gint
-sandbox_files_limit (SandboxFiles which, const gchar *const *reads, const gchar *const *writes)
+sandbox_files_limit (SandboxFiles which, const gchar *const *reads)
 {
   guint version = sandbox_files_version ();
   Ruleset attributes = { .fs = get_handled (version) };
@@ -181,7 +176,6 @@ sandbox_files_limit (SandboxFiles which, const gchar *const *reads, const gchar 
   if (which & SANDBOX_FILES_DEVICES)
     allow_devices (&rules);
   allow_all (&rules, reads, READS);
-  allow_all (&rules, writes, WRITES);
   if (syscall (SYS_landlock_restrict_self, rules.fd, 0) < 0)
     error = errno;
   close (rules.fd);

@@ -15,7 +15,6 @@ typedef enum {
 guint sandbox_files_version (void);
 
 // From now on, the thread and those that it starts open only the libraries and data of the system,
-// what `which` says, and `reads` and `writes`. Files that are open stay so. Returns 0, also if the
+// what `which` says, and `reads`. Files that are open stay so. Returns 0, also if the
 // kernel has no Landlock, or an errno.
-gint sandbox_files_limit (
-    SandboxFiles which, const gchar *const *reads, const gchar *const *writes);
+gint sandbox_files_limit (SandboxFiles which, const gchar *const *reads);

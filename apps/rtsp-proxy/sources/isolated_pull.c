@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "isolate/connect_broker.h"
 #include "isolate/launch_paths.h"
+#include "isolate/spawn.h"
 #include "sources/endpoint.h"
 #include "sources/isolated_job.h"
 #include "sources/udp_input.h"
@@ -174,7 +175,7 @@ choose_kind (const PullConfig *config)
     return SANDBOX_LAUNCH;
   }
   if (config->path && g_str_has_prefix (config->uri, "sdp:"))
-    workers_allow (SANDBOX_PULL, config->path, FALSE);
+    spawn_allow (SANDBOX_PULL, config->path);
   connect_broker_allow_text (config->uri);
   return SANDBOX_PULL;
 }

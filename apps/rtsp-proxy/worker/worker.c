@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
 
+#include "isolate/spawn.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -78,16 +79,15 @@ tell_started (void)
     log_event ("worker: the proxy is gone: %s", g_strerror (errno));
 }
 
-// Returns the paths of the arguments that begin with `prefix`. They are part of `argv`; the caller
-// owns the array.
+// Returns the paths that the worker may read. They are part of `argv`; the caller owns the array.
 static const gchar **
-list_paths (char **argv, const gchar *prefix)
+list_paths (char **argv)
 {
   GPtrArray *paths = g_ptr_array_new ();
 
   for (; *argv; argv++) {
-    if (g_str_has_prefix (*argv, prefix))
-      g_ptr_array_add (paths, *argv + strlen (prefix));
+    if (g_str_has_prefix (*argv, WORKER_READS))
+      g_ptr_array_add (paths, *argv + strlen (WORKER_READS));
   }
   g_ptr_array_add (paths, NULL);
   return (const gchar **) g_ptr_array_free (paths, FALSE);
@@ -96,12 +96,10 @@ list_paths (char **argv, const gchar *prefix)
 static gboolean
 enter_sandbox (char **argv)
 {
-  const gchar **reads = list_paths (argv, WORKER_READS);
-  const gchar **writes = list_paths (argv, WORKER_WRITES);
-  gboolean ok = sandbox_enter (sandbox_find (argv[1]), reads, writes);
+  const gchar **reads = list_paths (argv);
+  gboolean ok = sandbox_enter (sandbox_find (argv[1]), reads);
 
   g_free (reads);
-  g_free (writes);
   return ok;
 }
 

@@ -7,6 +7,7 @@
 #include "isolate/launch_paths.h"
 #include "isolate/pool.h"
 #include "isolate/sandbox.h"
+#include "isolate/spawn.h"
 #include "isolate/wire.h"
 #include "sources/isolated_pull.h"
 
@@ -404,7 +405,7 @@ run_sandbox (SandboxProfile profile)
       profile == SANDBOX_PULL || profile == SANDBOX_LAUNCH || profile == SANDBOX_SWARM;
   gint pair[2], hole;
 
-  if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (profile, NULL, NULL))
+  if (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || !sandbox_enter (profile, NULL))
     return 99;
   hole = find_hole (online, online || profile == SANDBOX_SRT, pair[0]);
   g_thread_join (g_thread_new ("thread", do_nothing, NULL));
