@@ -2,8 +2,9 @@
 """Fuzzes the running proxy with sequences of messages, made from recorded sessions of clients.
 
 A sequence that causes a new transition between two answers is kept, and changed further: so the
-fuzzer finds its way into the states of a session. Meanwhile readers play without packet loss and
-new clients are answered. `./dev fuzz proxy SECONDS` runs it with AddressSanitizer and UBSan;
+fuzzer finds its way into the states of a session. Others send changed messages to the listeners of
+HTTP, the API, RTMP, SRT and TLS. Meanwhile readers play without packet loss and new clients are
+answered. `./dev fuzz proxy SECONDS` runs it with AddressSanitizer and UBSan;
 WEIR_SEED repeats a run, apart from the order of its threads.
 """
 
@@ -13,14 +14,17 @@ import random
 import re
 import socket
 import struct
+import tempfile
 import threading
 import time
 
+import strangers
 from control import CLIP_URI, Controlled
 from good import PATIENCE, Good, play_on
 from multicast import enter_network
 from proc import Rtsp
 from scripted import Server
+from secured import make_certificate
 from spoil import HEADERS, other_lines, spoilt
 from tap import run, test
 
@@ -32,6 +36,8 @@ KEPT_MAX = 2000
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 PATHS = '/good', '/cam', '/cache', '/clip', '/none', '/cast', '/films/bigbuckbunny.mp4'
 URLS = b'*', b'', b'/', b'rtsp://', b'rtsp://127.0.0.1', b'rtsp://[', b'none', b'http://127.0.0.1/'
+LISTENERS = {strangers.Web: r' titles http://[\d.]+:(\d+)', strangers.Tls: r' ready rtsps://[\d.]+:(\d+)',
+             strangers.Rtmp: r' publishers at rtmp://[\d.]+:(\d+)', strangers.Srt: r' publishers at srt://[\d.]+:(\d+)'}
 HAS_NETWORK = enter_network()  # before the first socket
 
 
@@ -187,6 +193,23 @@ def broadcasts():
                        'broadcast': {'groups': '239.7.9.16/28', 'first': '1s', **cast}}}
 
 
+class Open(Controlled):
+    """A proxy with all listeners. `.strangers` sends changed messages to those beside RTSP."""
+
+    def __init__(self, mounts, folder, seed):
+        pair = os.path.join(folder, 'proxy.pem')
+        make_certificate(pair)
+        anywhere = {'listen': '127.0.0.1:0'}
+        super().__init__(mounts, http=anywhere, rtmp=anywhere, srt=anywhere,
+                         tls={'listen': '127.0.0.1:0', 'certificate': pair})
+        self.over = threading.Event()
+        ports = {kind: int(self.wait_for_line(line)[1]) for kind, line in LISTENERS.items()}
+        ports[strangers.Api] = self.api_port
+        self.strangers = [
+            kind(self, port, random.Random(seed - n), f'127.2.{n}.1')
+            for n, (kind, port) in enumerate(sorted(ports.items(), key=lambda each: each[1]))]
+
+
 def seconds_to_answer(proxy):
     start = time.monotonic()
     with Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
@@ -196,7 +219,7 @@ def seconds_to_answer(proxy):
 
 def fail(players, why):
     for player in players:
-        for sequence in player.last:
+        for sequence in getattr(player, 'last', ()):
             print(f'# {sequence!r}'[:4000])
     raise AssertionError(why)
 
@@ -225,16 +248,16 @@ def changed_sessions_harm_no_other_client():
     print(f'# WEIR_SEED={seed}', flush=True)
     threading.excepthook = lambda _args: None  # errors in the scripted servers do not count
     shared = Shared(recorded())
-    with Server(play_on) as good, Server(play_on) as cam:
+    with Server(play_on) as good, Server(play_on) as cam, tempfile.TemporaryDirectory() as folder:
         mounts = {'/good': {'upstream': good.url, 'transport': 'tcp', **QUICK},
                   '/cam': {'upstream': cam.url, 'transport': 'tcp', **QUICK},
                   '/cache': {'upstream': cam.url, 'cache': {'time': '2s', 'bytes': '4M'}, **QUICK},
-                  '/clip': {'upstream': CLIP_URI, 'linger': '200ms'}, **broadcasts()}
-        with Controlled(mounts) as proxy:
-            proxy.over = threading.Event()
+                  '/clip': {'upstream': CLIP_URI, 'linger': '200ms'},
+                  '/x/pub': {'upstream': 'publish', **QUICK}, **broadcasts()}
+        with Open(mounts, folder, seed) as proxy:
             goods = [Good(proxy, udp) for udp in (False, True)]
             players = [Player(proxy, shared, random.Random(seed + n), f'127.1.{n}.1')
-                       for n in range(WORKERS)]
+                       for n in range(WORKERS)] + proxy.strangers
             for each in (*goods, *players):
                 each.start()
             worst = watch(proxy, goods, players)
@@ -242,12 +265,15 @@ def changed_sessions_harm_no_other_client():
             for each in (*goods, *players):
                 each.join(30)
                 assert not each.is_alive()
+            players = [each for each in players if each not in proxy.strangers]
+            print('# ' + ', '.join(f'{type(each).__name__}: {each.times}' for each in proxy.strangers))
             print(f'# {sum(each.times for each in players)} sequences, '
                   f'{sum(each.sent for each in players)} messages, {len(shared.transitions)} '
                   f'transitions, {len(shared.corpus)} sequences kept; {goods[0].packets} and '
                   f'{goods[1].packets} packets; an answer took {worst:.2f} s at most', flush=True)
             assert not [each.wrong for each in goods if each.wrong], [each.wrong for each in goods]
             assert len(shared.transitions) > 20, shared.transitions
+            assert all(each.times > 20 for each in proxy.strangers)
             assert proxy.stop() == 0, proxy.output()[-6000:]
 
 

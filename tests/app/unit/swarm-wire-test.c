@@ -114,36 +114,6 @@ test_malformed_messages_are_refused (void)
 }
 
 static void
-test_any_bytes_do_no_harm (void)
-{
-  GRand *dice = g_rand_new_with_seed (34);
-
-  for (guint n = 0; n < 200000; n++) {
-    const gsize length = (gsize) g_rand_int_range (dice, 0, 40);
-    guint8 *bytes = g_malloc (MAX (length, 1));
-    SwarmWireMessage got;
-    SwarmReaderTitle *title;
-    guint64 rate;
-    guint timeout_s;
-
-    for (gsize i = 0; i < length; i++)
-      bytes[i] = (guint8) (i == 0 ? g_rand_int (dice) % 7 : g_rand_int (dice));
-    if (swarm_wire_read (bytes, length, &got)) {
-      g_assert_true (!got.bytes || got.bytes + got.length <= bytes + length);
-      g_clear_error (&got.error);
-    }
-    if (length > 0)
-      bytes[0] = WIRE_SWARM;
-    title = swarm_wire_read_job (bytes, length, &rate, &timeout_s);
-    g_clear_pointer (&title, swarm_wire_free_title);
-    g_free (bytes);
-  }
-  g_rand_free (dice);
-}
-
-// ---- the page ----
-
-static void
 test_figures_come_through_a_page_that_nobody_can_cut (void)
 {
   const StoreSwarmTitle figures = { .peers = 7, .size = 1000, .starts_us = G_MAXUINT64 };
@@ -185,7 +155,6 @@ main (int argc, char **argv)
   g_test_add_func ("/swarm-wire/messages", test_messages_come_as_they_were);
   g_test_add_func ("/swarm-wire/codes", test_codes_that_mean_something_else_are_not_taken);
   g_test_add_func ("/swarm-wire/malformed", test_malformed_messages_are_refused);
-  g_test_add_func ("/swarm-wire/any-bytes", test_any_bytes_do_no_harm);
   g_test_add_func ("/swarm-wire/page", test_figures_come_through_a_page_that_nobody_can_cut);
   g_test_add_func ("/swarm-wire/no-page", test_other_files_are_no_pages);
   return g_test_run ();
