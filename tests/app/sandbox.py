@@ -9,7 +9,7 @@ import socket
 import tempfile
 import threading
 
-from control import CLIP_URI, Controlled, Watch
+from control import CLIP_URI, Controlled, Watch, config
 from proc import free_port
 from proxy import CLIP, matches, wait_until
 from tap import Skip, run, test
@@ -93,6 +93,28 @@ def a_worker_of_a_stage_opens_no_file_and_connects_to_nobody():
     with probed({'/cam': mount}) as (proxy, results), Watch(proxy, '/cam?size=128x96') as reader:
         reader.take()
         check(results('stage'), has_devices=True)
+
+
+STAGE = '---\nsummary: a name that is a path\nmedia: video\ntakes: raw\ngives: raw\n---\nidentity name="%s"\n'
+
+
+@test
+def a_worker_of_a_stage_opens_what_the_texts_of_stages_name():
+    """a worker of a stage opens what the stage files of the configuration name, not those of one that was refused"""
+    mount = {'upstream': CLIP_URI, 'pipeline': ['pull', 'decode', 'used', 'transcode']}
+    with tempfile.TemporaryDirectory() as used, tempfile.TemporaryDirectory() as wrong:
+        for folder, path in (used, '/etc/shadow'), (wrong, os.path.realpath(__file__)):
+            with open(os.path.join(folder, 'used.launch'), 'w', encoding='ascii') as file:
+                file.write(STAGE % path)
+        with probed({'/cam': mount}, stages=used) as (proxy, results):
+            assert 'not reloaded' in proxy.hang_up(config({'/cam': mount, 'x': {}}, stages=wrong))
+            with Watch(proxy) as reader:
+                reader.take()
+                found = results('stage')
+    if has_landlock():
+        assert found.pop('read /etc/shadow') == 'done', found
+        found['read /'] = 'EACCES'
+    check(found, has_devices=True)
 
 
 @test

@@ -376,6 +376,9 @@ node_new_pull (MountConfig *config)
   Node *self = node_new ();
 
   self->config = mount_config_ref (config);
+  // Not when they are loaded: the rest of the file may be wrong.
+  if (config->stage_set)
+    stage_set_allow_paths (config->stage_set);
   for (guint i = 0; i < config->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (config->pulls, i);
 

@@ -59,11 +59,8 @@ launch_paths_find (const gchar *text)
 }
 
 void
-launch_paths_allow (const gchar *text, WorkerKind kind)
+launch_paths_allow (GStrv paths, WorkerKind kind)
 {
-  GStrv paths = launch_paths_find (text);
-
   for (gchar **path = paths; *path; path++)
     spawn_allow (kind, *path);
-  g_strfreev (paths);
 }

@@ -10,5 +10,5 @@
 // folder. The caller owns the result.
 GStrv launch_paths_find (const gchar *text);
 
-// Allows workers of the kind to read them. Call from the main thread only.
-void launch_paths_allow (const gchar *text, WorkerKind kind);
+// Allows workers of the kind to read paths. Call from any thread.
+void launch_paths_allow (GStrv paths, WorkerKind kind);

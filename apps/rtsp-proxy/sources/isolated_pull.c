@@ -170,7 +170,10 @@ choose_kind (const PullConfig *config)
   if (config->parser == PULL_PARSES)
     return SANDBOX_DEMUX;
   if (config->launch) {
-    launch_paths_allow (config->launch, SANDBOX_LAUNCH);
+    GStrv paths = launch_paths_find (config->launch);
+
+    launch_paths_allow (paths, SANDBOX_LAUNCH);
+    g_strfreev (paths);
     connect_broker_allow_text (config->launch);
     return SANDBOX_LAUNCH;
   }

@@ -49,6 +49,7 @@ stage_file_free (StageFile *self)
   g_ptr_array_unref (self->params);
   g_free (self->text);
   g_free (self->sum);
+  g_strfreev (self->paths);
   g_free (self);
 }
 

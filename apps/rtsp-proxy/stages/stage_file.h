@@ -42,6 +42,7 @@ typedef struct {
   GPtrArray *params; // of StageParam, sorted by name
   gchar *text;       // launch text
   gchar *sum;        // SHA-256 of the file
+  GStrv paths;       // that the file names; its workers may read them
 } StageFile;
 
 // Makes an empty stage file; stage_file_parse() fills it.

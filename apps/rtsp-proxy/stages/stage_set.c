@@ -42,8 +42,8 @@ load_file (StageSet *self, const gchar *directory, const gchar *entry, GError **
     file = stage_file_parse (name, path, text, len, error);
   }
   if (file) {
+    file->paths = launch_paths_find (text);
     g_hash_table_insert (self->files, file->name, file);
-    launch_paths_allow (text, SANDBOX_STAGE);
   }
   g_free (text);
   g_free (name);
@@ -192,6 +192,17 @@ stage_set_dup_names (StageSet *self)
         names, "%s%s", i ? ", " : "", ((StageFile *) g_ptr_array_index (files, i))->name);
   g_ptr_array_unref (files);
   return g_string_free (names, FALSE);
+}
+
+void
+stage_set_allow_paths (StageSet *self)
+{
+  GHashTableIter iter;
+  gpointer file;
+
+  g_hash_table_iter_init (&iter, self->files);
+  while (g_hash_table_iter_next (&iter, NULL, &file))
+    launch_paths_allow (((StageFile *) file)->paths, SANDBOX_STAGE);
 }
 
 gboolean

@@ -34,6 +34,9 @@ gchar *stage_set_dup_names (StageSet *self);
 // Returns the name of the stage that decodes this kind of media, or NULL. The set owns it.
 const gchar *stage_set_find_decoder (StageSet *self, StageMedia media);
 
+// Lets workers of stages read the files that the stages name. Call from any thread.
+void stage_set_allow_paths (StageSet *self);
+
 // Many mounts have the same launch text, so the set remembers the texts that GStreamer accepted.
 // Call from any thread.
 gboolean stage_set_is_accepted (StageSet *self, const gchar *launch);
