@@ -9,24 +9,29 @@
 #define MAX_CURVES 3
 #define LEAST_MS 0.01 // time axes are logarithmic, so 0 cannot be drawn
 
-// A picture has one or more curves. The drawing program reads the data of all curves in this order,
-// as blocks of lines "x y", each block followed by an empty line.
+typedef enum { RATE, READERS, LOSS } TimeLine;
+
+// A picture has one or more curves of one unit. The drawing program reads the data of all curves in
+// this order, as blocks of lines "x y", each block followed by an empty line.
 typedef struct {
   const gchar *title;
+  const gchar *unit; // of y
   const gchar *names[MAX_CURVES + 1];
-  const WeirHistogram *histograms[MAX_CURVES]; // NULL: the picture is the time line
+  const WeirHistogram *histograms[MAX_CURVES]; // NULL: a time line
+  TimeLine line;
 } Picture;
 
-#define N_PICTURES 4
+#define N_PICTURES 6
 
 static const gchar matplotlib[] =
     "import sys\n"
     "import matplotlib\n"
     "matplotlib.use('Agg')\n"
     "import matplotlib.pyplot as plt\n"
-    "figure, axes = plt.subplots(2, 2, figsize=(14, 9))\n"
+    "figure, axes = plt.subplots(2, 3, figsize=(18, 9))\n"
+    "figure.suptitle(sys.argv[2])\n"
     "blocks = iter(sys.stdin.read().split('\\n\\n'))\n"
-    "for axis, line in zip(axes.flat, sys.argv[2:]):\n"
+    "for axis, line in zip(axes.flat, sys.argv[3:]):\n"
     "    title, x, y, *names = line.split('|')\n"
     "    for name in names:\n"
     "        rows = [row.split() for row in next(blocks).split('\\n') if row]\n"
@@ -87,7 +92,7 @@ add_histogram (GString *data, const WeirHistogram *h)
 }
 
 static void
-add_rate (GString *data, const GArray *samples, guint what)
+add_time_line (GString *data, const GArray *samples, TimeLine what)
 {
   Sample last = { 0 };
 
@@ -98,9 +103,9 @@ add_rate (GString *data, const GArray *samples, guint what)
     if (time < 0.1)
       continue;
     g_string_append_printf (data, "%.3f %.6f\n", last.at,
-        what == 0   ? (gdouble) (sample.bytes - last.bytes) * 8e-6 / time
-        : what == 1 ? (gdouble) sample.playing
-                    : ((gdouble) sample.lost - (gdouble) last.lost) / time);
+        what == RATE      ? (gdouble) (sample.bytes - last.bytes) * 8e-6 / time
+        : what == READERS ? (gdouble) sample.playing
+                          : ((gdouble) sample.lost - (gdouble) last.lost) / time);
     last = sample;
   }
   if (last.at == 0)
@@ -117,7 +122,7 @@ make_data (const Load *load, const Picture *pictures)
       if (pictures[i].histograms[c])
         add_histogram (data, pictures[i].histograms[c]);
       else
-        add_rate (data, load->results.samples, c);
+        add_time_line (data, load->results.samples, pictures[i].line);
       g_string_append_c (data, '\n');
     }
   }
@@ -130,27 +135,48 @@ x_label (const Picture *picture)
   return picture->histograms[0] ? "ms" : "s";
 }
 
-static const gchar *
-y_label (const Picture *picture)
+// Returns what was measured: "rtsp-load: 100 readers over TCP, 10 s, rtsp://192.0.2.7/cam". The
+// caller owns the result.
+static gchar *
+dup_title (const Load *load)
 {
-  return picture->histograms[0] ? "count" : "";
+  static const gchar *const over[] = { "UDP", "TCP", "UDP and TCP" };
+  gchar *more =
+      load->n_targets > 1 ? g_strdup_printf (" and %u more", load->n_targets - 1) : g_strdup ("");
+  gchar *title = g_strdup_printf ("rtsp-load: %u reader%s over %s, %g s, %s%s", load->n_readers,
+      load->n_readers == 1 ? "" : "s", over[load->options->transport], load->options->duration,
+      load->targets[0].uri, more);
+
+  g_free (more);
+  return title;
+}
+
+// Quotes a text for gnuplot, which reads two apostrophes as one.
+static gchar *
+quote (const gchar *text)
+{
+  gchar **parts = g_strsplit (text, "'", -1), *quoted = g_strjoinv ("''", parts);
+
+  g_strfreev (parts);
+  return quoted;
 }
 
 static gchar *
-gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
+gnuplot_script (const GString *data, const Picture *pictures, const gchar *title, const gchar *file)
 {
   GString *script = g_string_new (NULL);
   gchar **blocks = g_strsplit (data->str, "\n\n", -1), **block = blocks;
-  gchar **parts = g_strsplit (file, "'", -1), *name = g_strjoinv ("''", parts);
+  gchar *name = quote (file), *heading = quote (title);
 
   g_string_append_printf (script,
-      "set terminal png size 1400,900\nset output '%s'\nset multiplot layout 2,2\nset grid\n",
-      name);
+      "set terminal png noenhanced size 1800,900\nset output '%s'\n"
+      "set multiplot layout 2,3 title '%s'\nset grid\n",
+      name, heading);
   for (guint i = 0; i < N_PICTURES; i++) {
     for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
       g_string_append_printf (script, "$curve%u << e\n%s\ne\n", c, *block++);
     g_string_append_printf (script, "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n%s\n",
-        pictures[i].title, x_label (&pictures[i]), y_label (&pictures[i]),
+        pictures[i].title, x_label (&pictures[i]), pictures[i].unit,
         pictures[i].histograms[0] ? "set logscale xy\nset yrange [0.5:10<*]"
                                   : "set yrange [0:1<*]");
     for (guint c = 0; c < MAX_CURVES && pictures[i].names[c]; c++)
@@ -159,8 +185,8 @@ gnuplot_script (const GString *data, const Picture *pictures, const gchar *file)
           pictures[i].names[c]);
     g_string_append_c (script, '\n');
   }
+  g_free (heading);
   g_free (name);
-  g_strfreev (parts);
   g_strfreev (blocks);
   return g_string_free (script, FALSE);
 }
@@ -182,18 +208,19 @@ feed (const gchar *const *argv, const gchar *input)
 }
 
 static gboolean
-draw_with_matplotlib (const GString *data, const Picture *pictures, const gchar *file)
+draw_with_matplotlib (
+    const GString *data, const Picture *pictures, const gchar *title, const gchar *file)
 {
-  const gchar *argv[4 + N_PICTURES + 1] = { "python3", "-c", matplotlib, file };
+  const gchar *argv[5 + N_PICTURES + 1] = { "python3", "-c", matplotlib, file, title };
   gchar *lines[N_PICTURES];
   gboolean ok;
 
   for (guint i = 0; i < N_PICTURES; i++) {
     gchar *names = g_strjoinv ("|", (gchar **) pictures[i].names);
 
-    lines[i] = g_strjoin (
-        "|", pictures[i].title, x_label (&pictures[i]), y_label (&pictures[i]), names, NULL);
-    argv[4 + i] = lines[i];
+    lines[i] =
+        g_strjoin ("|", pictures[i].title, x_label (&pictures[i]), pictures[i].unit, names, NULL);
+    argv[5 + i] = lines[i];
     g_free (names);
   }
   ok = feed (argv, data->str);
@@ -207,27 +234,31 @@ plot_draw (const Load *load, const gchar *file)
 {
   const Results *r = &load->results;
   const Picture pictures[N_PICTURES] = {
-    { "time line", { "Mb/s", "readers that play", "lost per second" }, { NULL } },
-    { "frame gap", { "frame gap" }, { &r->frame_gap } },
-    { "start-up", { "PLAY to first packet", "PLAY to first frame", "answer to PLAY" },
-        { &r->first_packet, &r->first_frame, &r->play } },
-    { "delay", { "added by the server", "playout delay", "jitter" },
-        { &r->added_delay, &r->playout_delay, &r->jitter } },
+    { "rate", "Mb/s", { "received" }, { NULL }, RATE },
+    { "readers", "readers", { "readers that play" }, { NULL }, READERS },
+    { "loss", "packets per second", { "lost" }, { NULL }, LOSS },
+    { "frame gap", "frames", { "frame gap" }, { &r->frame_gap }, 0 },
+    { "start-up", "readers", { "PLAY to first packet", "PLAY to first frame", "answer to PLAY" },
+        { &r->first_packet, &r->first_frame, &r->play }, 0 },
+    { "delay", "measurements", { "added by the server", "playout delay", "jitter" },
+        { &r->added_delay, &r->playout_delay, &r->jitter }, 0 },
   };
+  gchar *title = dup_title (load);
   gchar *gnuplot = g_find_program_in_path ("gnuplot");
   GString *data = make_data (load, pictures);
   gboolean ok;
 
   if (gnuplot) {
     const gchar *const argv[] = { gnuplot, NULL };
-    gchar *script = gnuplot_script (data, pictures, file);
+    gchar *script = gnuplot_script (data, pictures, title, file);
 
     ok = feed (argv, script);
     g_free (script);
   } else {
-    ok = draw_with_matplotlib (data, pictures, file);
+    ok = draw_with_matplotlib (data, pictures, title, file);
   }
   g_free (gnuplot);
+  g_free (title);
   g_string_free (data, TRUE);
   return ok;
 }
