@@ -29,6 +29,10 @@ def request(stream_id):
     return extension(REQUEST, words(0x00010501, 0xbf, 0x00780078)) + extension(STREAM_ID, text(stream_id))
 
 
+class NoCookie(AssertionError):
+    pass
+
+
 class RawCaller:
     """A caller on its own port. `answer` is the code of the listener's last handshake, or None."""
 
@@ -60,7 +64,7 @@ class RawCaller:
             answer = self.take(0.25)
             if answer:
                 return answer[11]
-        raise AssertionError('the listener gives no cookie')
+        raise NoCookie('the listener gives no cookie')
 
     def conclude(self, extensions, limit=20, flags=FLAGS, change=None):
         """Fetches a cookie and sends a conclusion, which `change` may alter. Returns the code of refusal, -1 if

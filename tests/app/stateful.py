@@ -26,6 +26,7 @@ from proc import Rtsp
 from scripted import Server
 from secured import make_certificate
 from spoil import HEADERS, other_lines, spoilt
+from srtraw import RawCaller
 from tap import run, test
 
 SECONDS = float(os.environ.get('WEIR_STATEFUL_SECONDS', '15'))
@@ -205,6 +206,7 @@ class Open(Controlled):
         self.over = threading.Event()
         ports = {kind: int(self.wait_for_line(line)[1]) for kind, line in LISTENERS.items()}
         ports[strangers.Api] = self.api_port
+        self.srt_port = ports[strangers.Srt]
         self.strangers = [
             kind(self, port, random.Random(seed - n), f'127.2.{n}.1')
             for n, (kind, port) in enumerate(sorted(ports.items(), key=lambda each: each[1]))]
@@ -274,6 +276,7 @@ def changed_sessions_harm_no_other_client():
             assert not [each.wrong for each in goods if each.wrong], [each.wrong for each in goods]
             assert len(shared.transitions) > 20, shared.transitions
             assert all(each.times > 20 for each in proxy.strangers)
+            RawCaller(proxy.srt_port).fetch_cookie()
             assert proxy.stop() == 0, proxy.output()[-6000:]
 
 

@@ -8,7 +8,7 @@ import threading
 
 from librtmp import DATA, NULL, VIDEO, command, fields, message, number, text as rtmp_text
 from spoil import spoilt
-from srtraw import FILTER, KEYS, RawCaller, extension, request, text
+from srtraw import FILTER, KEYS, NoCookie, RawCaller, extension, request, text
 
 HTTP_LINES = (
     'Range: bytes=0-', 'Range: bytes=-99999999', 'Range: bytes=0-0,2-2,4-', 'Range: bytes=9223372036854775807-',
@@ -51,8 +51,8 @@ class Stranger(threading.Thread):
         while not self.proxy.over.is_set():
             try:
                 self.once()
-            except OSError:
-                pass  # the proxy may refuse or close at any time
+            except (OSError, NoCookie):
+                pass  # the proxy may refuse or close at any time, and be busy with others
             except Exception as error:  # pylint: disable=broad-except
                 self.failed = f'{type(self).__name__}: {error!r}'
                 return
