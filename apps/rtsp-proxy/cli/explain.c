@@ -49,9 +49,11 @@ dup_source (const PullConfig *pull)
     if (!path)
       return NULL;
     location = dup_property ("location", path);
-    source = g_strdup_printf ("filesrc %s ! parsebin ! video/x-h264 ! rtph264pay "
-                              "config-interval=-1 aggregate-mode=zero-latency timestamp-offset=0",
-        location);
+    source =
+        g_strdup_printf ("filesrc %s ! parsebin ! video/x-h264 ! h264parse config-interval=-1 ! "
+                         "video/x-h264,stream-format=byte-stream,alignment=au ! "
+                         "rtph264pay aggregate-mode=zero-latency timestamp-offset=0",
+            location);
     g_free (path);
   }
   g_free (location);

@@ -78,11 +78,12 @@ branch_text (Tracks *self, const TracksKind *kind, gint pt)
   if (!payloader)
     return g_strdup (self->mode == TRACKS_ARRIVAL ? "fakesink async=false sync=false" : "fakesink");
   if (self->mode == TRACKS_ARRIVAL)
-    return g_strdup_printf ("%s ! %s pt=%d ! appsink name=sink buffer-list=true async=false "
-                            "sync=false",
+    return g_strdup_printf ("%s ! %s name=payloader pt=%d ! appsink name=sink buffer-list=true "
+                            "async=false sync=false",
         kind->parser, payloader, pt);
-  return g_strdup_printf (
-      QUEUE " ! %s pt=%d ! appsink name=sink buffer-list=true max-buffers=64", payloader, pt);
+  return g_strdup_printf (QUEUE
+      " ! %s ! %s name=payloader pt=%d ! appsink name=sink buffer-list=true max-buffers=64",
+      kind->parser, payloader, pt);
 }
 
 static void
@@ -223,8 +224,10 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   text = branch_text (self, kind, pt);
   branch = make_branch (self, text);
   g_free (text);
-  if (branch && kind)
+  if (branch && kind) {
+    tracks_kind_prepare (kind, branch, "payloader");
     add_track (self, branch, kind, pt);
+  }
   g_mutex_unlock (&self->lock);
   if (!branch)
     return;

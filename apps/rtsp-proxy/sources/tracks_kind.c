@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tracks_kind.h"
 
+#include "sources/param_sets.h"
+
 static const TracksKind kinds[] = {
   { "video/x-h264", "h264parse ! video/x-h264,alignment=au",
-      "rtph264pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
+      "rtph264pay config-interval=0 aggregate-mode=zero-latency", TRUE, 0,
       "encoding-name=(string)H264, packetization-mode=(string)1" },
   { "video/x-h265", "h265parse ! video/x-h265,alignment=au",
       "rtph265pay config-interval=-1 aggregate-mode=zero-latency", TRUE, 0,
@@ -30,4 +32,16 @@ tracks_find_kind (GstCaps *caps)
       return &kinds[i];
   }
   return NULL;
+}
+
+void
+tracks_kind_prepare (const TracksKind *kind, GstElement *branch, const gchar *payloader)
+{
+  GstElement *element;
+
+  if (!g_str_has_prefix (kind->payloader, "rtph264pay"))
+    return;
+  element = gst_bin_get_by_name (GST_BIN (branch), payloader);
+  param_sets_add (element);
+  gst_object_unref (element);
 }

@@ -17,3 +17,6 @@ typedef struct {
 
 // Returns NULL if the stream cannot be payloaded.
 const TracksKind *tracks_find_kind (GstCaps *caps);
+
+// Prepares a branch that was made of the kind's launch text; `payloader` is the payloader's name.
+void tracks_kind_prepare (const TracksKind *kind, GstElement *branch, const gchar *payloader);

@@ -332,6 +332,8 @@ make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
   track->muted = &self->parent.muted[self->n_tracks];
   track->video = kind->video;
   track->lead = GST_CLOCK_TIME_NONE;
+  if (branch)
+    tracks_kind_prepare (kind, branch, payloader);
   if (branch && self->parent.raw)
     watch_raw (branch, payloader, track);
   else if (branch)

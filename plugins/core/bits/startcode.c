@@ -20,14 +20,20 @@ find (const uint8_t *at, const uint8_t *end)
 }
 
 bool
+weir_start_code_find (WeirBytes *b)
+{
+  b->at = find (b->at, b->end);
+  return weir_bytes_left (b) >= WEIR_START_CODE;
+}
+
+bool
 weir_start_code_next (WeirBytes *b, const uint8_t **unit, uint64_t *len)
 {
   const uint8_t *end = b->end, *next;
 
-  b->at = find (b->at, end);
-  if (end - b->at < 3)
+  if (!weir_start_code_find (b))
     return false;
-  *unit = b->at + 3;
+  *unit = b->at + WEIR_START_CODE;
   next = find (*unit, end);
   b->at = next;
   while (next > *unit && next[-1] == 0)

@@ -5,6 +5,11 @@
 
 #include "bits/bytes.h"
 
+#define WEIR_START_CODE 3 // bytes
+
+// Moves `b` to the next start code, or to the end. Returns false if there is none.
+bool weir_start_code_find (WeirBytes *b);
+
 // For H.264 and H.265 (annex B): a unit is what lies between two start codes, without zero bytes at
 // its end. Moves `b` past the next unit and points `unit` at its `len` bytes, which stay the
 // caller's. Bytes before the first start code are skipped. Returns false if no unit is left.
