@@ -110,6 +110,12 @@ on_track (gpointer owner, guint track, guint payload_type, guint mtu)
 }
 
 static void
+on_left_out (gpointer owner, const gchar *text)
+{
+  require (g_utf8_validate (text, -1, NULL) && !strpbrk (text, "\r\n"));
+}
+
+static void
 on_complete (gpointer owner, gboolean raw)
 {
 }
@@ -135,8 +141,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   static const TitleTrackHandler tracks = { on_state, on_caps, on_segment, on_packets, on_gap,
     on_eos, on_flushed };
-  static const TitleControlHandler control = { on_track, on_complete, on_flushed, on_seeked,
-    on_failed };
+  static const TitleControlHandler control = { on_track, on_left_out, on_complete, on_flushed,
+    on_seeked, on_failed };
 
   while (size >= 2) {
     size_t len = (size_t) (data[0] & 0x3f) << 8 | data[1];

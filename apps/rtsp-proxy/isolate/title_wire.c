@@ -324,6 +324,26 @@ title_wire_put_error (WireMessage *self, const GError *error, const gchar *debug
   g_free (details);
 }
 
+void
+title_wire_put_left_out (WireMessage *self, const gchar *text)
+{
+  gchar *beginning = g_strndup (text, WIRE_TEXT_MAX);
+
+  wire_begin (self, (WireType) TITLE_WIRE_LEFT_OUT);
+  wire_put_text (self, beginning);
+  g_free (beginning);
+}
+
+static void
+read_left_out (WeirBytes *b, const TitleControlHandler *handler, gpointer owner)
+{
+  gchar *text = wire_dup_message (b, WIRE_TEXT_MAX);
+
+  if (text && is_read (b))
+    handler->left_out (owner, text);
+  g_free (text);
+}
+
 static void
 read_track (WeirBytes *b, const TitleControlHandler *handler, gpointer owner)
 {
@@ -394,6 +414,9 @@ title_wire_read_control (
       break;
     case TITLE_WIRE_TRACK:
       read_track (&b, handler, owner);
+      break;
+    case TITLE_WIRE_LEFT_OUT:
+      read_left_out (&b, handler, owner);
       break;
     case TITLE_WIRE_COMPLETE:
       weir_bytes_u8 (&b, &raw);

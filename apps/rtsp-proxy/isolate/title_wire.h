@@ -31,6 +31,8 @@ typedef enum {
   TITLE_WIRE_MTU,  // sets the MTU of the payloader
   // To a worker, on the socket of a track.
   TITLE_WIRE_TAKEN, // how many messages the proxy has taken
+  // From a worker, on the socket for control. (It is the last, as the fuzzer's corpus has numbers.)
+  TITLE_WIRE_LEFT_OUT, // which tracks are left out; before TITLE_WIRE_COMPLETE
 } TitleWireType;
 
 // ---- tracks ----
@@ -72,12 +74,14 @@ gboolean title_wire_read_taken (const guint8 *data, gsize len, guint32 *n);
 
 typedef struct {
   void (*track) (gpointer owner, guint track, guint payload_type, guint mtu);
+  void (*left_out) (gpointer owner, const gchar *text);
   void (*complete) (gpointer owner, gboolean raw);
   void (*flushing) (gpointer owner, guint32 serial);
   void (*seeked) (gpointer owner, guint32 serial, gboolean ok);
   void (*failed) (gpointer owner, const GError *error, const gchar *debug);
 } TitleControlHandler;
 
+void title_wire_put_left_out (WireMessage *self, const gchar *text);
 void title_wire_put_error (WireMessage *self, const GError *error, const gchar *debug);
 
 gboolean title_wire_read_control (

@@ -61,6 +61,26 @@ title_file_is_raw (GstElement *self)
   return ((TitleFile *) self)->raw;
 }
 
+void
+title_file_set_left_out (TitleFile *self, const gchar *text)
+{
+  GST_OBJECT_LOCK (self);
+  g_free (self->left_out);
+  self->left_out = g_strdup (text);
+  GST_OBJECT_UNLOCK (self);
+}
+
+gchar *
+title_file_dup_left_out (GstElement *self)
+{
+  gchar *text;
+
+  GST_OBJECT_LOCK (self);
+  text = g_strdup (((TitleFile *) self)->left_out);
+  GST_OBJECT_UNLOCK (self);
+  return text;
+}
+
 gboolean
 title_file_is_cut_off (GstElement *self)
 {
@@ -124,7 +144,15 @@ title_file_init (TitleFile *self)
 }
 
 static void
+title_file_finalize (GObject *object)
+{
+  g_free (((TitleFile *) object)->left_out);
+  G_OBJECT_CLASS (title_file_parent_class)->finalize (object);
+}
+
+static void
 title_file_class_init (TitleFileClass *klass)
 {
+  G_OBJECT_CLASS (klass)->finalize = title_file_finalize;
   GST_BIN_CLASS (klass)->handle_message = title_file_handle_message;
 }

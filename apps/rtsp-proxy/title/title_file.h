@@ -23,6 +23,7 @@ typedef struct {
   GstBin parent;
   gboolean raw;                 // set before no-more-pads
   gint muted[RELAY_MAX_TRACKS]; // atomic
+  gchar *left_out;              // under the object lock
 } TitleFile;
 
 // The functions of the classes; only `get_lead` and `fill_gaps` must be there.
@@ -54,6 +55,12 @@ gint64 title_file_get_duration (GstElement *self);
 // Reports whether the file is a stream without a container. A raw stream has no index, so it cannot
 // seek.
 gboolean title_file_is_raw (GstElement *self);
+
+// Sets and gets the text that says which tracks of the file have no pad, and why
+// (relay/left_out.h). It is set before no-more-pads. title_file_dup_left_out() returns NULL if all
+// tracks have one.
+void title_file_set_left_out (TitleFile *self, const gchar *text);
+gchar *title_file_dup_left_out (GstElement *self);
 
 // Reports whether the worker process of the file has ended or has been given up, so that no track
 // gets more packets. A failure tells the reason, perhaps later.

@@ -5,6 +5,7 @@
 
 #include "base/element.h"
 #include "base/file_source.h"
+#include "relay/left_out.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
@@ -35,7 +36,9 @@ struct _TitleLocal {
   TitleFile parent;
   GstElement *source; // not owned
   gboolean paced;
+  guint n_streams; // of the file
   guint n_video, n_audio, n_tracks;
+  GString *left_out; // before no-more-pads
   Track tracks[RELAY_MAX_TRACKS];
 };
 
@@ -365,25 +368,41 @@ start (GstElement *element)
   gst_element_set_locked_state (element, FALSE);
 }
 
-// Adds a branch for the stream of `pad`, and returns it for start(). On failure, posts an error and
-// returns NULL. A stream that cannot be served is linked to a fakesink.
+static void
+leave_out (TitleLocal *self, guint stream, GstCaps *caps)
+{
+  if (self->n_tracks == RELAY_MAX_TRACKS)
+    left_out_add (self->left_out, stream, "a title has %d tracks at most", RELAY_MAX_TRACKS);
+  else if (gst_caps_is_any (caps) || gst_caps_is_empty (caps))
+    left_out_add (self->left_out, stream, "its kind is unknown");
+  else
+    left_out_add (self->left_out, stream, "RTP here has no form for %s",
+        gst_structure_get_name (gst_caps_get_structure (caps, 0)));
+}
+
+// Adds a branch for the stream of `pad`, and returns it for start(). Returns NULL on failure, which
+// it posts, and for a stream that cannot be served. The pad of that one stays without a peer: a
+// sink would wait for a pipeline that plays, and the demuxer for the sink.
 static GstElement *
 add_stream (TitleLocal *self, GstPad *pad, GstCaps *caps)
 {
   const TracksKind *kind = self->n_tracks < RELAY_MAX_TRACKS ? tracks_find_kind (caps) : NULL;
+  const guint stream = self->n_streams++;
   GError *error = NULL;
-  GstElement *branch =
-      kind ? make_branch (self, kind, &error)
-           : gst_parse_bin_from_description ("fakesink async=false sync=false", TRUE, &error);
+  GstElement *branch;
 
+  if (!kind) {
+    leave_out (self, stream, caps);
+    return NULL;
+  }
+  branch = make_branch (self, kind, &error);
   if (!branch) {
     GST_ELEMENT_ERROR (self, CORE, MISSING_PLUGIN, ("%s", error->message), (NULL));
     g_error_free (error);
     return NULL;
   }
   join (self, pad, branch);
-  if (kind)
-    expose (self, branch);
+  expose (self, branch);
   return branch;
 }
 
@@ -404,9 +423,13 @@ on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
 static void
 on_no_more_pads (GstElement *demuxer, TitleLocal *self)
 {
+  const gchar *left_out = self->left_out->str;
+
   if (self->n_tracks == 0)
-    GST_ELEMENT_ERROR (
-        self, STREAM, WRONG_TYPE, ("the file has no track that can be served"), (NULL));
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE,
+        ("the file has no track that can be served%s%s", *left_out ? ": " : "", left_out), (NULL));
+  if (*left_out)
+    title_file_set_left_out (&self->parent, left_out);
   gst_element_no_more_pads (GST_ELEMENT (self));
 }
 
@@ -506,11 +529,20 @@ get_lead (TitleFile *self, guint track)
 static void
 title_local_init (TitleLocal *self)
 {
+  self->left_out = g_string_new (NULL);
+}
+
+static void
+title_local_finalize (GObject *object)
+{
+  g_string_free (((TitleLocal *) object)->left_out, TRUE);
+  G_OBJECT_CLASS (title_local_parent_class)->finalize (object);
 }
 
 static void
 title_local_class_init (TitleLocalClass *klass)
 {
+  G_OBJECT_CLASS (klass)->finalize = title_local_finalize;
   ((TitleFileClass *) klass)->get_lead = get_lead;
   ((TitleFileClass *) klass)->fill_gaps = title_local_fill_gaps;
 }

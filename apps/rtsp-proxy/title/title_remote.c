@@ -343,6 +343,12 @@ close_sockets (TitleRemote *self)
 }
 
 static void
+on_left_out (gpointer owner, const gchar *text)
+{
+  title_file_set_left_out (owner, text);
+}
+
+static void
 on_complete (gpointer owner, gboolean raw)
 {
   TitleRemote *self = owner;
@@ -357,7 +363,7 @@ on_complete (gpointer owner, gboolean raw)
 }
 
 static const TitleLinkHandler link_handler = {
-  { on_track, on_complete, on_flushing, on_seeked, on_failed }, on_gone
+  { on_track, on_left_out, on_complete, on_flushing, on_seeked, on_failed }, on_gone
 };
 
 // ---- the functions of a title file ----

@@ -209,9 +209,25 @@ close_sockets (Job *self)
 }
 
 static void
+tell_left_out (Job *self)
+{
+  gchar *text = title_file_dup_left_out (self->title);
+  WireMessage *message;
+
+  if (!text)
+    return;
+  message = g_new (WireMessage, 1);
+  title_wire_put_left_out (message, text);
+  send_message (self, message);
+  g_free (message);
+  g_free (text);
+}
+
+static void
 on_complete (GstElement *title, Job *self)
 {
   close_sockets (self);
+  tell_left_out (self);
   send_numbers (self, TITLE_WIRE_COMPLETE, 0, (guint8) title_file_is_raw (title));
 }
 

@@ -2,6 +2,7 @@
 #include "outlets/rtsp/rtsp_reader.h"
 
 #include "outlets/rtsp/sink_address.h"
+#include "outlets/rtsp/title_media.h"
 #include "readers/sink_sample.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
@@ -18,6 +19,7 @@ typedef struct {
 typedef struct {
   GPtrArray *tracks; // of Track
   GWeakRef client;
+  gchar *left_out; // NULL: it gets all tracks
   RtspReaderCloseFunc close;
 } RtspReader;
 
@@ -279,6 +281,12 @@ read_rates (gpointer served, WeirRates *rates)
 
 // ---- construction ----
 
+static gchar *
+dup_left_out (gpointer served)
+{
+  return g_strdup (((RtspReader *) served)->left_out);
+}
+
 static void
 close_reader (gpointer served, const gchar *reason)
 {
@@ -297,11 +305,12 @@ free_served (gpointer served)
 
   g_ptr_array_unref (self->tracks);
   g_weak_ref_clear (&self->client);
+  g_free (self->left_out);
   g_free (self);
 }
 
 static const ReaderOps ops = { sample, sample_all_reports, set_priority, set_layers, sample_video,
-  ref_report_count, dup_video_sink, read_rates, NULL, close_reader, free_served };
+  ref_report_count, dup_video_sink, read_rates, dup_left_out, close_reader, free_served };
 
 static const gchar *
 transport_name (GstRTSPSessionMedia *media)
@@ -332,6 +341,8 @@ rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *pe
   g_ptr_array_unref (addresses);
   g_weak_ref_init (&self->client, client);
   self->close = close;
+  if (title_media_is (gst_rtsp_session_media_get_media (media)))
+    self->left_out = title_media_dup_left_out (gst_rtsp_session_media_get_media (media));
   return reader_new (&ops, self, mount, peer, transport_name (media));
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "outlets/rtsp/title_sinks.h"
+#include "relay/left_out.h"
 #include "title/title_file.h"
 #include "title/title_open.h"
 #include "weir-rtsp.h"
@@ -357,6 +358,22 @@ is_read_error (const GError *error)
   return g_error_matches (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ);
 }
 
+gchar *
+title_media_dup_left_out (GstRTSPMedia *media)
+{
+  return title_file_dup_left_out (((TitleMedia *) media)->file);
+}
+
+static void
+log_left_out (TitleMedia *self)
+{
+  gchar *text = title_file_dup_left_out (self->file);
+
+  if (text)
+    left_out_log (self->label, text);
+  g_free (text);
+}
+
 gboolean
 title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
 {
@@ -366,6 +383,7 @@ title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error)
   if (gst_rtsp_media_prepare (media, thread)) {
     if (can_be_described (media)) {
       g_atomic_int_set (&self->ready, TRUE);
+      log_left_out (self);
       return TRUE;
     }
     gst_rtsp_media_unprepare (media);

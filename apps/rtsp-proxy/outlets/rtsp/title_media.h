@@ -12,6 +12,9 @@ GstRTSPMedia *title_media_new (int fd, const gchar *label);
 
 gboolean title_media_is (GstRTSPMedia *media);
 
+// Returns which tracks of the title it does not have, and why (relay/left_out.h), or NULL.
+gchar *title_media_dup_left_out (GstRTSPMedia *media);
+
 // Prepares the media: reads the file until its tracks are known, which may block. Returns FALSE and
 // sets `error` to G_IO_ERROR_NOT_SUPPORTED if the file cannot be served.
 gboolean title_media_prepare (GstRTSPMedia *media, GstRTSPThread *thread, GError **error);
