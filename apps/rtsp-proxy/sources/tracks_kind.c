@@ -34,14 +34,33 @@ tracks_find_kind (GstCaps *caps)
   return NULL;
 }
 
+// Gives a picture without a presentation time its decoding time: AVI has no other, and the
+// payloader would give it the time of the picture before. rtpmpegvpay finds the times by itself.
+static GstPadProbeReturn
+complete_time (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  GstBuffer *picture = GST_PAD_PROBE_INFO_BUFFER (info);
+
+  if (GST_BUFFER_PTS_IS_VALID (picture) || !GST_BUFFER_DTS_IS_VALID (picture))
+    return GST_PAD_PROBE_OK;
+  info->data = picture = gst_buffer_make_writable (picture);
+  GST_BUFFER_PTS (picture) = GST_BUFFER_DTS (picture);
+  return GST_PAD_PROBE_OK;
+}
+
 void
 tracks_kind_prepare (const TracksKind *kind, GstElement *branch, const gchar *payloader)
 {
   GstElement *element;
+  GstPad *pad;
 
-  if (!g_str_has_prefix (kind->payloader, "rtph264pay"))
+  if (!g_str_has_prefix (kind->payloader, "rtph26"))
     return;
   element = gst_bin_get_by_name (GST_BIN (branch), payloader);
-  param_sets_add (element);
+  pad = gst_element_get_static_pad (element, "sink");
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, complete_time, NULL, NULL);
+  if (g_str_has_prefix (kind->payloader, "rtph264pay"))
+    param_sets_add (element);
+  gst_object_unref (pad);
   gst_object_unref (element);
 }

@@ -10,6 +10,7 @@
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 #include "title/title_source.h"
+#include "title/title_type.h"
 
 // Without it, a pacer that waits for a packet's time would keep the tracks behind it in the file.
 #define QUEUE                                                                                      \
@@ -24,6 +25,8 @@ typedef struct {
   TitleLocal *file;
   GstPad *entry;      // the branch's, not owned; NULL for a raw stream
   GstElement *queue;  // not owned; NULL without a pacer, and for a raw stream
+  GstPad *end;        // the branch's, not owned
+  gulong hold;        // a probe of `end`; 0: none
   gint *muted;        // atomic: packets are dropped
   gboolean has_begun; // the track has had data; demuxer's thread only
   gboolean is_here;   // the track has had data since the last seek; demuxer's thread only
@@ -36,8 +39,14 @@ struct _TitleLocal {
   TitleFile parent;
   GstElement *source; // not owned
   gboolean paced;
-  guint n_streams; // of the file
-  guint n_video, n_audio, n_tracks;
+  GstClockTime early;     // by this, a seek begins before the position
+  guint32 sought;         // the number of the last seek
+  gboolean complete;      // no more tracks follow; demuxer thread only
+  gboolean has_tags;      // in front of the media
+  guint n_streams;        // of the file
+  guint64 static_types;   // taken payload types below 64
+  guint n_video, n_audio; // with a dynamic payload type
+  guint n_tracks;
   GString *left_out; // before no-more-pads
   Track tracks[RELAY_MAX_TRACKS];
 };
@@ -48,21 +57,6 @@ typedef struct {
 
 GType title_local_get_type (void);
 G_DEFINE_TYPE (TitleLocal, title_local, title_file_get_type ())
-
-// The file types that are served. Files may come from untrusted persons and must not reach any
-// other element.
-static const struct {
-  const gchar *type;
-  const gchar *demuxer; // NULL: a raw stream
-} containers[] = {
-  { "video/quicktime", "qtdemux" },
-  { "video/x-matroska", "matroskademux" },
-  { "video/webm", "matroskademux" },
-  { "audio/webm", "matroskademux" },
-  { "video/mpegts", "tsdemux" },
-  { "video/x-h264", NULL },
-  { "video/x-h265", NULL },
-};
 
 // Reports whether a frame starts within the segment that is played. Frames before the segment are
 // the priming of an audio codec, or video that the segment's first frames depend on. The sink would
@@ -110,6 +104,27 @@ handle_buffer (Track *track, GstBuffer *buffer, gboolean passes)
   track->is_here |= passes;
 }
 
+// Tells that no more tracks follow.
+static void
+end_pads (TitleLocal *self)
+{
+  const gchar *left_out = self->left_out->str;
+
+  if (self->complete)
+    return;
+  self->complete = TRUE;
+  if (self->n_tracks == 0)
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE,
+        ("the file has no track that can be served%s%s", *left_out ? ": " : "", left_out), (NULL));
+  if (*left_out)
+    title_file_set_left_out (&self->parent, left_out);
+  gst_element_no_more_pads (GST_ELEMENT (self));
+  for (guint i = 0; i < self->n_tracks; i++) {
+    if (self->tracks[i].hold)
+      gst_pad_remove_probe (self->tracks[i].end, self->tracks[i].hold);
+  }
+}
+
 // Fails when a track ends without data, for example in a file that is cut off after its header:
 // otherwise preparing the media would wait for that track for ever.
 static void
@@ -122,6 +137,9 @@ handle_event (Track *track, GstEventType type)
   else if (type == GST_EVENT_EOS && !track->has_begun)
     GST_ELEMENT_ERROR (
         track->file, STREAM, DEMUX, ("the file ends before the first data of a track"), (NULL));
+  // Not all demuxers tell before the end that there are no more tracks.
+  if (type == GST_EVENT_EOS)
+    end_pads (track->file);
 }
 
 // Drops all data of a muted track. Its EOS is dropped too, because without data before it the EOS
@@ -169,6 +187,7 @@ title_local_send_gaps (GstElement *element)
   TitleLocal *self = (TitleLocal *) element;
   GstPad *like = NULL;
 
+  end_pads (self);
   for (guint i = 0; i < self->n_tracks; i++) {
     if (self->tracks[i].is_here && self->tracks[i].entry)
       like = self->tracks[i].entry;
@@ -181,7 +200,8 @@ title_local_send_gaps (GstElement *element)
   }
 }
 
-// Called in the demuxer's thread when the queue of a track is full.
+// Called in the demuxer's thread when the queue of a track is full. Demuxers of containers without
+// a list of tracks tell late that there are no more: until then nobody takes what is queued.
 static void
 on_overrun (GstElement *queue, TitleLocal *self)
 {
@@ -214,64 +234,40 @@ title_local_fill_gaps (TitleFile *self)
   }
 }
 
-// ---- raw streams ----
+// ---- seeks ----
 
-static GstClockTime
-frames_duration (GstPad *pad, guint64 n)
-{
-  GstCaps *caps = gst_pad_get_current_caps (pad);
-  gint num = 0, den = 1;
-
-  if (caps)
-    gst_structure_get_fraction (gst_caps_get_structure (caps, 0), "framerate", &num, &den);
-  gst_clear_caps (&caps);
-  if (num <= 0 || den <= 0) {
-    num = 25;
-    den = 1;
-  }
-  return gst_util_uint64_scale (n, (guint64) den * GST_SECOND, (guint64) num);
-}
-
-// Sets the timestamps of each frame from the frame rate, because a raw stream has no timestamps.
-// The default is 25 frames/s.
 static GstPadProbeReturn
 stamp (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
   Track *track = data;
-  GstBuffer *frame;
 
-  if (info->type & GST_PAD_PROBE_TYPE_EVENT_FLUSH) {
+  if (info->type & GST_PAD_PROBE_TYPE_EVENT_FLUSH)
     track->n_frames = 0;
-    return GST_PAD_PROBE_OK;
-  }
-  frame = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
-  GST_BUFFER_PTS (frame) = GST_BUFFER_DTS (frame) = frames_duration (pad, track->n_frames++);
-  info->data = frame;
+  else
+    info->data = title_type_stamp (pad, GST_PAD_PROBE_INFO_BUFFER (info), track->n_frames++);
   return GST_PAD_PROBE_OK;
 }
 
-// Makes a seek without an end position play to the end of the title. Otherwise demuxers keep the
-// end position of the previous seek.
+// Each sink sends the event of a seek. Some demuxers would seek each time.
 static GstPadProbeReturn
-open_end (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+change_seek (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 {
-  GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info), *open;
-  GstFormat format;
-  GstSeekFlags flags;
-  GstSeekType start_type, stop_type;
-  gint64 start, stop;
-  gdouble rate;
+  GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info);
+  TitleLocal *self = data;
 
   if (GST_EVENT_TYPE (event) != GST_EVENT_SEEK)
     return GST_PAD_PROBE_OK;
-  gst_event_parse_seek (event, &rate, &format, &flags, &start_type, &start, &stop_type, &stop);
-  if (stop_type != GST_SEEK_TYPE_NONE)
-    return GST_PAD_PROBE_OK;
-  open = gst_event_new_seek (rate, format, flags, start_type, start, GST_SEEK_TYPE_SET, -1);
-  gst_event_set_seqnum (open, gst_event_get_seqnum (event));
-  gst_event_unref (event);
-  info->data = open;
+  if (self->sought == gst_event_get_seqnum (event))
+    return GST_PAD_PROBE_DROP;
+  self->sought = gst_event_get_seqnum (event);
+  info->data = title_type_change_seek (event, self->early);
   return GST_PAD_PROBE_OK;
+}
+
+static GstPadProbeReturn
+hold (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  return GST_PAD_PROBE_OK; // it stays blocked
 }
 
 static void
@@ -280,8 +276,13 @@ expose (TitleLocal *self, GstElement *branch)
   GstPad *inner = gst_element_get_static_pad (branch, "src");
   gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
   GstPad *pad = gst_ghost_pad_new (name, inner);
+  Track *track = &self->tracks[self->n_tracks - 1];
 
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, open_end, NULL, NULL);
+  // No packet may leave before all pads are known. Without a queue, the demuxer would wait, too.
+  track->end = inner;
+  if (track->queue)
+    track->hold = gst_pad_add_probe (inner, GST_PAD_PROBE_TYPE_BLOCK_DOWNSTREAM, hold, NULL, NULL);
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, change_seek, self, NULL);
   gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);
   gst_object_unref (inner);
@@ -294,8 +295,9 @@ watch_raw (GstElement *branch, const gchar *payloader, Track *track)
   GstElement *element = gst_bin_get_by_name (GST_BIN (branch), payloader);
   GstPad *pad = gst_element_get_static_pad (element, "sink");
 
-  gst_pad_add_probe (
-      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp, track, NULL);
+  if (track->video) // parsers of sound know the times
+    gst_pad_add_probe (
+        pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp, track, NULL);
   gst_object_unref (pad);
   gst_object_unref (element);
 }
@@ -319,11 +321,25 @@ watch (GstElement *branch, Track *track)
   gst_object_unref (entry);
 }
 
+// Returns the static payload type of the kind for its first track, as tracks do (sources/tracks.c):
+// FFmpeg knows MPEG video only by it. Then 96, 98 ... for video, and 97, 99 ... for audio.
+static guint
+choose_payload_type (TitleLocal *self, const TracksKind *kind)
+{
+  const guint64 bit = (guint64) 1 << kind->pt;
+
+  if (kind->pt && !(self->static_types & bit)) {
+    self->static_types |= bit;
+    return (guint) kind->pt;
+  }
+  return kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
+}
+
 static GstElement *
 make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
 {
   Track *track = &self->tracks[self->n_tracks];
-  guint payload = kind->video ? 96 + 2 * self->n_video++ : 97 + 2 * self->n_audio++;
+  guint payload = choose_payload_type (self, kind);
   // A raw stream has no queue, because its parser pulls from the file in another thread.
   gchar *payloader = g_strdup_printf ("pay_src_%u", self->n_tracks);
   gchar *text =
@@ -409,9 +425,12 @@ add_stream (TitleLocal *self, GstPad *pad, GstCaps *caps)
 static void
 on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
 {
-  GstCaps *caps = gst_pad_get_current_caps (pad);
   GstElement *branch;
+  GstCaps *caps;
 
+  if (self->complete) // too late
+    return;
+  caps = gst_pad_get_current_caps (pad);
   if (!caps)
     caps = gst_pad_query_caps (pad, NULL);
   branch = add_stream (self, pad, caps);
@@ -420,23 +439,26 @@ on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
   gst_caps_unref (caps);
 }
 
-static void
-on_no_more_pads (GstElement *demuxer, TitleLocal *self)
-{
-  const gchar *left_out = self->left_out->str;
+static void on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self);
 
-  if (self->n_tracks == 0)
-    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE,
-        ("the file has no track that can be served%s%s", *left_out ? ": " : "", left_out), (NULL));
-  if (*left_out)
-    title_file_set_left_out (&self->parent, left_out);
-  gst_element_no_more_pads (GST_ELEMENT (self));
+// Finds the type of what is behind the tags. Further tags there are not taken: a file could have
+// any number of them.
+static void
+add_typefind (TitleLocal *self, GstPad *pad)
+{
+  GstElement *typefind = gst_element_factory_make ("typefind", NULL);
+
+  self->has_tags = TRUE;
+  g_signal_connect (typefind, "have-type", G_CALLBACK (on_have_type), self);
+  join (self, pad, typefind);
+  start (typefind);
 }
 
 static void
 add_demuxer (TitleLocal *self, GstPad *pad, const gchar *name)
 {
   GstElement *demuxer = gst_element_factory_make (name, NULL);
+  GstPad *src; // id3demux has one from the beginning
   gchar *missing;
 
   if (!demuxer) {
@@ -448,8 +470,12 @@ add_demuxer (TitleLocal *self, GstPad *pad, const gchar *name)
   if (g_str_equal (name, "tsdemux"))
     ts_guard_add (demuxer);
   g_signal_connect (demuxer, "pad-added", G_CALLBACK (on_pad_added), self);
-  g_signal_connect (demuxer, "no-more-pads", G_CALLBACK (on_no_more_pads), self);
+  g_signal_connect_swapped (demuxer, "no-more-pads", G_CALLBACK (end_pads), self);
   join (self, pad, demuxer);
+  src = gst_element_get_static_pad (demuxer, "src");
+  if (src)
+    add_typefind (self, src);
+  gst_clear_object (&src);
   start (demuxer);
 }
 
@@ -462,7 +488,7 @@ add_raw (TitleLocal *self, GstPad *pad, GstCaps *caps)
 
   self->parent.raw = TRUE;
   branch = add_stream (self, pad, caps);
-  on_no_more_pads (NULL, self);
+  end_pads (self);
   if (branch)
     start (branch);
 }
@@ -488,17 +514,17 @@ let_go (GstElement *typefind, GstPad *src)
 static void
 on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self)
 {
-  const gchar *type = gst_structure_get_name (gst_caps_get_structure (caps, 0));
   GstPad *pad = gst_element_get_static_pad (typefind, "src");
-  guint i = 0;
+  const TitleType *type = title_type_find (caps);
 
   title_source_note_type (self->source);
-  while (i < G_N_ELEMENTS (containers) && !g_str_equal (type, containers[i].type))
-    i++;
-  if (i == G_N_ELEMENTS (containers)) {
-    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE, ("unsupported file type %s", type), (NULL));
-  } else if (containers[i].demuxer) {
-    add_demuxer (self, pad, containers[i].demuxer);
+  if (!type || (self->has_tags && type->demuxer)) {
+    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE,
+        ("unsupported file type %s", gst_structure_get_name (gst_caps_get_structure (caps, 0))),
+        (NULL));
+  } else if (type->demuxer) {
+    self->early = type->early;
+    add_demuxer (self, pad, type->demuxer);
   } else {
     add_raw (self, pad, caps);
   }
