@@ -3,9 +3,14 @@
 // tsdemux of GStreamer 1.22 has two assertions that a stream can trigger:
 //
 // - Before tsdemux knows the time it keeps packets, and the first of them must not be a PES packet
-//   without a time. Only tsdemux knows when it forgets the time again, so each PES packet without a
-//   time gets an invalid start code; tsdemux then skips it.
+//   without a time. Only tsdemux knows when it forgets the time again, so it gets none of them.
 // - An Opus descriptor has an unknown number of channels.
+//
+// It would also drop the data of such packets, although a picture may have several PES packets, and
+// a time is needed every 0.7 s only. So a PES packet without a time becomes part of the one before
+// it: its head becomes stuffing of the transport packet, and the next heads of that PID say no
+// length, which ends a PES packet where the next one begins. A head that does not leave room for
+// data gets an invalid start code instead; tsdemux then skips the packet.
 //
 // Buffers are not always aligned to packets, packets are not always 188 bytes long, and only the
 // demultiplexer finds where a packet begins. So each byte that may begin a packet is treated as the
@@ -20,6 +25,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "bits/bytes.h"
 #include "sources/ts_runs.h"
 
@@ -30,7 +36,10 @@
 #define TS_SCRAMBLED 0xc0
 #define TS_PAYLOAD 0x10
 #define TS_ADAPTATION 0x20
+#define START_CODE 3 // bytes
 #define PES_TIME 0x80
+#define PES_HEAD 9 // bytes, and more as its last one says
+#define N_PIDS 8192
 // The descriptors of one elementary stream.
 #define DESCRIPTORS_MAX 128
 // A buffer that needs more rounds of changes was made to: all of its bytes become invalid.
@@ -39,6 +48,8 @@
 typedef enum {
   VALID,
   INVALIDATE,
+  MERGE, // with the PES packet before it
+  TIMED,
   INCOMPLETE, // the rest of the packet is needed to decide
 } Result;
 
@@ -47,10 +58,19 @@ typedef struct {
   guint8 value;
 } Change;
 
+// A packet that may be changed, with offsets from its beginning.
+typedef struct {
+  guint pid;
+  gsize payload;
+  gsize head; // bytes of the PES head
+} Found;
+
 typedef struct {
   TsRuns runs;
   GArray *changes;
-  guint64 offset; // of the next buffer, if it continues the last one
+  guint64 offset;             // of the next buffer, if it continues the last one
+  guint8 untimed[N_PIDS / 8]; // bits of the PIDs that had PES packets without a time
+  guint n_dropped;            // PES packets
 } Guard;
 
 static gboolean
@@ -59,16 +79,34 @@ id_has_time (guint8 id)
   return !memchr ("\xbc\xbe\xbf\xf0\xf1\xf2\xf8\xff", id, 8);
 }
 
-// Checks a packet that may begin at `data`. For INVALIDATE, sets `change`, with an offset from
-// `data`.
+// Checks the PES packet that may begin at `payload`. Sets `head`, but not for INVALIDATE.
 static Result
-check_packet (const guint8 *data, gsize size, Change *change)
+check_pes (const guint8 *payload, gsize left, gboolean is_cut, gsize *head)
 {
-  static const guint8 start_code[] = { 0, 0, 1 };
+  static const guint8 start_code[START_CODE] = { 0, 0, 1 };
+
+  for (gsize i = 0; i < MIN (left, START_CODE); i++) {
+    if (payload[i] != start_code[i])
+      return VALID;
+  }
+  if (left >= 8 && payload[7] & PES_TIME && id_has_time (payload[3]))
+    return TIMED;
+  if (left < PES_HEAD)
+    return is_cut ? INCOMPLETE : left == 0 ? VALID : INVALIDATE;
+  *head = PES_HEAD + (gsize) payload[PES_HEAD - 1];
+  if (!id_has_time (payload[3]) || payload[6] >> 6 != 2)
+    return INVALIDATE;
+  if (*head < left)
+    return MERGE;
+  return is_cut ? INCOMPLETE : INVALIDATE;
+}
+
+// Checks a packet that may begin at `data`.
+static Result
+check_packet (const guint8 *data, gsize size, Found *found)
+{
   WeirBytes b = weir_bytes (data, MIN (size, TS_PACKET));
   guint8 sync, start, pid, flags, adaptation = 0;
-  const guint8 *payload;
-  gsize left;
 
   weir_bytes_u8 (&b, &sync);
   weir_bytes_u8 (&b, &start);
@@ -84,21 +122,54 @@ check_packet (const guint8 *data, gsize size, Change *change)
   }
   if (b.failed)
     return size < TS_PACKET ? INCOMPLETE : VALID;
+  found->pid = (start & 0x1fu) << 8 | pid;
+  found->payload = (gsize) (b.at - data);
+  return check_pes (b.at, weir_bytes_left (&b), size < TS_PACKET, &found->head);
+}
 
-  payload = b.at;
-  left = weir_bytes_left (&b);
-  for (gsize i = 0; i < MIN (left, sizeof start_code); i++) {
-    if (payload[i] != start_code[i])
-      return VALID;
+// ---- changes ----
+
+static void
+change (Guard *self, const guint8 *data, gsize at, guint8 value)
+{
+  const Change made = { at, value };
+
+  if (data[at] != value)
+    g_array_append_val (self->changes, made);
+}
+
+static void
+invalidate (Guard *self, const guint8 *data, gsize packet, const Found *found, gsize size)
+{
+  const gsize end = packet + MIN (size - packet, TS_PACKET);
+
+  change (self, data, MIN (packet + found->payload + START_CODE, end) - 1, 0xff);
+  self->n_dropped++;
+}
+
+static void
+merge (Guard *self, const guint8 *data, gsize packet, const Found *found)
+{
+  const gsize first = packet + 4, end = packet + found->payload + found->head;
+
+  self->untimed[found->pid / 8] |= (guint8) (1 << found->pid % 8);
+  change (self, data, packet + 1, data[packet + 1] & (guint8) ~TS_START);
+  change (self, data, packet + 3, data[packet + 3] | TS_ADAPTATION);
+  change (self, data, first, (guint8) (end - first - 1));
+  for (gsize at = packet + found->payload; at < end; at++) {
+    if (at > first)
+      change (self, data, at, at == first + 1 ? 0 : 0xff);
   }
-  if (left >= 8 && payload[7] & PES_TIME && id_has_time (payload[3]))
-    return VALID;
-  if (left < 8 && size < TS_PACKET)
-    return INCOMPLETE;
-  if (left == 0)
-    return VALID;
-  *change = (Change) { (gsize) (payload - data) + MIN (left, sizeof start_code) - 1, 0xff };
-  return INVALIDATE;
+}
+
+// Lets a PES packet end where the next one begins, as packets without a time can follow.
+static void
+unbind (Guard *self, const guint8 *data, gsize packet, const Found *found)
+{
+  const gsize length = packet + found->payload + START_CODE + 1;
+
+  change (self, data, length, 0);
+  change (self, data, length + 1, 0);
 }
 
 static gboolean
@@ -138,18 +209,21 @@ find_changes (Guard *self, const guint8 *data, gsize size)
 
   find_opus (data, size, self->changes);
   while ((at = memchr (at, TS_SYNC, (gsize) (end - at)))) {
-    Change change;
+    const gsize packet = (gsize) (at - data);
+    Found found = { 0 };
+    Result result = check_packet (at, size - packet, &found);
 
-    switch (check_packet (at, (gsize) (end - at), &change)) {
-      case INVALIDATE:
-        change.at += (gsize) (at - data);
-        if (ts_runs_may_begin (&self->runs, data, size, (gsize) (at - data)))
-          g_array_append_val (self->changes, change);
-        break;
-      case INCOMPLETE:
-        return (gsize) (at - data);
-      default:
-        break;
+    if (result == INCOMPLETE)
+      return packet;
+    if (result == TIMED && !(self->untimed[found.pid / 8] >> found.pid % 8 & 1))
+      result = VALID;
+    if (result != VALID && ts_runs_may_begin (&self->runs, data, size, packet)) {
+      if (result == INVALIDATE)
+        invalidate (self, data, packet, &found, size);
+      else if (result == MERGE)
+        merge (self, data, packet, &found);
+      else
+        unbind (self, data, packet, &found);
     }
     at++;
   }
@@ -240,6 +314,10 @@ guard_free (gpointer data)
 {
   Guard *self = data;
 
+  if (self->n_dropped > 0)
+    log_event (
+        "MPEG-TS: dropped %u PES packets without a timestamp (PTS): their heads fill packets",
+        self->n_dropped);
   g_array_unref (self->changes);
   g_free (self);
 }

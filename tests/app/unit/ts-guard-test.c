@@ -6,8 +6,11 @@
 #define TS_PACKET 188
 #define N_PACKETS 200
 
-// The head of a PES packet without a time, which the guard invalidates where a packet begins.
-static const guint8 head[] = { 0x47, 0x40, 65, 0x10, 0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0 };
+// The head of a PES packet without a time, which the guard makes stuffing where a packet begins,
+// and the stuffing.
+static const guint8 head[] = { 0x47, 0x40, 65, 0x10, 0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0 },
+                    merged[] = { 0x47, 0, 65, 0x30, 8, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                      0xff };
 
 static GstFlowReturn
 on_buffer (GstPad *pad, GstObject *parent, GstBuffer *buffer)
@@ -74,7 +77,7 @@ test_payload (void)
   }
 }
 
-// Returns the number of start codes that were made invalid.
+// Returns the number of heads that were made stuffing.
 static guint
 count_changes (const guint8 *data, gsize size, gsize piece)
 {
@@ -83,8 +86,12 @@ count_changes (const guint8 *data, gsize size, gsize piece)
 
   g_assert_cmpuint (passed->len, ==, size);
   for (gsize i = 0; i < size; i++) {
-    n += passed->data[i] != data[i];
-    g_assert_true (passed->data[i] == data[i] || (data[i] == 1 && passed->data[i] == 0xff));
+    if (passed->data[i] == data[i])
+      continue;
+    g_assert_cmpmem (data + i - 1, sizeof head, head, sizeof head);
+    g_assert_cmpmem (passed->data + i - 1, sizeof merged, merged, sizeof merged);
+    i += sizeof head - 2;
+    n++;
   }
   g_byte_array_unref (passed);
   return n;
@@ -118,6 +125,51 @@ test_packets (void)
   }
 }
 
+// Checks what becomes of a packet with this head, behind packets of another PID.
+static void
+check_head (const guint8 *before, gsize n_before, const guint8 *after)
+{
+  guint8 data[8 * TS_PACKET];
+  GByteArray *passed;
+
+  memset (data, 0x55, sizeof data);
+  for (guint n = 0; n < 8; n++)
+    memcpy (data + n * TS_PACKET, (const guint8[]) { 0x47, 0, 66, 0x10 }, 4);
+  memcpy (data + 5 * TS_PACKET, before, n_before);
+  passed = pass (data, sizeof data, sizeof data);
+  g_assert_cmpmem (passed->data + 5 * TS_PACKET, n_before, after, n_before);
+  g_byte_array_unref (passed);
+}
+
+static void
+test_heads (void)
+{
+  // With two bytes of stuffing, in an adaptation field without and with flags.
+  static const guint8 long_head[] = { 0x47, 0x41, 65, 0x10, 0, 0, 1, 0xe0, 0, 9, 0x80, 0, 2, 0xff,
+    0xff, 7 },
+                      long_merged[] = { 0x47, 1, 65, 0x30, 10, 0, 0xff, 0xff, 0xff, 0xff, 0xff,
+                        0xff, 0xff, 0xff, 0xff, 7 };
+  static const guint8 empty[] = { 0x47, 0x40, 65, 0x30, 0, 0, 0, 1, 0xc0, 0, 0, 0x80, 0, 0, 7 },
+                      empty_merged[] = { 0x47, 0, 65, 0x30, 9, 0, 0xff, 0xff, 0xff, 0xff, 0xff,
+                        0xff, 0xff, 0xff, 7 };
+  static const guint8 clock[] = { 0x47, 0x40, 65, 0x30, 1, 0x40, 0, 0, 1, 0xe0, 0, 0, 0x80, 0, 0,
+    7 },
+                      clock_merged[] = { 0x47, 0, 65, 0x30, 10, 0x40, 0xff, 0xff, 0xff, 0xff, 0xff,
+                        0xff, 0xff, 0xff, 0xff, 7 };
+  // Heads that cannot become stuffing: without the two bits 10, and longer than the packet.
+  static const guint8 bits[] = { 0x47, 0x40, 65, 0x10, 0, 0, 1, 0xe0, 0, 0, 0, 0, 0 },
+                      bits_invalid[] = { 0x47, 0x40, 65, 0x10, 0, 0, 0xff, 0xe0, 0, 0, 0, 0, 0 };
+  static const guint8 filled[] = { 0x47, 0x40, 65, 0x10, 0, 0, 1, 0xe0, 0, 0, 0x80, 0, 175 },
+                      filled_invalid[] = { 0x47, 0x40, 65, 0x10, 0, 0, 0xff, 0xe0, 0, 0, 0x80, 0,
+                        175 };
+
+  check_head (long_head, sizeof long_head, long_merged);
+  check_head (empty, sizeof empty, empty_merged);
+  check_head (clock, sizeof clock, clock_merged);
+  check_head (bits, sizeof bits, bits_invalid);
+  check_head (filled, sizeof filled, filled_invalid);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -125,5 +177,6 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/ts-guard/what-looks-like-a-packet-in-a-payload-stays", test_payload);
   g_test_add_func ("/ts-guard/packets-of-each-size-are-found", test_packets);
+  g_test_add_func ("/ts-guard/heads-without-a-time-become-stuffing", test_heads);
   return g_test_run ();
 }
