@@ -190,6 +190,25 @@ extended_timestamps_are_read (void)
 }
 
 static void
+extended_timestamps_that_are_not_repeated_are_recognised (void)
+{
+  // Chunks of format 3 without it, which continue a message, or begin the next.
+  check_chunks (LITERAL ("\4\1\2\3\0\0\11\11\1\0\0\0abcd\304efgh\304i"
+                         "\4\377\377\377\0\0\11\11\1\0\0\0\1\2\3\4abcd\304efgh\304i"
+                         "\4\377\377\377\0\0\6\11\1\0\0\0\1\2\3\5abcd\304ef"
+                         "\4\0\0\7\0\0\1\11\1\0\0\0j"),
+      0, "9@66051:abcdefghi 9@16909060:abcdefghi 9@16909061:abcdef 9@7:j ");
+  // Media that begin like the timestamp, but are other bytes.
+  check_chunks (
+      LITERAL ("\4\377\377\377\0\0\10\11\1\0\0\0\1zyxabcd\304\1zyy"), 0, "9@24803704:abcd\1zyy ");
+  // Behind a difference, some repeat that, and some the time itself.
+  check_chunks (LITERAL ("\4\0\0\1\0\0\1\11\1\0\0\0a"
+                         "\104\377\377\377\0\0\5\11\1\0\0\0abcd\304\1\0\0\0e"
+                         "\104\377\377\377\0\0\5\11\1\0\0\0abcd\304\2\0\0\1e"),
+      0, "9@1:a 9@16777217:abcde 9@33554433:abcde ");
+}
+
+static void
 a_message_can_be_aborted (void)
 {
   WeirRtmpChunks *chunks = weir_rtmp_chunks_new ();
@@ -300,6 +319,42 @@ other_codecs_are_named (void)
   CHECK_INT (VIDEO ("\220hvc"), -EBADMSG);
   CHECK_INT (VIDEO ("\221hvc1\0"), -EBADMSG);
   CHECK_INT (AUDIO ("\257"), -EBADMSG);
+}
+
+static void
+check_units (const char *frame, size_t len, const char *expected, size_t expected_len, size_t empty,
+    bool is_cut)
+{
+  // Lengths of 4 bytes; of 1 byte; of H.265, of 2 bytes.
+  static const uint8_t avc[] = { 1, 100, 0, 31, 0xff }, hevc[22] = { [21] = 0xfd };
+  const bool two = len >= 2 && frame[0] == 0 && frame[1] != 0;
+  uint8_t out[64];
+  size_t n_empty;
+  bool cut;
+  size_t n = weir_flv_copy_units (two ? WEIR_MP4_H265 : WEIR_MP4_H264, two ? hevc : avc,
+      two ? sizeof hevc : sizeof avc, (const uint8_t *) frame, len, out, &n_empty, &cut);
+
+  CHECK_INT (n, expected_len);
+  CHECK (memcmp (out, expected, expected_len) == 0);
+  CHECK_INT (n_empty, empty);
+  CHECK (cut == is_cut);
+}
+
+#define UNITS(frame, expected, empty, is_cut)                                                      \
+  check_units (frame, sizeof frame - 1, expected, sizeof expected - 1, empty, is_cut)
+
+static void
+empty_nal_units_are_left_out (void)
+{
+  UNITS ("\0\0\0\2ab\0\0\0\1c", "\0\0\0\2ab\0\0\0\1c", 0, false);
+  UNITS ("\0\0\0\0\0\0\0\2ab", "\0\0\0\2ab", 1, false);
+  UNITS ("\0\0\0\0\0\0\0\2ab\0\0\0\0\0\0\0\0", "\0\0\0\2ab", 3, false);
+  UNITS ("\0\0\0\0", "", 1, false);
+  UNITS ("\0\0\0\2ab\0\0\0\3cd", "\0\0\0\2ab", 0, true);
+  UNITS ("\0\0\0\2ab\0\0\0", "\0\0\0\2ab", 0, true);
+  UNITS ("\0\0\0\2ab\377\377\377\377", "\0\0\0\2ab", 0, true);
+  UNITS ("\0\2ab\0\0\0\1c", "\0\2ab\0\1c", 1, false); // H.265, lengths of 2 bytes
+  UNITS ("", "", 0, false);
 }
 
 static void
@@ -447,6 +502,36 @@ a_publisher_is_heard (void)
       "it has ended the stream");
 }
 
+#define TAG(type, time, len) type "\0\0" len "\0\0" time "\0\0\0\0"
+
+static void
+say_publish (void)
+{
+  say_hello ();
+  say_message (20, LITERAL (CONNECT));
+  say_message (20, LITERAL ("\2\0\7publish" ONE "\5\2\0\3cam\2\0\4live"));
+}
+
+static void
+aggregate_messages_are_taken_apart (void)
+{
+  say_publish ();
+  // The message has the time 9, and its first tag 5.
+  say_message (
+      22, LITERAL (TAG ("\11", "\5", "\3") "vid\0\0\0\16" TAG ("\10", "\7", "\1") "a\0\0\0\14" TAG (
+              "\24", "\7", "\1") "c\0\0\0\14" TAG ("\22", "\10", "\4") "\2\0\1x"));
+  say_message (8, LITERAL ("b"));
+  say_message (22, LITERAL (TAG ("\26", "\0", "\1") "x\0\0\0\14")); // one inside another
+  say_message (8, LITERAL ("c"));
+  check_dialog (true, 0, "0@0:live,cam 3@9:vid, 2@11:a, 1@0:...x, 2@9:b, 2@9:c, ", NULL);
+  say_publish ();
+  say_message (22, LITERAL (TAG ("\11", "\5", "\3") "vid\0\0\0\16" TAG ("\11", "\6", "\3") "vi"));
+  check_dialog (true, -1, "0@0:live,cam 3@9:vid, ", "one of its aggregate messages is malformed");
+  say_publish ();
+  say_message (22, LITERAL (""));
+  check_dialog (true, -1, "0@0:live,cam ", "one of its aggregate messages is malformed");
+}
+
 static void
 a_publisher_is_refused (void)
 {
@@ -482,6 +567,8 @@ wrong_sessions_end (void)
   check_wrong (20, LITERAL ("\2\0\7publish" ONE "\5\2\0\3c\0m"), true,
       "the name of its stream cannot be read, or has more than 1024 bytes");
   check_wrong (9, LITERAL ("\27\1\0\0\0"), true, "it sends media before it may publish");
+  check_wrong (
+      22, LITERAL (TAG ("\11", "\0", "\1") "v"), true, "it sends media before it may publish");
   check_wrong (1, LITERAL ("\0\0\0\0"), true, "its chunk size is out of range");
   check_wrong (1, LITERAL ("\0\0\0"), true, "one of its control messages is too short");
   say_hello ();
@@ -502,12 +589,15 @@ main (void)
   RUN (chunks_of_all_formats_are_joined);
   RUN (chunks_of_two_messages_are_told_apart);
   RUN (extended_timestamps_are_read);
+  RUN (extended_timestamps_that_are_not_repeated_are_recognised);
   RUN (a_message_can_be_aborted);
   RUN (wrong_chunks_are_refused);
   RUN (flv_tags_are_read);
   RUN (other_codecs_are_named);
+  RUN (empty_nal_units_are_left_out);
   RUN (aac_records_are_read);
   RUN (a_publisher_is_heard);
+  RUN (aggregate_messages_are_taken_apart);
   RUN (a_publisher_is_refused);
   RUN (wrong_sessions_end);
   return tap_done ();

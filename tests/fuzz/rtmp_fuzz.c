@@ -21,6 +21,21 @@ touch (const uint8_t *data, size_t len)
     sum = (uint8_t) (sum + data[i]);
 }
 
+// The body of a picture is its own record here.
+static void
+check_units (const WeirFlv *flv)
+{
+  uint8_t *units = malloc (flv->len);
+  size_t n_empty, len;
+  bool cut;
+
+  len = weir_flv_copy_units (
+      flv->codec, flv->data, flv->len, flv->data, flv->len, units, &n_empty, &cut);
+  require (len + n_empty <= flv->len && (cut || flv->len == 0 || len + n_empty > 0));
+  touch (units, len);
+  free (units);
+}
+
 static void
 check_media (const WeirRtmpEvent *event)
 {
@@ -33,6 +48,8 @@ check_media (const WeirRtmpEvent *event)
 
   if (result == 0)
     touch (flv.data, flv.len);
+  if (result == 0 && event->type == WEIR_RTMP_VIDEO)
+    check_units (&flv);
   else
     require (strlen (codec) < sizeof codec);
   if (result == 0 && weir_flv_read_aac_config (flv.data, flv.len, &rate, &channels) == 0)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#define STATUS_MAX 256
+
 // The markers of section 2.1.
 enum {
   MARKER_NUMBER = 0,
@@ -174,6 +176,16 @@ weir_amf_is (const WeirAmf *value, const char *text)
          && memcmp (value->text, text, value->len) == 0;
 }
 
+bool
+weir_amf_copy_text (const WeirAmf *value, char *out, size_t max)
+{
+  if (value->type != WEIR_AMF_STRING || value->len > max || memchr (value->text, 0, value->len))
+    return false;
+  memcpy (out, value->text, value->len);
+  out[value->len] = '\0';
+  return true;
+}
+
 // ---- writing ----
 
 void
@@ -219,4 +231,31 @@ weir_amf_end_object (WeirBoxes *w)
 {
   weir_amf_write_name (w, "");
   weir_boxes_u8 (w, MARKER_OBJECT_END);
+}
+
+void
+weir_amf_write_command (WeirBoxes *w, const char *name, double transaction)
+{
+  weir_amf_write_text (w, name);
+  weir_amf_write_number (w, transaction);
+}
+
+void
+weir_amf_write_field (WeirBoxes *w, const char *name, const char *text)
+{
+  weir_amf_write_name (w, name);
+  weir_amf_write_text (w, text);
+}
+
+void
+weir_amf_write_status (WeirBoxes *w, const char *level, const char *code, const char *text)
+{
+  char cut[STATUS_MAX + 1] = "";
+
+  strncpy (cut, text, STATUS_MAX);
+  weir_amf_begin_object (w);
+  weir_amf_write_field (w, "level", level);
+  weir_amf_write_field (w, "code", code);
+  weir_amf_write_field (w, "description", cut);
+  weir_amf_end_object (w);
 }

@@ -38,6 +38,10 @@ bool weir_amf_find (const WeirAmf *object, const char *name, WeirAmf *out);
 // Reports whether the value is this text.
 bool weir_amf_is (const WeirAmf *value, const char *text);
 
+// Copies a text without zeros in it, with a final zero, to `out`, which has `max` + 1 bytes.
+// Returns false if the value is no text, or a longer one.
+bool weir_amf_copy_text (const WeirAmf *value, char *out, size_t max);
+
 // Write values. A text may have 65,535 bytes.
 void weir_amf_write_number (WeirBoxes *w, double number);
 void weir_amf_write_text (WeirBoxes *w, const char *text);
@@ -47,3 +51,9 @@ void weir_amf_write_null (WeirBoxes *w);
 void weir_amf_begin_object (WeirBoxes *w);
 void weir_amf_write_name (WeirBoxes *w, const char *name);
 void weir_amf_end_object (WeirBoxes *w);
+
+// Write the first two values of a command; a field that is a text; and the object that says how a
+// command went, of whose `text` the first 256 bytes are sent.
+void weir_amf_write_command (WeirBoxes *w, const char *name, double transaction);
+void weir_amf_write_field (WeirBoxes *w, const char *name, const char *text);
+void weir_amf_write_status (WeirBoxes *w, const char *level, const char *code, const char *text);

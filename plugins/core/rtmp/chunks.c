@@ -196,6 +196,25 @@ read_stream_number (WeirBytes *b, uint32_t *number)
     *number = p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 24;
 }
 
+// Skips the extended timestamp of a chunk of format 3, which repeats it. Some encoders leave it out
+// there, so other bytes are media. Fails if more bytes are needed to tell.
+static void
+skip_repeated (WeirBytes *b, const Stream *next)
+{
+  const uint32_t values[] = { next->field, next->timestamp }; // senders repeat either
+  size_t n = weir_bytes_left (b) < 4 ? weir_bytes_left (b) : 4;
+
+  for (size_t i = 0; i < 2; i++) {
+    const uint8_t bytes[] = { (uint8_t) (values[i] >> 24), (uint8_t) (values[i] >> 16),
+      (uint8_t) (values[i] >> 8), (uint8_t) values[i] };
+
+    if (memcmp (b->at, bytes, n) == 0) {
+      weir_bytes_skip (b, 4);
+      return;
+    }
+  }
+}
+
 // Reads the message header (5.3.1.2), and the extended timestamp, into `next`.
 static void
 read_message_header (WeirBytes *b, unsigned format, Stream *next)
@@ -210,8 +229,10 @@ read_message_header (WeirBytes *b, unsigned format, Stream *next)
   }
   if (format == 0)
     read_stream_number (b, &next->stream);
-  if (next->extended)
+  if (next->extended && format < 3)
     weir_bytes_u32 (b, &next->field);
+  else if (next->extended)
+    skip_repeated (b, next);
 }
 
 static int

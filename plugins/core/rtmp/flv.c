@@ -3,8 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-
-#include "bits/bytes.h"
+#include <string.h>
 
 enum { FRAME_KEY = 1, FRAME_COMMAND = 5 };
 enum { VIDEO_AVC = 7 };
@@ -33,6 +32,26 @@ read_offset (WeirBytes *b, WeirFlv *out)
 
   weir_bytes_u24 (b, &value);
   out->offset = (int32_t) (value ^ 0x800000u) - 0x800000; // its sign is the highest of 24 bits
+}
+
+bool
+weir_flv_read_tag (WeirBytes *b, WeirFlvTag *tag)
+{
+  uint32_t len, low;
+  uint8_t high;
+
+  weir_bytes_u8 (b, &tag->type);
+  weir_bytes_u24 (b, &len);
+  weir_bytes_u24 (b, &low);
+  weir_bytes_u8 (b, &high);
+  weir_bytes_skip (b, 3); // the number of its stream, which is 0
+  weir_bytes_take (b, len, &tag->data);
+  tag->type &= 0x1f; // below two reserved bits, and one of encryption
+  tag->timestamp = (uint32_t) high << 24 | low;
+  tag->len = len;
+  if (!b->failed)
+    weir_bytes_skip (b, weir_bytes_left (b) < 4 ? weir_bytes_left (b) : 4);
+  return !b->failed;
 }
 
 // ---- video ----
@@ -113,6 +132,43 @@ weir_flv_read_video (const uint8_t *data, size_t len, WeirFlv *out, char codec[W
   if (first & ENHANCED)
     return read_enhanced (&b, first & 0xf, out, codec);
   return (first & 0xf) == VIDEO_AVC ? read_avc (&b, out) : name_number (first & 0xf, codec);
+}
+
+// ---- NAL units ----
+
+// Returns how many bytes the length of a NAL unit has.
+static size_t
+length_size (WeirMp4Codec codec, const uint8_t *config, size_t config_len)
+{
+  size_t at = codec == WEIR_MP4_H264 ? 4 : 21;
+
+  return at < config_len ? (config[at] & 3u) + 1 : 4;
+}
+
+size_t
+weir_flv_copy_units (WeirMp4Codec codec, const uint8_t *config, size_t config_len,
+    const uint8_t *data, size_t len, uint8_t *out, size_t *n_empty, bool *cut)
+{
+  size_t size = length_size (codec, config, config_len), n = 0;
+  WeirBytes b = weir_bytes (data, len);
+  const uint8_t *unit;
+  uint64_t unit_len;
+
+  *n_empty = 0;
+  while (weir_bytes_left (&b) > 0) {
+    const uint8_t *start = b.at;
+
+    if (!weir_bytes_number (&b, size, &unit_len) || !weir_bytes_take (&b, unit_len, &unit))
+      break;
+    if (unit_len == 0) {
+      ++*n_empty;
+      continue;
+    }
+    memcpy (out + n, start, size + unit_len);
+    n += size + unit_len;
+  }
+  *cut = b.failed;
+  return n;
 }
 
 // ---- audio ----

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits/bytes.h"
 #include "mp4/track.h"
 
 typedef enum {
@@ -25,7 +26,25 @@ typedef struct {
   size_t len;
 } WeirFlv;
 
+typedef struct {
+  uint8_t type;       // that of an RTMP message: 8 audio, 9 video, 18 data
+  uint32_t timestamp; // ms; wraps
+  const uint8_t *data;
+  size_t len;
+} WeirFlvTag;
+
+// Reads a tag, and its length behind it, which the last one may lack. `tag` points into the bytes.
+// Returns false if it is cut short.
+bool weir_flv_read_tag (WeirBytes *b, WeirFlvTag *tag);
+
 #define WEIR_FLV_CODEC_TEXT 24
+
+// Copies the NAL units of a frame of H.264 or H.265 to `out`, which has `len` bytes, without the
+// empty ones and without one that is cut short. `config` is the record of the track, of which the
+// lengths of the units depend. Returns the bytes copied. `*n_empty` is how many units are empty,
+// `*cut` whether one is cut short.
+size_t weir_flv_copy_units (WeirMp4Codec codec, const uint8_t *config, size_t config_len,
+    const uint8_t *data, size_t len, uint8_t *out, size_t *n_empty, bool *cut);
 
 // Read the body of a message; `out` points into it. Return 0, -EBADMSG if it is malformed, or
 // -ENOTSUP if its codec is neither H.264, H.265 nor AAC: then `codec` names it, such as "MP3",

@@ -8,6 +8,7 @@
 
 #include "rtmp/amf.h"
 #include "rtmp/chunks.h"
+#include "rtmp/flv.h"
 
 #define VERSION 3
 #define HANDSHAKE (8 + WEIR_RTMP_RANDOM)
@@ -17,7 +18,6 @@
 #define CHUNK_MAX (16 << 20)
 #define STREAM 1 // the number of the only message stream
 #define NAME_MAX 1024
-#define TEXT_MAX 256
 
 // Of messages (sections 5.4, 6.2 and 7.1).
 enum {
@@ -33,6 +33,7 @@ enum {
   COMMAND_AMF3 = 17,
   DATA = 18,
   COMMAND = 20,
+  AGGREGATE = 22,
 };
 
 enum { STREAM_BEGIN = 0, PING_REQUEST = 6, PING_RESPONSE = 7 }; // of user control
@@ -56,6 +57,8 @@ struct _WeirRtmpSession {
   char app[NAME_MAX + 1], name[NAME_MAX + 1];
   uint64_t received, acknowledged; // bytes
   uint32_t window;
+  WeirBytes aggregate; // what is left of such a message, in the memory of `chunks`
+  uint32_t shift;      // of the times in it
   uint8_t *output;
   size_t n_output, room;
 };
@@ -176,33 +179,6 @@ send_user_control (WeirRtmpSession *self, uint16_t event, uint32_t number)
   return send_message (self, CONTROL_CHUNKS, USER_CONTROL, 0, &w);
 }
 
-static void
-begin_command (WeirBoxes *w, const char *name, double transaction)
-{
-  weir_amf_write_text (w, name);
-  weir_amf_write_number (w, transaction);
-}
-
-static void
-write_field (WeirBoxes *w, const char *name, const char *text)
-{
-  weir_amf_write_name (w, name);
-  weir_amf_write_text (w, text);
-}
-
-static void
-write_status (WeirBoxes *w, const char *level, const char *code, const char *text)
-{
-  char cut[TEXT_MAX + 1] = "";
-
-  strncpy (cut, text, TEXT_MAX);
-  weir_amf_begin_object (w);
-  write_field (w, "level", level);
-  write_field (w, "code", code);
-  write_field (w, "description", cut);
-  weir_amf_end_object (w);
-}
-
 #define BODY 1024 // bytes; more than any answer has
 
 static bool
@@ -211,9 +187,9 @@ send_status (WeirRtmpSession *self, const char *level, const char *code, const c
   uint8_t bytes[BODY];
   WeirBoxes w = { bytes, sizeof bytes, 0 };
 
-  begin_command (&w, "onStatus", 0);
+  weir_amf_write_command (&w, "onStatus", 0);
   weir_amf_write_null (&w);
-  write_status (&w, level, code, text);
+  weir_amf_write_status (&w, level, code, text);
   return send_message (self, COMMAND_CHUNKS, COMMAND, STREAM, &w);
 }
 
@@ -224,7 +200,7 @@ send_result (WeirRtmpSession *self, double transaction, double result)
   uint8_t bytes[BODY];
   WeirBoxes w = { bytes, sizeof bytes, 0 };
 
-  begin_command (&w, "_result", transaction);
+  weir_amf_write_command (&w, "_result", transaction);
   weir_amf_write_null (&w);
   if (isnan (result))
     weir_amf_write_null (&w);
@@ -239,9 +215,9 @@ send_error (WeirRtmpSession *self, double transaction, const char *code, const c
   uint8_t bytes[BODY];
   WeirBoxes w = { bytes, sizeof bytes, 0 };
 
-  begin_command (&w, "_error", transaction);
+  weir_amf_write_command (&w, "_error", transaction);
   weir_amf_write_null (&w);
-  write_status (&w, "error", code, text);
+  weir_amf_write_status (&w, "error", code, text);
   return send_message (self, COMMAND_CHUNKS, COMMAND, 0, &w);
 }
 
@@ -251,13 +227,13 @@ send_connected (WeirRtmpSession *self, double transaction)
   uint8_t bytes[BODY];
   WeirBoxes w = { bytes, sizeof bytes, 0 };
 
-  begin_command (&w, "_result", transaction);
+  weir_amf_write_command (&w, "_result", transaction);
   weir_amf_begin_object (&w);
-  write_field (&w, "fmsVer", "FMS/3,0,1,123"); // some clients look for it
+  weir_amf_write_field (&w, "fmsVer", "FMS/3,0,1,123"); // some clients look for it
   weir_amf_write_name (&w, "capabilities");
   weir_amf_write_number (&w, 31);
   weir_amf_end_object (&w);
-  write_status (&w, "status", "NetConnection.Connect.Success", "connected");
+  weir_amf_write_status (&w, "status", "NetConnection.Connect.Success", "connected");
   return send_control (self, WINDOW_SIZE, WINDOW, -1)
          && send_control (self, PEER_BANDWIDTH, WINDOW, 2)
          && send_control (self, SET_CHUNK_SIZE, CHUNK_OUT, -1)
@@ -265,18 +241,6 @@ send_connected (WeirRtmpSession *self, double transaction)
 }
 
 // ---- commands ----
-
-// Copies a text without zeros in it. Returns false if it is too long or no text.
-static bool
-copy_text (const WeirAmf *value, char out[NAME_MAX + 1])
-{
-  if (value->type != WEIR_AMF_STRING || value->len > NAME_MAX
-      || memchr (value->text, 0, value->len))
-    return false;
-  memcpy (out, value->text, value->len);
-  out[value->len] = '\0';
-  return true;
-}
 
 static int
 handle_connect (WeirRtmpSession *self, double transaction, const WeirAmf *object)
@@ -286,7 +250,7 @@ handle_connect (WeirRtmpSession *self, double transaction, const WeirAmf *object
   if (self->state != STATE_OPEN)
     return fail (self, "it connects twice");
   weir_amf_find (object, "app", &app);
-  if (!copy_text (&app, self->app)) {
+  if (!weir_amf_copy_text (&app, self->app, NAME_MAX)) {
     send_error (self, transaction, "NetConnection.Connect.Rejected",
         "the URL must be like rtmp://HOST/MOUNT");
     return fail (self, "its connect names no application");
@@ -306,7 +270,7 @@ handle_publish (WeirRtmpSession *self, WeirBytes *b, WeirRtmpEvent *event)
   // FFmpeg sends an empty name if the URL has only one segment, GStreamer none.
   if (weir_amf_read (b, &name) < 0 || name.type == WEIR_AMF_NULL)
     name = (WeirAmf) { .type = WEIR_AMF_STRING, .text = (const uint8_t *) "" };
-  if (!copy_text (&name, self->name))
+  if (!weir_amf_copy_text (&name, self->name, NAME_MAX))
     return fail (self, "the name of its stream cannot be read, or has more than 1024 bytes");
   self->state = STATE_ASKED;
   *event = (WeirRtmpEvent) { .type = WEIR_RTMP_PUBLISH, .app = self->app, .name = self->name };
@@ -446,6 +410,37 @@ handle_media (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirRtmpEve
   return 1;
 }
 
+// An aggregate message is a row of FLV tags; the first has the time of the message.
+static int
+handle_aggregate (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirBytes b)
+{
+  WeirBytes ahead = b;
+  WeirFlvTag first;
+
+  if (self->state != STATE_PUBLISHING)
+    return fail (self, "it sends media before it may publish");
+  if (!weir_flv_read_tag (&ahead, &first))
+    return fail (self, "one of its aggregate messages is malformed");
+  self->aggregate = b;
+  self->shift = message->timestamp - first.timestamp;
+  return 0;
+}
+
+// Takes the next message out of an aggregate one. Returns 1, or -1 if it is cut short.
+static int
+take_apart (WeirRtmpSession *self, WeirRtmpMessage *message)
+{
+  WeirFlvTag tag;
+
+  if (!weir_flv_read_tag (&self->aggregate, &tag))
+    return fail (self, "one of its aggregate messages is malformed");
+  // Nothing in it changes the session.
+  if (tag.type != AUDIO && tag.type != VIDEO && tag.type != DATA)
+    tag.type = 0;
+  *message = (WeirRtmpMessage) { tag.type, STREAM, tag.timestamp + self->shift, tag.data, tag.len };
+  return 1;
+}
+
 static int
 handle (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirRtmpEvent *event)
 {
@@ -473,8 +468,10 @@ handle (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirRtmpEvent *ev
     case COMMAND:
     case COMMAND_AMF3:
       return handle_command (self, b, event);
+    case AGGREGATE:
+      return handle_aggregate (self, message, b);
     default:
-      return 0; // shared objects, aggregates: nothing that publishers send
+      return 0; // shared objects: nothing that publishers send
   }
 }
 
@@ -529,9 +526,12 @@ read_messages (WeirRtmpSession *self, WeirBytes *b, WeirRtmpEvent *event)
   int result = 0;
 
   while (result == 0 && self->n_output == 0) {
-    result = weir_rtmp_chunks_read (self->chunks, b, &message);
+    bool inside = weir_bytes_left (&self->aggregate) > 0;
+
+    result =
+        inside ? take_apart (self, &message) : weir_rtmp_chunks_read (self->chunks, b, &message);
     if (result < 0)
-      return name_problem (self, result);
+      return inside ? result : name_problem (self, result);
     if (result == 0)
       return 0;
     result = handle (self, &message, event);
