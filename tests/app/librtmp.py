@@ -4,7 +4,8 @@
 import socket
 import struct
 
-AUDIO, VIDEO, DATA, COMMAND = 8, 9, 18, 20
+AUDIO, VIDEO, DATA, COMMAND, AGGREGATE = 8, 9, 18, 20, 22
+EXTENDED = 0xffffff
 
 
 def number(value):
@@ -23,11 +24,20 @@ def fields(**values):
 NULL = b'\5'
 
 
-def message(kind, body, timestamp=0, chunks=4, stream=1, size=128):
-    """Returns the chunks of a message."""
-    head = struct.pack('>B3s3sB', chunks, timestamp.to_bytes(3, 'big'), len(body).to_bytes(3, 'big'), kind)
+def message(kind, body, timestamp=0, chunks=4, stream=1, size=128, repeats=True):
+    """Returns the chunks of a message. An extended timestamp is in each, or in the first only."""
+    extension = struct.pack('>I', timestamp) if timestamp >= EXTENDED else b''
+    head = struct.pack('>B3s3sB', chunks, min(timestamp, EXTENDED).to_bytes(3, 'big'), len(body).to_bytes(3, 'big'),
+                       kind)
     parts = [body[at:at + size] for at in range(0, len(body), size)] or [b'']
-    return head + struct.pack('<I', stream) + bytes([0xc0 | chunks]).join(parts)
+    between = bytes([0xc0 | chunks]) + (extension if repeats else b'')
+    return head + struct.pack('<I', stream) + extension + between.join(parts)
+
+
+def tag(kind, body, timestamp):
+    """Returns an FLV tag, which aggregate messages consist of."""
+    return (bytes([kind]) + len(body).to_bytes(3, 'big') + (timestamp & 0xffffff).to_bytes(3, 'big')
+            + bytes([timestamp >> 24, 0, 0, 0]) + body + struct.pack('>I', len(body) + 11))
 
 
 def command(name, transaction, *values):
@@ -96,8 +106,8 @@ class Publisher:
         self.size = 1 << 20
         return self
 
-    def media(self, kind, body, timestamp):
-        self.send(message(kind, body, timestamp, size=self.size))
+    def media(self, kind, body, timestamp, repeats=True):
+        self.send(message(kind, body, timestamp, size=self.size, repeats=repeats))
 
     def is_closed(self):
         """Waits for the end of the connection."""

@@ -209,8 +209,8 @@ publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
 void
 publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
 {
+  PublishRun *run = publication_enter (self);
   GPtrArray *former;
-  PublishRun *run;
 
   g_mutex_lock (&table);
   former = self->caps;
@@ -219,15 +219,14 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
   self->transport = transport;
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
-  g_mutex_lock (&self->lock);
-  run = g_steal_pointer (&self->run);
-  g_mutex_unlock (&self->lock);
-  if (run) {
-    end_run (run, "the publisher has changed its tracks");
-    run_unref (run);
-  }
   g_clear_pointer (&former, g_ptr_array_unref);
-  meet (self->path);
+  if (run) {
+    run->context->callbacks->begun (
+        run->context->owner, relay_source_begin (run->context->source, caps));
+    publication_leave (run);
+  } else {
+    meet (self->path);
+  }
 }
 
 void

@@ -25,7 +25,7 @@ Publication *publication_claim (const gchar *path, const gchar *peer, gboolean t
 
 // Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
 // static name of their transport. An upstream that runs takes them; one that starts later does so
-// then. Call it again when the tracks have changed: the upstream then begins a new run.
+// then. Call it again when the tracks have changed: the upstream goes on with the new ones.
 void publication_begin (Publication *self, const gchar *transport, GPtrArray *caps);
 
 // Gives the mount back, so that another publisher may claim it. Packets may still come: the

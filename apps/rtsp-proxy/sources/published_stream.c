@@ -13,6 +13,7 @@
 #include "sources/upstream.h"
 
 #define BUFFER (2 * 1024 * 1024) // bytes that wait for the demultiplexer, as the kernel counts them
+#define WAITING 4                // containers behind the one that is read
 
 // What the upstream must be told of a track's times.
 typedef struct {
@@ -36,11 +37,14 @@ struct _PublishedStream {
   Relay *relay; // between the demultiplexer and the publication
   RelaySource *source;
   Upstream *upstream;
+  gint next; // the socket of the next container, for start_next(); -1: none
 
   Publication *publication; // until the relay's last packet
 
   GMutex lock;
   Times times[RELAY_MAX_TRACKS]; // protected by `lock`
+  gint waiting[WAITING];         // sockets of the next containers; likewise
+  guint n_waiting;
 };
 
 static PublishedStream *
@@ -192,35 +196,42 @@ ignore (gpointer owner)
 {
 }
 
-static gboolean
-stop (gpointer data)
+// Returns the socket of the next container, or -1 if none waits.
+static gint
+take_waiting (PublishedStream *self)
 {
-  PublishedStream *self = data;
+  gint fd = -1;
 
-  if (self->upstream)
-    upstream_stop (self->upstream);
-  return G_SOURCE_REMOVE;
+  g_mutex_lock (&self->lock);
+  if (self->n_waiting > 0) {
+    fd = self->waiting[0];
+    memmove (self->waiting, self->waiting + 1, --self->n_waiting * sizeof fd);
+  }
+  g_mutex_unlock (&self->lock);
+  return fd;
 }
 
-// The socket cannot be read again, so there is no next attempt.
+static gboolean start_next (gpointer data);
+
+// A socket cannot be read again, so there is no next attempt.
 static void
 on_down (gpointer owner, const gchar *reason, guint retry_ms)
 {
   PublishedStream *self = owner;
 
-  self->gone (self->owner, reason);
-  g_idle_add_full (G_PRIORITY_DEFAULT, stop, ref (self), unref);
+  if (self->next < 0)
+    self->next = take_waiting (self);
+  if (self->next < 0)
+    self->gone (self->owner, reason);
+  g_idle_add_full (G_PRIORITY_DEFAULT, start_next, ref (self), unref);
 }
 
-static gboolean
-begin (gpointer data)
+// Reads the container of the configuration's socket.
+static void
+start (PublishedStream *self)
 {
   static const UpstreamCallbacks callbacks = { ignore, ignore, ignore, on_down };
-  PublishedStream *self = data;
 
-  self->relay = relay_new ();
-  self->source = relay_source_new (self->relay, NULL, NULL);
-  relay_add_sink (self->relay, &sink_functions, ref (self), G_MAXUINT32, 0);
   self->upstream = upstream_new (&self->config, self->config.make, self->source, &callbacks, self);
   if (files_are_left (FILES_FOR_UPSTREAM)) {
     upstream_start (self->upstream);
@@ -228,6 +239,36 @@ begin (gpointer data)
     close (self->config.endpoint.fd);
     self->gone (self->owner, FILES_PROBLEM);
   }
+}
+
+// Ends the run of the last container, and begins that of the next, if there is one.
+static gboolean
+start_next (gpointer data)
+{
+  PublishedStream *self = data;
+
+  if (!self->upstream)
+    return G_SOURCE_REMOVE; // it has ended
+  if (self->next < 0) {
+    upstream_stop (self->upstream);
+    return G_SOURCE_REMOVE;
+  }
+  upstream_free (self->upstream);
+  self->config.endpoint.fd = self->next;
+  self->next = -1;
+  start (self);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+begin (gpointer data)
+{
+  PublishedStream *self = data;
+
+  self->relay = relay_new ();
+  self->source = relay_source_new (self->relay, NULL, NULL);
+  relay_add_sink (self->relay, &sink_functions, ref (self), G_MAXUINT32, 0);
+  start (self);
   return G_SOURCE_REMOVE;
 }
 
@@ -235,8 +276,13 @@ static gboolean
 end (gpointer data)
 {
   PublishedStream *self = data;
+  gint fd;
 
   g_clear_pointer (&self->upstream, upstream_free);
+  if (self->next >= 0)
+    close (self->next);
+  while ((fd = take_waiting (self)) >= 0)
+    close (fd);
   relay_source_end (self->source);
   relay_source_unref (self->source);
   relay_remove_sink (self->relay, self);
@@ -246,21 +292,19 @@ end (gpointer data)
 
 // ---- the publisher ----
 
+// Opens the socket that the publisher writes, and the one that the demultiplexer reads.
 static gboolean
-open_sockets (PublishedStream *self, GError **error)
+open_sockets (gint fds[2], GError **error)
 {
-  gint fds[2], size = BUFFER;
+  gint size = BUFFER;
 
   if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "%s", g_strerror (errno));
     return FALSE;
   }
-  part_writer_init (&self->writer, fds[0]);
   // A smaller buffer, if the system allows no such, makes drops likelier, and is no error.
-  if (setsockopt (self->writer.fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
-    setsockopt (self->writer.fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-  self->config.endpoint.is_open = TRUE;
-  self->config.endpoint.fd = fds[1];
+  if (setsockopt (fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
+    setsockopt (fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   return TRUE;
 }
 
@@ -270,6 +314,7 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
 {
   static const PublicationOps ops = { on_displaced, on_ask_key };
   PublishedStream *self = g_new0 (PublishedStream, 1);
+  gint fds[2];
   Door *door;
 
   g_atomic_ref_count_init (&self->refs);
@@ -280,10 +325,14 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   pipe_pull_init (&self->config);
   self->config.connect_timeout_ms = settings->connect_timeout_ms;
   self->config.read_timeout_ms = settings->read_timeout_ms;
-  if (!open_sockets (self, error)) {
+  self->next = -1;
+  if (!open_sockets (fds, error)) {
     unref (self);
     return NULL;
   }
+  part_writer_init (&self->writer, fds[0]);
+  self->config.endpoint.is_open = TRUE;
+  self->config.endpoint.fd = fds[1];
   door = g_new (Door, 1);
   *door = (Door) { gone, owner, free };
   self->publication = publication_claim (
@@ -303,6 +352,35 @@ gboolean
 published_stream_write (PublishedStream *self, const guint8 *bytes, gsize len)
 {
   return part_writer_write (&self->writer, bytes, len);
+}
+
+gboolean
+published_stream_begin_anew (PublishedStream *self)
+{
+  gboolean is_taken = FALSE;
+  gint fds[2];
+
+  if (!part_writer_write (&self->writer, NULL, 0))
+    return FALSE;
+  if (!open_sockets (fds, NULL)) {
+    self->gone (self->owner, FILES_PROBLEM);
+    return FALSE;
+  }
+  g_mutex_lock (&self->lock);
+  if (self->n_waiting < WAITING) {
+    self->waiting[self->n_waiting++] = fds[1];
+    is_taken = TRUE;
+  }
+  g_mutex_unlock (&self->lock);
+  if (!is_taken) {
+    close (fds[0]);
+    close (fds[1]);
+    self->gone (self->owner, "its tracks change faster than they can be read");
+    return FALSE;
+  }
+  close (self->writer.fd); // the container ends, and on_down() finds the next
+  self->writer.fd = fds[0];
+  return TRUE;
 }
 
 gint

@@ -26,9 +26,14 @@ typedef void (*PublishedStreamGone) (gpointer owner, const gchar *reason);
 PublishedStream *published_stream_new (const PublishedStreamSettings *settings,
     PublishedStreamGone gone, gpointer owner, GDestroyNotify free, GError **error);
 
-// Takes a part of the container. Returns FALSE, and takes nothing, while earlier parts are not read
-// yet. One thread at a time.
+// Takes a part of the container, which is not empty. Returns FALSE, and takes nothing, while
+// earlier parts are not read yet. One thread at a time.
 gboolean published_stream_write (PublishedStream *self, const guint8 *bytes, gsize len);
+
+// The next part begins another container, such as one with other tracks, which is read when the
+// last one has been. Returns FALSE, and does nothing, while earlier parts are not read yet. If too
+// many containers wait, calls `gone`, and returns FALSE.
+gboolean published_stream_begin_anew (PublishedStream *self);
 
 // Returns the socket, which can be written when published_stream_write() takes the next part.
 // Another process may write the parts to it instead.

@@ -278,6 +278,26 @@ make_source (const PullConfig *config, GError **error)
   return source;
 }
 
+// Tracks do not end, see drop_eos() in tracks.c, but the bytes of a pipe do.
+static GstPadProbeReturn
+on_pipe_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  const PullContext *context = ((StreamPull *) data)->context;
+
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_EOS)
+    context->callbacks->ended (context->owner, "the stream has ended");
+  return GST_PAD_PROBE_OK;
+}
+
+static void
+watch_pipe (StreamPull *self, GstElement *source)
+{
+  GstPad *pad = gst_element_get_static_pad (source, "src");
+
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, on_pipe_event, self, NULL);
+  gst_object_unref (pad);
+}
+
 GstElement *
 stream_pull_new (const PullContext *context, GError **error)
 {
@@ -305,6 +325,8 @@ stream_pull_new (const PullContext *context, GError **error)
   g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), self);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);
   gst_element_link (source, parse);
+  if (self->fd >= 0)
+    watch_pipe (self, source);
   g_signal_connect (parse, "autoplug-select", G_CALLBACK (on_autoplug_select), NULL);
   tracks_watch_parsebin (parse);
   g_signal_connect (parse, "pad-added", G_CALLBACK (on_pad_added), self);

@@ -281,8 +281,10 @@ write_parts (RtmpConnection *self)
   while ((part = g_queue_peek_head (&self->parts))) {
     gsize len;
     const guint8 *bytes = g_bytes_get_data (part, &len);
+    gboolean is_taken = len > 0 ? published_stream_write (self->published, bytes, len)
+                                : published_stream_begin_anew (self->published);
 
-    if (!published_stream_write (self->published, bytes, len))
+    if (!is_taken)
       return;
     g_bytes_unref (g_queue_pop_head (&self->parts));
   }

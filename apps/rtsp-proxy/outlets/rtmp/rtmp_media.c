@@ -13,7 +13,8 @@
 #define HOLD_MS 2000                 // of media, until a track that does not come is left out
 #define HOLD_BYTES (8 * 1024 * 1024) // of memory, the same
 #define FRAME_BYTES 160              // of memory, beside the data of a frame
-#define JUMP_MS 10000                // between two messages: the publisher's clock was set
+#define JUMP_MS 10000                // between two messages: they are of different clocks
+#define NO_STEP G_MAXINT64
 
 typedef enum { VIDEO, AUDIO, N_TRACKS } Kind;
 
@@ -25,7 +26,13 @@ typedef struct {
   WeirMp4Codec codec;
   guint32 rate; // of audio
   guint16 channels;
-  gint index; // in the Matroska; -1: not in it
+  gint index;           // in the Matroska; -1: not in it
+  gboolean is_told;     // a line in the log says that it is left out
+  gboolean has_empties; // so does one about empty NAL units
+  // The last timestamp, and the time that it stands for since the stream's first one.
+  gboolean has_time;
+  guint32 timestamp;
+  gint64 ms;
 } Track;
 
 typedef struct {
@@ -41,13 +48,11 @@ struct _RtmpMedia {
   gboolean has_begun;
   GQueue held; // of Frame, until it begins
   gsize held_bytes;
-  // Of the messages of all tracks, which have one clock: the last timestamp, and the time that it
-  // stands for since the first one.
-  gboolean has_time;
-  guint32 timestamp;
-  gint64 ms;
-  gint64 origin_ms; // presentation time at which the Matroska begins
+  gboolean is_again; // a Matroska has ended, and the next begins
+  gint64 origin_ms;  // presentation time at which the Matroska begins
 };
+
+static LogLimit lines = { .burst = 8, .interval_ms = 10000 };
 
 static void
 frame_free (gpointer data)
@@ -125,7 +130,48 @@ is_time (RtmpMedia *self)
   if (self->has_begun || !first)
     return FALSE;
   return (is_known (&self->tracks[VIDEO]) && is_known (&self->tracks[AUDIO]))
-         || self->held_bytes > HOLD_BYTES || self->ms - first->ms > HOLD_MS;
+         || self->held_bytes > HOLD_BYTES
+         || MAX (self->tracks[VIDEO].ms, self->tracks[AUDIO].ms) - first->ms > HOLD_MS;
+}
+
+// Whether a record says what the former one did. Some encoders add an extension to that of AAC.
+static gboolean
+is_repeated (const Track *track, const WeirFlv *flv)
+{
+  gsize len = track->config ? g_bytes_get_size (track->config) : 0;
+
+  return track->config && track->codec == flv->codec
+         && (len == flv->len || flv->codec == WEIR_MP4_AAC)
+         && memcmp (g_bytes_get_data (track->config, NULL), flv->data, MIN (len, flv->len)) == 0;
+}
+
+// Drops the frames that wait for a decoder with the former record.
+static void
+drop_held (RtmpMedia *self, Kind kind)
+{
+  GList *next;
+
+  for (GList *l = self->held.head; l; l = next) {
+    next = l->next;
+    if (((Frame *) l->data)->kind != kind)
+      continue;
+    self->held_bytes -= g_bytes_get_size (((Frame *) l->data)->data) + FRAME_BYTES;
+    frame_free (l->data);
+    g_queue_delete_link (&self->held, l);
+    rtmp_counts_add_unusable ();
+  }
+}
+
+// Ends the Matroska: its tracks cannot change. The next frame begins another one.
+static void
+end_matroska (RtmpMedia *self, Kind kind)
+{
+  log_event_limited (&lines, "publisher %s: its stream begins anew: %s %s", self->peer,
+      kind_names[kind],
+      self->tracks[kind].config ? "has other parameters now" : "has begun after the other track");
+  self->has_begun = FALSE;
+  self->is_again = TRUE;
+  self->held_bytes = 0;
 }
 
 static const gchar *
@@ -140,15 +186,12 @@ take_config (RtmpMedia *self, Kind kind, const WeirFlv *flv)
           && weir_flv_read_aac_config (flv->data, flv->len, &track->rate, &track->channels) < 0))
     return kind == AUDIO ? "the record of its audio codec is malformed"
                          : "the record of its video codec is malformed";
-  if (self->has_begun && track->index < 0)
-    return NULL; // left out, and its frames are counted
-  if (track->config
-      && (track->codec != flv->codec || g_bytes_get_size (track->config) != flv->len
-          || memcmp (g_bytes_get_data (track->config, NULL), flv->data, flv->len) != 0))
-    return kind == AUDIO ? "the parameters of its audio have changed"
-                         : "the parameters of its video have changed";
-  if (track->config)
-    return NULL; // encoders repeat it
+  if (is_repeated (track, flv))
+    return NULL;
+  if (self->has_begun)
+    end_matroska (self, kind);
+  drop_held (self, kind);
+  g_clear_pointer (&track->config, g_bytes_unref);
   track->codec = flv->codec;
   track->config = g_bytes_new (flv->data, flv->len);
   track->is_absent = FALSE;
@@ -158,13 +201,12 @@ take_config (RtmpMedia *self, Kind kind, const WeirFlv *flv)
 static const gchar *
 leave_out (RtmpMedia *self, Kind kind, const gchar *codec)
 {
-  static LogLimit limit = { .burst = 8, .interval_ms = 10000 };
   Track *track = &self->tracks[kind];
 
-  if (!track->is_absent)
-    log_event_limited (&limit, "publisher %s: its %s is left out: %s is not taken over RTMP",
+  if (!track->is_told)
+    log_event_limited (&lines, "publisher %s: its %s is left out: %s is not taken over RTMP",
         self->peer, kind_names[kind], codec);
-  track->is_absent = TRUE;
+  track->is_absent = track->is_told = TRUE;
   rtmp_counts_add_unusable ();
   return !self->has_begun && self->tracks[VIDEO].is_absent && self->tracks[AUDIO].is_absent
              ? "it has no track that can be relayed"
@@ -201,9 +243,11 @@ put_head (RtmpMedia *self, GQueue *parts)
   for (guint i = 0; i < N_TRACKS; i++) {
     Track *track = &self->tracks[i];
 
+    // One that comes later begins the Matroska anew, which then waits for nothing else.
+    track->is_absent |= !track->config;
+    track->index = track->config ? (gint) n : -1;
     if (!track->config)
       continue;
-    track->index = (gint) n;
     shown[n++] = (WeirMp4Track) { .codec = track->codec,
       .timescale = track->rate,
       .channels = track->channels,
@@ -221,6 +265,8 @@ begin (RtmpMedia *self, GQueue *parts)
 {
   Frame *frame;
 
+  if (self->is_again)
+    g_queue_push_tail (parts, g_bytes_new (NULL, 0));
   self->has_begun = TRUE;
   self->origin_ms = G_MAXINT64;
   for (GList *l = self->held.head; l; l = l->next)
@@ -234,33 +280,96 @@ begin (RtmpMedia *self, GQueue *parts)
 
 // ---- messages ----
 
-// A step back is one of the interleaving, or a new clock.
-static void
-take_time (RtmpMedia *self, guint32 timestamp)
+// Returns how far a timestamp is from the track's last one, or NO_STEP if they are of different
+// clocks.
+static gint64
+find_step (const Track *track, guint32 timestamp)
 {
-  gint32 step = self->has_time ? (gint32) (timestamp - self->timestamp) : 0;
+  gint64 step = (gint32) (timestamp - track->timestamp);
 
-  if (ABS ((gint64) step) < JUMP_MS)
-    self->ms += step;
-  self->timestamp = timestamp;
-  self->has_time = TRUE;
+  return track->has_time && ABS (step) < JUMP_MS ? step : NO_STEP;
+}
+
+// Records are no media: encoders give them any time. Most publishers have one clock for both
+// tracks, some one for each. A clock that begins, or is set, goes on where the other track is,
+// exactly if both have the same one.
+static void
+take_time (RtmpMedia *self, Kind kind, guint32 timestamp)
+{
+  Track *track = &self->tracks[kind], *other = &self->tracks[!kind];
+  gint64 step = find_step (track, timestamp), apart = find_step (other, timestamp);
+
+  if (step != NO_STEP)
+    track->ms += step;
+  else if (apart != NO_STEP)
+    track->ms = other->ms + apart;
+  else
+    track->ms = MAX (track->ms, other->ms);
+  if (!track->has_time && other->has_time && apart == NO_STEP)
+    log_event_limited (&lines,
+        "publisher %s: its audio and its video have different clocks: they are joined as they come",
+        self->peer);
+  track->timestamp = timestamp;
+  track->has_time = TRUE;
+}
+
+// Empty NAL units end what parses them.
+static GBytes *
+copy_picture (RtmpMedia *self, Track *track, const WeirFlv *flv)
+{
+  guint8 *data = g_malloc (MAX (flv->len, 1));
+  gsize record_len, n_empty;
+  const guint8 *record = g_bytes_get_data (track->config, &record_len);
+  bool cut;
+  gsize len = weir_flv_copy_units (
+      track->codec, record, record_len, flv->data, flv->len, data, &n_empty, &cut);
+
+  if (n_empty > 0 && !track->has_empties)
+    log_event_limited (
+        &lines, "publisher %s: its video has empty NAL units, which are left out", self->peer);
+  track->has_empties |= n_empty > 0;
+  if (cut && len > 0)
+    rtmp_counts_add_unusable ();
+  return g_bytes_new_take (data, len);
+}
+
+static void
+tell_about_record (RtmpMedia *self, Kind kind)
+{
+  Track *track = &self->tracks[kind];
+
+  if (!track->is_told && self->has_begun && !track->config)
+    log_event_limited (&lines,
+        "publisher %s: its %s is left out until the record of its codec comes", self->peer,
+        kind_names[kind]);
+  track->is_told |= self->has_begun;
 }
 
 static const gchar *
-take_frame (RtmpMedia *self, Kind kind, const WeirFlv *flv, GQueue *parts)
+take_frame (RtmpMedia *self, Kind kind, guint32 timestamp, const WeirFlv *flv, GQueue *parts)
 {
-  Frame frame = { kind, self->ms + flv->offset, flv->key, NULL };
+  Track *track = &self->tracks[kind];
+  Frame frame;
+  gsize len;
 
-  if (flv->len == 0 || !self->tracks[kind].config || self->tracks[kind].codec != flv->codec) {
+  take_time (self, kind, timestamp);
+  frame = (Frame) { kind, track->ms + flv->offset, flv->key, NULL };
+
+  if (!track->config || track->codec != flv->codec) {
+    tell_about_record (self, kind);
     rtmp_counts_add_unusable ();
     return NULL;
   }
-  frame.data = g_bytes_new (flv->data, flv->len);
-  if (self->has_begun) {
+  frame.data = kind == VIDEO ? copy_picture (self, track, flv) : g_bytes_new (flv->data, flv->len);
+  len = g_bytes_get_size (frame.data);
+  if (len == 0) {
+    rtmp_counts_add_unusable ();
+    g_bytes_unref (frame.data);
+  } else if (self->has_begun) {
     put_frame (self, &frame, parts);
     g_bytes_unref (frame.data);
   } else {
-    self->held_bytes += flv->len + FRAME_BYTES;
+    self->held_bytes += len + FRAME_BYTES;
     g_queue_push_tail (&self->held, g_memdup2 (&frame, sizeof frame));
   }
   return NULL;
@@ -274,7 +383,6 @@ take_media (RtmpMedia *self, Kind kind, const WeirRtmpEvent *event, GQueue *part
   int result = kind == VIDEO ? weir_flv_read_video (event->data, event->len, &flv, codec)
                              : weir_flv_read_audio (event->data, event->len, &flv, codec);
 
-  take_time (self, event->timestamp);
   if (result == -ENOTSUP)
     return leave_out (self, kind, codec);
   if (result < 0)
@@ -282,7 +390,7 @@ take_media (RtmpMedia *self, Kind kind, const WeirRtmpEvent *event, GQueue *part
   if (result < 0 || flv.kind == WEIR_FLV_NOTHING)
     return NULL;
   return flv.kind == WEIR_FLV_CONFIG ? take_config (self, kind, &flv)
-                                     : take_frame (self, kind, &flv, parts);
+                                     : take_frame (self, kind, event->timestamp, &flv, parts);
 }
 
 const gchar *

@@ -3,7 +3,8 @@
 
 // Makes a live Matroska of the audio and video messages of an RTMP publisher. It begins when the
 // tracks are known: those that the metadata name, or one of audio and one of video; without one of
-// them, 2 s of media later. One thread at a time.
+// them, 2 s of media later. If a track comes later, or the record of its codec changes, another
+// Matroska begins. One thread at a time.
 
 #include <glib.h>
 
@@ -16,5 +17,6 @@ RtmpMedia *rtmp_media_new (const gchar *peer);
 void rtmp_media_free (RtmpMedia *self);
 
 // Takes a WEIR_RTMP_METADATA, _AUDIO or _VIDEO. Appends to `parts`, of GBytes, what there is now of
-// the Matroska. Returns NULL, or why the publisher must go (static).
+// the Matroska; an empty part stands before another one. Returns NULL, or why the publisher must go
+// (static).
 const gchar *rtmp_media_take (RtmpMedia *self, const WeirRtmpEvent *event, GQueue *parts);
