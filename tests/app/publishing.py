@@ -210,6 +210,18 @@ def a_second_publisher_is_refused():
 
 
 @test
+def a_publisher_that_lost_its_line_comes_back_at_once():
+    """a publisher may replace itself when it has been silent for a second"""
+    with Proxy({'/cam': {**LIVE, 'read-timeout': '20s'}}) as proxy, Publisher(proxy) as first, Rtsp(proxy.port) as second:
+        with sending(first):
+            proxy.wait_for_line(r' mount /cam up')
+            assert announce(second, proxy.url())[0] == 503
+        wait_until(lambda: announce(second, proxy.url())[0] == 200, 20, 'the next connection')
+        proxy.wait_for_line(r' publisher .* out: /cam: another publisher has taken')
+        assert first.socket.recv(1) == b''
+
+
+@test
 def a_mount_may_let_the_newest_publisher_take_over():
     """with takeover, the newest publisher replaces the one before, and readers stay"""
     with Proxy({'/cam': {**LIVE, 'takeover': 'yes'}}) as proxy, Publisher(proxy) as first:

@@ -4,6 +4,7 @@
 import os
 import random
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -242,6 +243,39 @@ def a_second_publisher_is_refused_or_takes_over():
             with proxy.send('/free'):
                 proxy.wait_for_line(r' publisher \S+ out: /free: another publisher has taken the mount over', 30)
                 proxy.wait_for_mount(path='/free', start=seen)
+
+
+@test
+def a_publisher_that_lost_its_line_comes_back_at_once():
+    """a publisher may replace itself when it has been silent for a second; another user may not"""
+    with Rtmp({'/cam': LIVE}) as proxy:
+        sender = proxy.send('/cam')
+        name = proxy.wait_for_line(r' publisher (\S+) in: /cam over RTMP$', 30)[1]
+        proxy.wait_for_mount()
+        sender.signal(signal.SIGSTOP)
+        wait_until(lambda: refusal(proxy, 'cam', '') is None, 30, 'the next connection of the publisher')
+        proxy.wait_for_line(rf' publisher {name} out: /cam: another publisher has taken the mount over$')
+        sender.kill()
+    folder = tempfile.TemporaryDirectory()
+    secret = os.path.join(folder.name, 'secret')
+    with open(secret, 'w', encoding='ascii') as file:
+        file.write('pass\n')
+    os.chmod(secret, 0o600)
+    users = [{'name': name, 'password-file': secret, 'permissions': [{'action': 'publish'}]} for name in ('one', 'two')]
+    with Rtmp({'/cam': LIVE}, users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
+        sender = proxy.send('/cam?user=one&pass=pass')
+        name = proxy.wait_for_line(r' publisher (\S+) in: /cam over RTMP$', 30)[1]
+        proxy.wait_for_mount()
+        sender.signal(signal.SIGSTOP)
+        codes = []
+
+        def is_back():
+            codes.append(refusal(proxy, 'cam?user=two&pass=pass', ''))
+            return refusal(proxy, 'cam?user=one&pass=pass', '') is None
+        wait_until(is_back, 30, 'the next connection')
+        assert set(codes) == {'BadName'}, codes
+        proxy.wait_for_line(rf' publisher {name} out: /cam: another publisher has taken the mount over$')
+        sender.kill()
 
 
 @test

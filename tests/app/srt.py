@@ -265,6 +265,23 @@ def a_second_publisher_is_refused_or_takes_over():
 
 
 @test
+def a_publisher_that_lost_its_line_comes_back_at_once():
+    """a publisher may replace itself when it has been silent for a second, long before SRT gives its connection up"""
+    with Srt({'/cam': LIVE}) as proxy:
+        sender = proxy.send('publish:cam')
+        name = proxy.wait_for_line(r' publisher (\S+) in: /cam over SRT$', 20)[1]
+        proxy.wait_for_mount()
+        sender.signal(signal.SIGSTOP)
+
+        def is_back():
+            with proxy.call('publish:cam') as caller:
+                return caller.reason != CONFLICT
+        wait_until(is_back, 20, 'the next connection of the publisher')
+        proxy.wait_for_line(rf' publisher {name} out: /cam: another publisher has taken the mount over$')
+        sender.kill()
+
+
+@test
 def a_publisher_may_die_and_come_back():
     """readers stay while a publisher is killed, and continue when it comes back"""
     with Srt({'/cam': LIVE}) as proxy:

@@ -72,6 +72,10 @@ const gchar *const *access_case_get_challenges (AccessCase *self);
 // for a client without a name. (transfer none)
 const gchar *access_case_get_user (AccessCase *self);
 
+// Returns who the client is for its later connections: its name, or else its address. (transfer
+// full)
+gchar *access_case_dup_identity (AccessCase *self);
+
 // Returns why no decision is possible, for ACCESS_BUSY. (static)
 const gchar *access_case_get_reason (AccessCase *self);
 

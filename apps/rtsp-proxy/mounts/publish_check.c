@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/publish_check.h"
 
+#include "base/clock.h"
 #include "sources/publication.h"
 
 static PublishCheck
@@ -11,11 +12,10 @@ say (PublishCheck check, const gchar *why, const gchar **text)
 }
 
 PublishCheck
-publish_check (Mounts *mounts, const gchar *path, const gchar **text)
+publish_check (Mounts *mounts, const gchar *path, const gchar *identity, const gchar **text)
 {
   gboolean exists, takeover;
   MountConfig *config = mounts_dup_publish_config (mounts, path, &exists);
-  PublisherFacts facts;
 
   if (!config && exists)
     return say (
@@ -24,8 +24,7 @@ publish_check (Mounts *mounts, const gchar *path, const gchar **text)
     return say (PUBLISH_NO_MOUNT, "there is no such mount", text);
   takeover = config->takeover;
   mount_config_unref (config);
-  if (takeover || !publication_find (path, &facts))
+  if (takeover || !publication_is_taken (path, identity, clock_now ()))
     return say (PUBLISH_POSSIBLE, NULL, text);
-  g_free (facts.peer);
   return say (PUBLISH_CONFLICT, "another client publishes to the mount", text);
 }

@@ -11,5 +11,6 @@ typedef enum {
 } PublishCheck;
 
 // Says whether a client can publish to the mount `path` now, and if not, why (`*text`, static).
-// Call from any thread.
-PublishCheck publish_check (Mounts *mounts, const gchar *path, const gchar **text);
+// `identity` is that of publication.h. Call from any thread.
+PublishCheck publish_check (
+    Mounts *mounts, const gchar *path, const gchar *identity, const gchar **text);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/publication.h"
 
+#define SILENT_NS G_GINT64_CONSTANT (1000000000)
+
 // A run of the upstream `publish`. The upstream holds a reference, as do the slot and everybody who
 // uses the context.
 struct _PublishRun {
@@ -15,7 +17,8 @@ struct _PublishRun {
 
 struct _Publication {
   gatomicrefcount refs;
-  gchar *path, *peer;
+  gchar *path, *peer, *identity;
+  gint64 heard; // ns; 0: never; atomic
   const PublicationOps *ops;
   gpointer owner;
   GDestroyNotify free_owner;
@@ -100,6 +103,7 @@ publication_unref (gpointer data)
   g_mutex_clear (&self->lock);
   g_free (self->path);
   g_free (self->peer);
+  g_free (self->identity);
   g_free (self);
 }
 
@@ -172,22 +176,39 @@ meet (const gchar *path)
 
 // ---- publishers ----
 
+void
+publication_hear (Publication *self, gint64 now)
+{
+  __atomic_store_n (&self->heard, now, __ATOMIC_RELAXED);
+}
+
+// Reports whether a publisher has come back, which has lost its line. Two that send at once do not
+// displace each other.
+static gboolean
+is_back (const Publication *former, const gchar *identity, gint64 now)
+{
+  gint64 heard = __atomic_load_n (&former->heard, __ATOMIC_RELAXED);
+
+  return g_str_equal (former->identity, identity) && heard > 0 && now - heard > SILENT_NS;
+}
+
 Publication *
-publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
-    const PublicationOps *ops, gpointer owner, GDestroyNotify free, GError **error)
+publication_claim (const PublicationClaim *claim, const PublicationOps *ops, gpointer owner,
+    GDestroyNotify free, GError **error)
 {
   Publication *self = NULL, *former;
   Slot *slot;
 
   g_mutex_lock (&table);
-  slot = find_slot (path);
+  slot = find_slot (claim->path);
   former = slot->current;
-  if (!former || takeover) {
+  if (!former || claim->takeover || is_back (former, claim->identity, claim->now)) {
     self = g_new0 (Publication, 1);
     g_atomic_ref_count_init (&self->refs);
     g_mutex_init (&self->lock);
-    self->path = g_strdup (path);
-    self->peer = g_strdup (peer);
+    self->path = g_strdup (claim->path);
+    self->peer = g_strdup (claim->peer);
+    self->identity = g_strdup (claim->identity);
     self->ops = ops;
     self->owner = owner;
     self->free_owner = free;
@@ -196,7 +217,8 @@ publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
       publication_ref (former);
   } else {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY,
-        "%s publishes %s already, and the mount does not have takeover: yes", former->peer, path);
+        "%s publishes %s already, and the mount does not have takeover: yes", former->peer,
+        claim->path);
   }
   g_mutex_unlock (&table);
   if (self && former) {
@@ -257,6 +279,19 @@ publication_end (Publication *self, const gchar *reason)
     run_unref (run);
   }
   publication_unref (self);
+}
+
+gboolean
+publication_is_taken (const gchar *path, const gchar *identity, gint64 now)
+{
+  const Slot *slot;
+  gboolean taken;
+
+  g_mutex_lock (&table);
+  slot = slots ? g_hash_table_lookup (slots, path) : NULL;
+  taken = slot && slot->current && slot->current->caps && !is_back (slot->current, identity, now);
+  g_mutex_unlock (&table);
+  return taken;
 }
 
 gboolean

@@ -17,11 +17,26 @@ typedef struct {
   void (*ask_key) (gpointer owner, guint track);
 } PublicationOps;
 
-// Claims the mount `path`. Fails with G_IO_ERROR_BUSY if another publisher has it, unless
-// `takeover` is set: then the other one is displaced. Calls `free` on `owner` when the functions
-// are not called any more. (transfer full)
-Publication *publication_claim (const gchar *path, const gchar *peer, gboolean takeover,
-    const PublicationOps *ops, gpointer owner, GDestroyNotify free, GError **error);
+typedef struct {
+  const gchar *path, *peer; // the mount, and the publisher's address and port
+  const gchar *identity;    // who it is: the same text for the same publisher
+  gboolean takeover;        // displace another publisher
+  gint64 now;               // ns
+} PublicationClaim;
+
+// Claims a mount. Fails with G_IO_ERROR_BUSY if another publisher has it, unless that is to be
+// displaced: with `takeover`, or if it is the same one and has sent nothing for a second, as after
+// a line was lost. Calls `free` on `owner` when the functions are not called any more. (transfer
+// full)
+Publication *publication_claim (const PublicationClaim *claim, const PublicationOps *ops,
+    gpointer owner, GDestroyNotify free, GError **error);
+
+// Notes that the publisher sends media. `now` is in ns.
+void publication_hear (Publication *self, gint64 now);
+
+// Reports whether the mount has a publisher whose tracks have begun, and which one with this
+// identity would not displace.
+gboolean publication_is_taken (const gchar *path, const gchar *identity, gint64 now);
 
 // Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
 // static name of their transport. An upstream that runs takes them; one that starts later does so

@@ -9,7 +9,6 @@
 
 #include "base/files_left.h"
 #include "base/part_writer.h"
-#include "sources/publication.h"
 #include "sources/upstream.h"
 
 #define BUFFER (2 * 1024 * 1024) // bytes that wait for the demultiplexer, as the kernel counts them
@@ -117,9 +116,11 @@ tell_times (PublishedStream *self, PublishRun *run, guint track)
 static void
 on_push (gpointer sink, const RelayPacket *packet)
 {
-  PublishRun *run = publication_enter (((PublishedStream *) sink)->publication);
+  Publication *publication = ((PublishedStream *) sink)->publication;
+  PublishRun *run = publication_enter (publication);
   const PullContext *context;
 
+  publication_hear (publication, packet->now);
   if (!run) {
     gst_buffer_unref (packet->buffer);
     return;
@@ -335,8 +336,7 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   self->config.endpoint.fd = fds[1];
   door = g_new (Door, 1);
   *door = (Door) { gone, owner, free };
-  self->publication = publication_claim (
-      settings->path, settings->peer, settings->takeover, &ops, door, door_free, error);
+  self->publication = publication_claim (&settings->claim, &ops, door, door_free, error);
   if (!self->publication) {
     g_free (door);
     close (self->writer.fd);

@@ -5,14 +5,13 @@
 // upstream, in a worker process if upstreams are (isolated_pull.h), and its packets go to the mount
 // as a publication. Call from any thread, unless the function says otherwise.
 
-#include <glib.h>
+#include "sources/publication.h"
 
 typedef struct _PublishedStream PublishedStream;
 
 typedef struct {
-  const gchar *path, *peer; // the mount, and the publisher's address and port
+  PublicationClaim claim;
   const gchar *transport;   // static
-  gboolean takeover;        // displace another publisher
   guint connect_timeout_ms; // until the tracks are known
   guint read_timeout_ms;    // between two packets
 } PublishedStreamSettings;

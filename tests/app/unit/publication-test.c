@@ -26,7 +26,9 @@ static const PublicationOps ops = { displaced, ask_key };
 static Publication *
 claim (const gchar *peer, gboolean takeover, GError **error)
 {
-  return publication_claim ("/cam", peer, takeover, &ops, NULL, count_free, error);
+  return publication_claim (
+      &(PublicationClaim) { "/cam", peer, "address 127.0.0.1", takeover, 100 }, &ops, NULL,
+      count_free, error);
 }
 
 static void
@@ -96,6 +98,41 @@ test_taken (void)
   g_assert_cmpuint (n_freed, ==, 2);
 }
 
+static Publication *
+claim_as (const gchar *identity, gint64 now)
+{
+  return publication_claim (&(PublicationClaim) { "/cam", "192.0.2.3:3", identity, FALSE, now },
+      &ops, NULL, count_free, NULL);
+}
+
+// One that has lost its line may come back at once, but two that send do not displace each other.
+static void
+test_back (void)
+{
+  const gint64 second = G_GINT64_CONSTANT (1000000000);
+  Publication *first = claim_as ("user camera", second), *back;
+
+  n_displaced = n_freed = 0;
+  begin (first);
+  // It has sent nothing yet.
+  g_assert_null (claim_as ("user camera", 90 * second));
+  publication_hear (first, 100 * second);
+  g_assert_null (claim_as ("user camera", 100 * second + second / 2));
+  g_assert_true (publication_is_taken ("/cam", "user camera", 100 * second + second / 2));
+  g_assert_null (claim_as ("user other", 200 * second));
+  g_assert_null (claim_as ("address 192.0.2.3", 200 * second));
+  g_assert_true (publication_is_taken ("/cam", "user other", 200 * second));
+  g_assert_false (publication_is_taken ("/cam", "user camera", 102 * second));
+  g_assert_false (publication_is_taken ("/other", "user other", 102 * second));
+  g_assert_cmpuint (n_displaced, ==, 0);
+  back = claim_as ("user camera", 102 * second);
+  g_assert_nonnull (back);
+  g_assert_cmpuint (n_displaced, ==, 1);
+  publication_end (first, "displaced");
+  publication_end (back, "left");
+  g_assert_cmpuint (n_freed, ==, 2);
+}
+
 // While the last packets of the first publisher are on their way, the second one may claim the
 // mount. Its tracks begin when the first has ended.
 static void
@@ -158,6 +195,7 @@ main (int argc, char **argv)
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/publication/one-publisher-has-a-mount", test_taken);
+  g_test_add_func ("/publication/the-same-one-may-come-back", test_back);
   g_test_add_func ("/publication/the-next-one-need-not-wait-for-the-last-packets", test_given_back);
   return g_test_run ();
 }

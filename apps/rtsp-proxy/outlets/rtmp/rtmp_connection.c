@@ -142,15 +142,19 @@ begin_publishing (RtmpConnection *self)
   MountConfig *config =
       mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
   GError *error = NULL;
+  gchar *identity;
 
   if (!config) {
     refuse (self, "NetStream.Publish.BadName", "the mount takes no publishers any more");
     return;
   }
+  identity = access_case_dup_identity (self->asked);
   self->published = published_stream_new (
-      &(PublishedStreamSettings) { self->demand->path, self->peer, "RTMP", config->takeover,
+      &(PublishedStreamSettings) {
+          { self->demand->path, self->peer, identity, config->takeover, clock_now () }, "RTMP",
           config->pull.connect_timeout_ms, config->pull.read_timeout_ms },
       close_later, ref (self), unref, &error);
+  g_free (identity);
   mount_config_unref (config);
   if (!self->published) {
     unref (self);
@@ -169,10 +173,21 @@ begin_publishing (RtmpConnection *self)
 }
 
 static void
-check_verdict (RtmpConnection *self)
+check_target (RtmpConnection *self)
 {
+  gchar *identity = access_case_dup_identity (self->asked);
   const gchar *why;
 
+  if (publish_check (self->context->mounts, self->demand->path, identity, &why) == PUBLISH_POSSIBLE)
+    begin_publishing (self);
+  else
+    refuse (self, "NetStream.Publish.BadName", why);
+  g_free (identity);
+}
+
+static void
+check_verdict (RtmpConnection *self)
+{
   switch (access_case_get_verdict (self->asked)) {
     case ACCESS_PENDING:
       break;
@@ -189,10 +204,7 @@ check_verdict (RtmpConnection *self)
       break;
     case ACCESS_ADMITTED:
       // Only those who may do it find out which mounts exist.
-      if (publish_check (self->context->mounts, self->demand->path, &why) == PUBLISH_POSSIBLE)
-        begin_publishing (self);
-      else
-        refuse (self, "NetStream.Publish.BadName", why);
+      check_target (self);
   }
 }
 

@@ -34,6 +34,7 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
   PublishRun *run = enter (self);
 
   __atomic_store_n (&self->shared->heard, packet->arrival_ns, __ATOMIC_RELAXED);
+  publication_hear (self->shared->publication, packet->arrival_ns);
   if (!run)
     return;
   engine_track_push (&self->media, packet, RELAY_NO_BASE);

@@ -253,6 +253,7 @@ begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConf
   Publisher *publisher;
   GError *error = NULL;
   GstRTSPStatusCode status;
+  gchar *identity;
 
   if (!sdp)
     return refuse (
@@ -266,8 +267,11 @@ begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConf
         "no track can be relayed: each needs a line m=video 0 RTP/AVP ..., and an a=rtpmap for a "
         "payload type from 96 on");
   }
-  publisher->shared.publication = publication_claim (path, self->asker->peer, config->takeover,
+  identity = access_case_dup_identity (self->asker->asked);
+  publisher->shared.publication = publication_claim (
+      &(PublicationClaim) { path, self->asker->peer, identity, config->takeover, clock_now () },
       &publication_ops, publisher->shared.owner, door_free, &error);
+  g_free (identity);
   if (!publisher->shared.publication) {
     publisher_free (publisher, NULL);
     status = refuse (self, ctx, GST_RTSP_STS_SERVICE_UNAVAILABLE, error->message);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "access/plain.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "mounts/publish_check.h"
 #include "outlets/srt/srt_counts.h"
@@ -162,9 +163,11 @@ check_publisher (SrtConnection *self)
   static const int codes[] = { [PUBLISH_NO_MOUNT] = SRT_REJX_NOTFOUND,
     [PUBLISH_NOT_TAKEN] = SRT_REJX_BAD_MODE,
     [PUBLISH_CONFLICT] = SRT_REJX_CONFLICT };
+  gchar *identity = access_case_dup_identity (self->asked);
   const gchar *why;
-  PublishCheck check = publish_check (self->context->mounts, self->demand->path, &why);
+  PublishCheck check = publish_check (self->context->mounts, self->demand->path, identity, &why);
 
+  g_free (identity);
   return check == PUBLISH_POSSIBLE ? 0 : refuse (self, codes[check], why);
 }
 
@@ -279,13 +282,17 @@ begin_publishing (SrtConnection *self)
   MountConfig *config =
       mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
   GError *error = NULL;
+  gchar *identity;
 
   if (!config)
     return FALSE;
+  identity = access_case_dup_identity (self->asked);
   self->published = published_stream_new (
-      &(PublishedStreamSettings) { self->demand->path, self->peer, "SRT", config->takeover,
+      &(PublishedStreamSettings) {
+          { self->demand->path, self->peer, identity, config->takeover, clock_now () }, "SRT",
           config->pull.connect_timeout_ms, config->pull.read_timeout_ms },
       close_later, ref (self), unref, &error);
+  g_free (identity);
   mount_config_unref (config);
   if (!self->published) {
     unref (self);
