@@ -653,7 +653,7 @@ def tries(number):
 
 @test(timeout=600)
 def foreign_and_guessed_session_ids_have_no_effect():
-    """a foreign or guessed session id is answered with 454 and has no effect"""
+    """a foreign or guessed session id has no effect: it is answered with 454, or SETUP with another id"""
     with site() as here, Reader(here.proxy) as attacker:
         victim = here.goods[0].reader
         chance = random.Random(1)
@@ -665,7 +665,11 @@ def foreign_and_guessed_session_ids_have_no_effect():
             method = methods[number % len(methods)]
             url = attacker.url + ('/stream=0' if method == 'SETUP' else '')
             answer = attacker.request(method, url, {'Session': guess, 'Transport': TCP})
-            assert answer[0] == 454, (method, guess, answer)
+            if method == 'SETUP': # of a connection that has set up the track very often, also 461
+                assert answer[0] in (200, 461), (guess, answer)
+                assert answer[1].get('session', '').split(';')[0] not in foreign + [guess], (guess, answer)
+            else:
+                assert answer[0] == 454, (method, guess, answer)
         asker = Asker(here.proxy)
         for guess in '', ';', 'x' * 1500, '\0', '%s%n', '../..':
             status = asker.ask('PLAY', attacker.url, {'Session': guess})

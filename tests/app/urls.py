@@ -130,7 +130,8 @@ class Asker:
 
 def expected(method, url, state):
     """Returns the statuses that the answer may have."""
-    if state is stale:
+    # A SETUP or an ANNOUNCE begins a session, whatever it says about one.
+    if state is stale and method.upper() not in ('SETUP', 'ANNOUNCE'):
         return {400, 405, 454, 501}
     if method in UNKNOWN:
         return {501} if url == b'*' else {400, 501}

@@ -40,7 +40,8 @@ static const SchemaKey keys[] = {
       .help = "of them from one IPv4 address or one IPv6 /64 network; loopback addresses have no "
               "such limit; 0: no limit" },
   { "sessions", SCHEMA_NUMBER, AT (sessions), "1", .min = 1, .max = 64, LIMIT,
-      .help = "sessions of one connection; a further SETUP is answered with 503" },
+      .help = "sessions of one connection, such as of several mounts; a further SETUP is answered "
+              "with 503" },
   { "requests-per-second", SCHEMA_NUMBER, AT (requests_rate), "50", .min = 1, .max = 100000, LIMIT,
       .help = "requests of one connection, after a burst of twice as many; further requests wait" },
   { "stray-frames", SCHEMA_NUMBER, AT (stray_frames), "100", .max = 1000000, LIMIT,

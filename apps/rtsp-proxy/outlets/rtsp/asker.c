@@ -222,6 +222,27 @@ asker_explain_ports (Asker *self, GstRTSPContext *ctx)
   answer_add_body (ctx, "text/plain", why, strlen (why));
 }
 
+void
+asker_note_session (Asker *self, GstRTSPContext *ctx)
+{
+  log_event_limited (&refusals,
+      "reader %s refused: %s: its header Session names no session of "
+      "this connection",
+      self->peer, gst_rtsp_method_as_text (ctx->method));
+}
+
+// Reports whether a SETUP needs a session, and the connection can have no other.
+static gboolean
+lacks_session (Asker *self, GstRTSPContext *ctx)
+{
+  GstRTSPSessionPool *pool = gst_rtsp_client_get_session_pool (self->client);
+  gboolean full =
+      gst_rtsp_session_pool_get_n_sessions (pool) >= gst_rtsp_session_pool_get_max_sessions (pool);
+
+  g_object_unref (pool);
+  return full && ctx->method == GST_RTSP_SETUP && !ctx->session;
+}
+
 GstRTSPStatusCode
 asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
@@ -231,7 +252,10 @@ asker_check (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
   GError *error = NULL;
   GstRTSPStatusCode status;
 
-  if (!content)
+  if (!content && lacks_session (self, ctx))
+    g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        "SETUP: the connection has too many sessions (limits.sessions)");
+  else if (!content)
     content = find_content (self, ctx, url, &error);
   if (!content)
     return refuse (self, error);

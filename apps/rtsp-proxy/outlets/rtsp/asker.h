@@ -48,12 +48,18 @@ void asker_explain (Asker *self, GstRTSPContext *ctx);
 // the reason into the answer. Has no effect if the stream has ports.
 void asker_explain_ports (Asker *self, GstRTSPContext *ctx);
 
+// Logs that a request was answered with 454.
+void asker_note_session (Asker *self, GstRTSPContext *ctx);
+
 // Returns the path by which gst-rtsp-server knows the content of a URL, with the track. (transfer
 // full)
 gchar *asker_make_path (Asker *self, const GstRTSPUrl *url);
 
 // Replaces the content in use. Takes ownership of a reference to `content`, which may be NULL.
 void asker_use (Asker *self, Content *content);
+
+// Logs that a request was answered with 454.
+void asker_note_session (Asker *self, GstRTSPContext *ctx);
 
 // Hands the media of the content in use over: from now on gst-rtsp-server holds it, for the client
 // or for a session.

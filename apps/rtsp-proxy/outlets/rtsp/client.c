@@ -234,6 +234,8 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     asker_explain_ports (&((Client *) client)->asker, ctx);
   else if (code == GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH)
     asker_explain (&((Client *) client)->asker, ctx);
+  else if (code == GST_RTSP_STS_SESSION_NOT_FOUND)
+    asker_note_session (&((Client *) client)->asker, ctx);
 }
 
 static GstRTSPStatusCode

@@ -5,6 +5,7 @@
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/lifetime.h"
 #include "outlets/rtsp/publishing.h"
+#include "outlets/rtsp/session_header.h"
 
 #include <string.h>
 
@@ -197,6 +198,36 @@ take_turn (RequestGuard *self, gint64 now)
   return TRUE;
 }
 
+// Puts `new_head`, unless it is NULL, in the place of the head of `len` bytes. Returns how many
+// bytes longer that is. (transfer full)
+static gsize
+replace_head (RequestGuard *self, gsize *len, GByteArray *new_head)
+{
+  gsize longer;
+
+  if (!new_head)
+    return 0;
+  longer = new_head->len - *len; // may wrap, as sums with it do
+  *len = new_head->len;
+  g_byte_array_append (
+      new_head, self->bytes->data + *len - longer, self->bytes->len - (guint) (*len - longer));
+  g_byte_array_unref (self->bytes);
+  self->bytes = new_head;
+  return longer;
+}
+
+// Gives the head the form that gst-rtsp-server reads. Returns how many bytes longer it is then.
+static gsize
+change_head (RequestGuard *self, const RequestCheck *check)
+{
+  gsize len = check->head;
+  gsize longer =
+      replace_head (self, &len, check->bare ? request_dup_head (check, self->bytes->data) : NULL);
+
+  return longer
+         + replace_head (self, &len, session_header_correct (self->client, self->bytes->data, len));
+}
+
 static gboolean
 take_request (RequestGuard *self, gint64 now)
 {
@@ -213,16 +244,7 @@ take_request (RequestGuard *self, gint64 now)
   }
   if (size == 0 || !take_turn (self, now))
     return FALSE;
-  if (check.bare) {
-    GByteArray *head = request_dup_head (&check, self->bytes->data);
-
-    size += head->len - check.head;
-    g_byte_array_append (
-        head, self->bytes->data + check.head, self->bytes->len - (guint) check.head);
-    g_byte_array_unref (self->bytes);
-    self->bytes = head;
-  }
-  make_ready (self, size);
+  make_ready (self, size + change_head (self, &check));
   return TRUE;
 }
 

@@ -147,10 +147,9 @@ judge (const Transport *self, const TransportPeer *peer)
   if (self->tcp)
     return !self->has_pair || self->pair[1] == self->pair[0] + 1 ? TRANSPORT_GOOD
                                                                  : TRANSPORT_MALFORMED;
-  if (!self->unicast)
-    return TRANSPORT_UNSUPPORTED;
+  // Some clients write no "unicast", but only unicast has ports of a client.
   if (!self->has_pair)
-    return TRANSPORT_MALFORMED;
+    return self->unicast ? TRANSPORT_MALFORMED : TRANSPORT_UNSUPPORTED;
   if (peer->tls && !self->srtp)
     return TRANSPORT_CLEAR;
   return is_pair (self->pair) && self->pair[0] >= LOWEST_PORT ? TRANSPORT_GOOD : TRANSPORT_PORT;
