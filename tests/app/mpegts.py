@@ -146,7 +146,8 @@ def a_reader_that_stops_reading_delays_nobody():
 @test
 def wrong_requests_are_refused():
     with Served(mounts={'/films': {'upstream': f'file://{os.path.dirname(clip())}/'},
-                        '/down': {'upstream': 'rtsp://127.0.0.1:1/x', 'start-timeout': '1s'}}) as proxy:
+                        '/down': {'upstream': 'rtsp://127.0.0.1:1/x', 'start-timeout': '1s'}},
+                **{'strict-queries': 'yes'}) as proxy:
         for path, expected in (('/ts/none', 404), ('/ts/', 404), ('/ts', 404), ('/ts/films/b.mp4', 404),
                                ('/ts/films', 404), ('/ts/../cam', 404), ('/ts//cam', 404),
                                ('/ts/cam%00', 404), ('/ts/cam?size=1x1', 404), ('/ts/down', 503),

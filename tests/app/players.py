@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Players that deviate from RFC 2326 are served."""
+"""Players that deviate from RFC 2326 are served: their SETUPs, their queries."""
 
 import struct
 
 from control import CLIP_URI, Controlled
 from proc import Rtsp, free_udp_pair
-from proxy import QUICK
+from proxy import QUICK, Read, tracks
 from tap import run, test
 
 TCP = 'RTP/AVP/TCP;unicast;interleaved={}-{}'
@@ -130,6 +130,41 @@ def a_publisher_with_a_session_of_its_own_is_taken():
         for number in range(50):
             publisher.send_frame(0, struct.pack('>BBHII', 0x80, 0xe0, number, number * 3600, 77) + b'\x65' + bytes(50))
         proxy.wait_for_line(r' mount /cam up: publish, 1 track')
+
+
+def status(proxy, path):
+    with Rtsp(proxy.port) as player:
+        return player.request('DESCRIBE', proxy.url(path))[0]
+
+
+@test
+def unknown_queries_are_ignored():
+    """parameters that a mount does not offer are ignored, or refused with strict-queries; wrong values are refused"""
+    folder = {'upstream': CLIP_URI.rpartition('/')[0] + '/', **QUICK}
+    scaled = {'upstream': CLIP_URI, **QUICK, 'choices': {'transcode': ['size']}}
+    title = '/films/' + CLIP_URI.rpartition('/')[2]
+    unknown = ('tcp', 'transportmode=unicast', '_=123', 'a=1&a=2', 'a', '%', '%zz=1', 'a=' + 500 * 'x',
+               'transportmode=unicast&profile=Profile_1', '=', 'SIZE=1x1')
+    for strict in 'no', 'yes':
+        with Controlled({'/cam': FILE, '/films': folder, '/scaled': scaled}, http={'listen': '127.0.0.1:0'}, hls={},
+                        **{'strict-queries': strict}) as proxy:
+            for query in unknown:
+                for path in '/cam', '/scaled', title:
+                    wanted = 404 if strict == 'yes' else 200
+                    assert status(proxy, f'{path}?{query}') == wanted, (strict, path, query)
+            for query in 'size=1x1', 'size', 'size=160x120&size=80x60', 'layers=x', 'delay=30', 'delay=x', '%73ize=x':
+                assert status(proxy, f'/scaled?{query}') == 404, (strict, query)
+                assert query[:4] not in ('laye', 'dela') or status(proxy, f'{title}?{query}') == 404, (strict, query)
+            assert status(proxy, '/scaled?size=160x120') == 200
+            if strict == 'no':
+                assert status(proxy, '/scaled?tcp&size=160x120&_=1') == 200
+                # A reader with such a query gets what the others get.
+                for path in '/cam?tcp', title + '?tcp':
+                    with Read(proxy.url(path), duration=2) as read:
+                        for number, name, track in tracks(read.result()):
+                            assert track['lost'] == 0 and track['packets'] > 20, (number, name, track)
+                paths = {each['path'] for each in proxy.get('/v1/mounts')['mounts']}
+                assert '/cam' in paths, paths
 
 
 if __name__ == '__main__':

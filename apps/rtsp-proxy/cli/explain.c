@@ -222,6 +222,7 @@ explain_url (const ProxyConfig *config, const gchar *url, GError **error)
   const MountConfig *mount = find_mount (config, demand->path);
   gchar *text = NULL;
 
+  offer_set_strict (TRUE); // a mistake in the URL is what the operator wants to know
   if (mount)
     text = explain_demand (config, mount, demand, error);
   else

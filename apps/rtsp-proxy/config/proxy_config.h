@@ -35,24 +35,25 @@ typedef struct {
   ExternalAuthConfig *external_auth;
   ApiWanted api;
   ListenAddress api_listen;
-  gchar *api_token; // NULL: the API asks for no token
-  GStrv hosts;      // names by which HTTP clients may call this machine; may be NULL
-  GStrv file_roots; // folders below which API clients may name files; may be NULL
+  gchar *api_token;       // NULL: the API asks for no token
+  GStrv hosts;            // names by which HTTP clients may call this machine; may be NULL
+  GStrv file_roots;       // folders below which API clients may name files; may be NULL
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;
   Limits limits;
-  guint receive_tick;  // us, between two rounds of receiving; 0: no rounds
-  guint isolate;       // Isolate
-  guint kernel;        // KernelPath
-  guint workers;       // processes of each kind, at most
-  gchar *stage_folder; // searched for stages first; may be NULL
-  StageSet *stage_set; // NULL before proxy_config_load_stages()
-  UserSet *users;      // NULL: the file says nothing about users
-  gboolean strict;     // a mount that lacks something of this machine is an error
-  gboolean basic;      // RTSP takes passwords by basic authentication without TLS
-  GPtrArray *mounts;   // of MountConfig
-  GHashTable *paths;   // the paths of `mounts`
+  guint receive_tick;      // us, between two rounds of receiving; 0: no rounds
+  guint isolate;           // Isolate
+  guint kernel;            // KernelPath
+  guint workers;           // processes of each kind, at most
+  gchar *stage_folder;     // searched for stages first; may be NULL
+  StageSet *stage_set;     // NULL before proxy_config_load_stages()
+  UserSet *users;          // NULL: the file says nothing about users
+  gboolean strict;         // a mount that lacks something of this machine is an error
+  gboolean strict_queries; // refuse unknown parameters of URLs
+  gboolean basic;          // RTSP takes passwords by basic authentication without TLS
+  GPtrArray *mounts;       // of MountConfig
+  GHashTable *paths;       // the paths of `mounts`
 } ProxyConfig;
 
 // Returns the table of the keys of the whole file.

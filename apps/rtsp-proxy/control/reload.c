@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "control/reload.h"
 
-#include "base/file_roots.h"
 #include "base/log.h"
 #include "control/look_again.h"
+#include "mounts/offer.h"
 
 struct _Reload {
   const Options *options;
@@ -246,7 +246,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   self->users = plan->config->users ? user_set_ref (plan->config->users) : NULL;
   server_reload_tls (self->server);
   limits_set (&plan->limits);
-  file_roots_set (plan->config->file_roots);
+  offer_configure (plan->config);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

@@ -3,6 +3,7 @@
 
 #include "content/live_content.h"
 #include "content/stored_content.h"
+#include "mounts/offer.h"
 
 #include <gio/gio.h>
 #include <string.h>
@@ -126,7 +127,8 @@ resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
 {
   const gchar *name = demand->path + strlen (mount_get_path (mount)) + 1;
 
-  if (demand->query)
+  // Titles have no choices.
+  if (demand->query && (offer_is_strict () || g_strcmp0 (demand->query, demand->choices) != 0))
     return FALSE;
   if (mount_has_titles (mount) || mount_lacks (mount)) {
     resolved->title = g_strdup (name);

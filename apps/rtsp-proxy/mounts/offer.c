@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/offer.h"
 
+#include "base/file_roots.h"
 #include "stages/choice.h"
 #include "text/config_error.h"
 
 #include <gio/gio.h>
+
+static gint strict; // atomic
+
+void
+offer_set_strict (gboolean is_strict)
+{
+  g_atomic_int_set (&strict, is_strict);
+}
+
+gboolean
+offer_is_strict (void)
+{
+  return g_atomic_int_get (&strict);
+}
+
+void
+offer_configure (const ProxyConfig *config)
+{
+  offer_set_strict (config->strict_queries);
+  file_roots_set (config->file_roots);
+}
+
+// Returns what counts of the choices. (transfer full)
+static gchar *
+dup_offered (const MountConfig *config, const gchar *choices)
+{
+  if (!choices || offer_is_strict ())
+    return g_strdup (choices);
+  return choice_cut_unknown (config->choices, choices);
+}
 
 static gboolean
 check_layers (const MountConfig *config, const Demand *demand, GError **error)
@@ -24,6 +55,7 @@ gboolean
 offer_check (const MountConfig *config, const Demand *demand, const gchar **choices, GError **error)
 {
   gboolean delays = config->cache.time_ms > 0;
+  gchar *offered;
 
   if (!check_layers (config, demand, error))
     return FALSE;
@@ -33,11 +65,20 @@ offer_check (const MountConfig *config, const Demand *demand, const gchar **choi
   }
   // Without a cache, `delay` may be a choice of a stage.
   *choices = delays ? demand->choices : demand->stages;
+  offered = dup_offered (config, *choices);
+  if (!offered)
+    *choices = NULL;
+  g_free (offered);
   return TRUE;
 }
 
 GPtrArray *
 offer_make_chain (const MountConfig *config, const gchar *choices, GError **error)
 {
-  return choice_make_chain (config->stage_set, config->stages, config->choices, choices, error);
+  gchar *offered = dup_offered (config, choices);
+  GPtrArray *chain =
+      choice_make_chain (config->stage_set, config->stages, config->choices, offered, error);
+
+  g_free (offered);
+  return chain;
 }

@@ -4,7 +4,17 @@
 // Checks whether a mount offers a demand.
 
 #include "config/mount_config.h"
+#include "config/proxy_config.h"
 #include "text/demand.h"
+
+// Sets whether a parameter that a mount does not offer is an error: `strict-queries` of the
+// configuration. It is ignored otherwise. Call from any thread.
+void offer_set_strict (gboolean strict);
+gboolean offer_is_strict (void);
+
+// Sets what the configuration says about the requests to all mounts: this and
+// `file-roots`. Call from the main thread.
+void offer_configure (const ProxyConfig *config);
 
 // Returns FALSE and sets `error` if a value of the demand is wrong, or if readers of the mount
 // cannot choose it. Otherwise sets `choices` to the demand's choices for the mount's stages (owned

@@ -230,6 +230,32 @@ is_offered (GHashTable *choices, const gchar *param)
   return FALSE;
 }
 
+// Reports whether an item of a query names a parameter that is offered, or `delay`, which asks for
+// something that the mount does not have.
+static gboolean
+is_known (GHashTable *choices, const gchar *item)
+{
+  gchar *param = g_uri_unescape_segment (item, item + strcspn (item, "="), NULL);
+  gboolean known = param && (is_offered (choices, param) || g_str_equal (param, "delay"));
+
+  g_free (param);
+  return known;
+}
+
+gchar *
+choice_cut_unknown (GHashTable *choices, const gchar *query)
+{
+  gchar **items = g_strsplit (query, "&", -1);
+  GString *known = g_string_new (NULL);
+
+  for (gchar **item = items; *item; item++) {
+    if (is_known (choices, *item))
+      g_string_append_printf (known, "%s%s", known->len ? "&" : "", *item);
+  }
+  g_strfreev (items);
+  return known->len > 0 ? g_string_free (known, FALSE) : (g_string_free (known, TRUE), NULL);
+}
+
 static gboolean
 check_declared (GHashTable *choices, const GPtrArray *query, GError **error)
 {

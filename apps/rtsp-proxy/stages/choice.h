@@ -25,6 +25,10 @@ gboolean choice_check (
 GPtrArray *choice_make_chain (StageSet *set, const GPtrArray *stages, GHashTable *choices,
     const gchar *query, GError **error);
 
+// Returns the items of a query that name parameters that are offered (transfer full), or NULL if
+// there are none. `choices` is as above.
+gchar *choice_cut_unknown (GHashTable *choices, const gchar *query);
+
 // Returns the key of a chain: the keys of its stages, separated by " ! ". Queries that make the
 // same choices in another order or spelling get the same key. The caller owns the result.
 gchar *choice_dup_key (const GPtrArray *stages);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/mounts.h"
+#include "mounts/offer.h"
 
 #include "base/file_roots.h"
 #include "config/mount_read.h"
@@ -86,6 +87,7 @@ resolving_starts_nothing (Fixture *f, gconstpointer unused)
 {
   static const struct {
     const gchar *url, *mount, *title, *path;
+    gboolean is_lax; // it is refused with strict-queries
   } cases[] = {
     { "/cam", "/cam", NULL, "/cam" },
     { "/cam/stream=0", "/cam", NULL, "/cam" },
@@ -99,26 +101,35 @@ resolving_starts_nothing (Fixture *f, gconstpointer unused)
     { "/nix", NULL, NULL, NULL },
     { "/cam/nix", NULL, NULL, NULL },
     { "/cam/=0123456789abcdef", NULL, NULL, NULL },
-    { "/cam?nix=1", NULL, NULL, NULL },
+    { "/cam?nix=1", "/cam", NULL, "/cam", TRUE },
+    { "/cam?nix&size=320x180", "/cam", NULL, "/cam/=*", TRUE },
+    { "/past?nix=1&delay=30", "/past", NULL, "/past", TRUE },
+    { "/films/a.mp4?nix", "/films", "a.mp4", NULL, TRUE },
+    { "/films/a.mp4?nix&layers=0.0.0", NULL, NULL, NULL },
+    { "/films/a.mp4?delay=1", NULL, NULL, NULL },
     { "/cam?size=nix", NULL, NULL, NULL },
     { "/cam?delay=30", NULL, NULL, NULL },
     { "/past?delay=nix", NULL, NULL, NULL },
     { "/past?layers=nix", NULL, NULL, NULL },
     { "/films", NULL, NULL, NULL },
-    { "/films/a.mp4?size=320x180", NULL, NULL, NULL },
+    { "/films/a.mp4?size=320x180", "/films", "a.mp4", NULL, TRUE },
   };
 
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+  for (guint n = 0; n < 2 * G_N_ELEMENTS (cases); n++) {
+    guint i = n / 2;
+    gboolean is_strict = n % 2;
     Demand *demand = demand_new (cases[i].url);
     GError *error = NULL;
     Resolved resolved;
 
     g_test_message ("%s", cases[i].url);
+    offer_set_strict (is_strict);
     if (!mounts_resolve (f->mounts, demand, &resolved, &error)) {
       g_assert_nonnull (error);
-      g_assert_null (cases[i].mount);
+      g_assert_true (!cases[i].mount || (is_strict && cases[i].is_lax));
       g_error_free (error);
     } else {
+      g_assert_false (is_strict && cases[i].is_lax);
       g_assert_cmpstr (mount_get_path (resolved.mount), ==, cases[i].mount);
       g_assert_cmpstr (resolved.title, ==, cases[i].title);
       g_assert_true (
@@ -127,6 +138,7 @@ resolving_starts_nothing (Fixture *f, gconstpointer unused)
     }
     demand_free (demand);
   }
+  offer_set_strict (FALSE);
   g_assert_cmpuint (f->told.published, ==, 0);
 }
 

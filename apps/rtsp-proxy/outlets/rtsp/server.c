@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/server.h"
 
-#include "base/file_roots.h"
 #include "base/log.h"
 #include "config/mounts_check.h"
 #include "graph/graph.h"
+#include "mounts/offer.h"
 #include "outlets/rtsp/client.h"
 #include "outlets/rtsp/client_check.h"
 #include "outlets/rtsp/entry.h"
@@ -430,7 +430,7 @@ begin_listening (Server *self, const ProxyConfig *config, GError **error)
   GstRTSPServer *listener = GST_RTSP_SERVER (self->listener);
 
   limits_set (&config->limits);
-  file_roots_set (config->file_roots);
+  offer_configure (config);
   if (!weir_serve (listener, error))
     return FALSE;
   if (!config->listen_off && !listen_plain (self, &config->listen, error))
