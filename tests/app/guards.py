@@ -123,7 +123,8 @@ class Site:
             '/lone': {'upstream': self.upstream.url, 'transport': 'tcp', **QUICK, 'linger': '0ms'},
             '/films': {'upstream': CLIP_URI.rpartition('/')[0] + '/', **QUICK}},
             # limits.py tests these. Here they would only slow attackers down.
-            limits={'requests-per-second': 100000, 'stray-frames': 1000000})
+            # Nobody here is trusted: players.py tests those who are.
+            limits={'requests-per-second': 100000, 'stray-frames': 1000000}, **{'trusted-networks': []})
         self.goods = [Good(self.proxy, udp) for udp in (False, True)]
         self.begin_idle()
 

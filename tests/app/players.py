@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Players that deviate from RFC 2326 are served: their SETUPs, their queries."""
+"""Players that deviate from RFC 2326 are served: their SETUPs, their silence over UDP, their queries."""
 
 import struct
+import time
 
 from control import CLIP_URI, Controlled
 from proc import Rtsp, free_udp_pair
-from proxy import QUICK, Read, tracks
+from proxy import QUICK, Read, matches, tracks
 from tap import run, test
 
 TCP = 'RTP/AVP/TCP;unicast;interleaved={}-{}'
@@ -34,6 +35,20 @@ def take_both(player):
     channels = set()
     while not channels >= {0, 2}:
         channels.add(player.frame()[0])
+
+
+def plays(proxy, url, ports, player):
+    """Plays over UDP. Returns for how many seconds, and how many packets came."""
+    assert player.request('PLAY', url)[0] == 200
+    begun, number = time.monotonic(), 0
+    ports[0].settimeout(2)
+    try:
+        while time.monotonic() < begun + 8:
+            ports[0].recv(65536)
+            number += 1
+    except TimeoutError:
+        pass
+    return time.monotonic() - begun, number
 
 
 @test
@@ -130,6 +145,27 @@ def a_publisher_with_a_session_of_its_own_is_taken():
         for number in range(50):
             publisher.send_frame(0, struct.pack('>BBHII', 0x80, 0xe0, number, number * 3600, 77) + b'\x65' + bytes(50))
         proxy.wait_for_line(r' mount /cam up: publish, 1 track')
+
+
+@test(timeout=90)
+def a_udp_reader_that_only_receives_plays_on_where_it_is_trusted():
+    """a UDP reader that sends no datagram plays on in a trusted network, and is cut after 5 s in any other"""
+    for networks, plays_on in (None, True), (['127.0.0.0/8'], True), ([], False), (['192.0.2.0/24', '::1'], False):
+        more = {} if networks is None else {'trusted-networks': networks}
+        with Controlled({'/cam': FILE}, **more) as proxy, described(proxy) as player:
+            ports = free_udp_pair()
+            numbers = [each.getsockname()[1] for each in ports]
+            assert set_up(player, proxy.url(), 0, 'RTP/AVP;unicast;client_port={}-{}'.format(*numbers))[0] == 200
+            seconds, number = plays(proxy, proxy.url(), ports, player)
+            assert number > 50, number
+            if plays_on:
+                assert seconds >= 8 and not matches(proxy, ' out: /cam'), (networks, seconds)
+                assert player.request('GET_PARAMETER', proxy.url())[0] == 200
+            else:
+                proxy.wait_for_line(r' reader \S+ out: /cam: no datagram came from its UDP ports within 5 s; let it use '
+                                    'TCP, or add its network to trusted-networks$')
+            for each in ports:
+                each.close()
 
 
 def status(proxy, path):

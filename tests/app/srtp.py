@@ -155,7 +155,7 @@ def site():
                         '/late': {'upstream': upstream.url, 'transport': 'tcp', 'cache': {'time': '10s'},
                                   'on-demand': False, **QUICK},
                         '/films': {'upstream': films}},
-                       limits={'requests-per-second': 100000})
+                       limits={'requests-per-second': 100000}, **{'trusted-networks': []})
         proxy.upstream = upstream
         for path in '/cam', '/late':
             with TlsRtsp(proxy) as client:  # from now on the numbers of the packets are known

@@ -2,6 +2,7 @@
 #include "config/proxy_config.h"
 #include "text/config_error.h"
 
+#include "base/trusted_networks.h"
 #include "config/host_names.h"
 #include "config/mount_read.h"
 #include "isolate/pool.h"
@@ -91,6 +92,22 @@ equal_file_roots (gconstpointer a, gconstpointer b)
 {
   return text_list_equal (
       ((const ProxyConfig *) a)->file_roots, ((const ProxyConfig *) b)->file_roots);
+}
+
+static gboolean
+read_trusted_networks (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return text_list_read (key, object, trusted_networks_check, reader, node, error);
+}
+
+static gboolean
+equal_trusted_networks (gconstpointer a, gconstpointer b)
+{
+  const ProxyConfig *x = a, *y = b;
+
+  return !x->trusted_networks == !y->trusted_networks
+         && text_list_equal (x->trusted_networks, y->trusted_networks);
 }
 
 static gboolean
@@ -277,6 +294,8 @@ static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
 static const SchemaValue hosts_value = { .read = host_names_read, .equal = equal_hosts };
 static const SchemaValue file_roots_value = { .read = text_list_read_folders,
   .equal = equal_file_roots };
+static const SchemaValue trusted_networks_value = { .read = read_trusted_networks,
+  .equal = equal_trusted_networks };
 static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
 static const SchemaValue http_value = { .read = read_http, .equal = equal_http };
 static const SchemaValue receive_tick_value = { .read = read_receive_tick,
@@ -341,6 +360,11 @@ static const SchemaKey top_keys[] = {
   { "file-roots", SCHEMA_OTHER, AT (file_roots), .form = "[DIR, ...]", .value = &file_roots_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "the folders below which API clients may name files; none without this key" },
+  { "trusted-networks", SCHEMA_OTHER, AT (trusted_networks), .form = "[NETWORK, ...]",
+      .value = &trusted_networks_value, .effect = PROXY_EFFECT_RELOAD,
+      .preset = "loopback, private and link-local",
+      .help = "networks in which UDP readers need send no datagram, see "
+              "[operations](operations.md#readers-that-send-nothing-over-udp)" },
   { "strict-queries", SCHEMA_FLAG, AT (strict_queries), .preset = "no",
       .effect = PROXY_EFFECT_RELOAD,
       .help = "`yes`: a URL with a parameter that the mount does not offer gets 404" },
@@ -429,6 +453,7 @@ proxy_config_free (ProxyConfig *self)
   g_free (self->api_token);
   g_strfreev (self->hosts);
   g_strfreev (self->file_roots);
+  g_strfreev (self->trusted_networks);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_clear_pointer (&self->users, user_set_unref);

@@ -38,6 +38,7 @@ typedef struct {
   gchar *api_token;       // NULL: the API asks for no token
   GStrv hosts;            // names by which HTTP clients may call this machine; may be NULL
   GStrv file_roots;       // folders below which API clients may name files; may be NULL
+  GStrv trusted_networks; // NULL: private ones
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;

@@ -2,6 +2,7 @@
 #include "mounts/offer.h"
 
 #include "base/file_roots.h"
+#include "base/trusted_networks.h"
 #include "stages/choice.h"
 #include "text/config_error.h"
 
@@ -26,6 +27,7 @@ offer_configure (const ProxyConfig *config)
 {
   offer_set_strict (config->strict_queries);
   file_roots_set (config->file_roots);
+  trusted_networks_set (config->trusted_networks);
 }
 
 // Returns what counts of the choices. (transfer full)

@@ -12,8 +12,8 @@
 void offer_set_strict (gboolean strict);
 gboolean offer_is_strict (void);
 
-// Sets what the configuration says about the requests to all mounts: this and
-// `file-roots`. Call from the main thread.
+// Sets what the configuration says about the requests to all mounts: this, `file-roots` and
+// `trusted-networks`. Call from the main thread.
 void offer_configure (const ProxyConfig *config);
 
 // Returns FALSE and sets `error` if a value of the demand is wrong, or if readers of the mount

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/silence.h"
 
+#include "base/trusted_networks.h"
 #include "weir-rtsp.h"
 
 #define SILENCE_S 5 // a receiver reports within 3.1 s (RFC 3550, section 6.2: 2.5 s * 1.5 / 1.218)
@@ -64,7 +65,9 @@ check (gpointer data)
     g_object_set_qdata (G_OBJECT (session), check_quark (), NULL);
   if (silent) {
     __atomic_fetch_add (&count, 1, __ATOMIC_RELAXED);
-    self->silent (client, "no datagram came from its UDP ports within 5 s");
+    self->silent (client,
+        "no datagram came from its UDP ports within 5 s; let it use TCP, or add its network to "
+        "trusted-networks");
   }
   g_clear_object (&session);
   g_clear_object (&client);
@@ -87,6 +90,15 @@ uses_udp (GstRTSPSessionMedia *media)
   return udp;
 }
 
+// Requests on the connection show that its client takes the media, unless a neighbour with the same
+// address does. The session ends if they do not come.
+static gboolean
+is_trusted (GstRTSPClient *client)
+{
+  return trusted_networks_have (
+      gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (client))->host);
+}
+
 void
 silence_watch (GstRTSPClient *client, GstRTSPContext *ctx, SilenceFunc silent)
 {
@@ -95,8 +107,8 @@ silence_watch (GstRTSPClient *client, GstRTSPContext *ctx, SilenceFunc silent)
   Watch *self;
 
   // One check at a time for each session, however often the client sends PLAY.
-  if (!current || !uses_udp (ctx->sessmedia) || weir_session_is_heard (ctx->session)
-      || g_object_get_qdata (session, check_quark ()))
+  if (!current || is_trusted (client) || !uses_udp (ctx->sessmedia)
+      || weir_session_is_heard (ctx->session) || g_object_get_qdata (session, check_quark ()))
     return;
   self = g_new0 (Watch, 1);
   g_weak_ref_init (&self->client, client);
