@@ -21,6 +21,8 @@ static uint64_t runs[N_OUT], missing;
 static size_t n_out, n_reports, n_byes;
 static size_t n_out_at_report; // packets delivered before the last report
 static WeirNtpMap reported;
+static int64_t steady_seq; // that left last
+static size_t n_repairs;
 static size_t stop_after; // stop the track within the callback of this packet
 
 static void
@@ -29,8 +31,12 @@ on_packet (void *data, const WeirIngestPacket *packet)
   CHECK (data == &n_out);
   CHECK_INT (packet->len, 20);
   CHECK_INT (packet->rtp.payload_length, 8);
-  CHECK_INT (packet->data[19], (uint8_t) packet->rtp.seq);
-  CHECK_INT ((uint16_t) packet->seq, packet->rtp.seq);
+  if (settings.steady) {
+    steady_seq = packet->data[2] << 8 | packet->data[3];
+  } else {
+    CHECK_INT (packet->data[19], (uint8_t) packet->rtp.seq);
+    CHECK_INT ((uint16_t) packet->seq, packet->rtp.seq);
+  }
   seqs[n_out % N_OUT] = packet->seq;
   runs[n_out % N_OUT] = packet->run;
   missing += packet->missing;
@@ -52,7 +58,13 @@ on_bye (void *data)
   n_byes++;
 }
 
-static const WeirTrackOps ops = { on_packet, on_report, on_bye };
+static void
+on_repaired (void *data, WeirIngestRepair what)
+{
+  n_repairs++;
+}
+
+static const WeirTrackOps ops = { on_packet, on_report, on_bye, .repaired = on_repaired };
 
 static WeirAddress
 address (const char *host, uint16_t port)
@@ -75,7 +87,7 @@ reset (void)
   camera = address ("192.0.2.1", 5000);
   camera_again = address ("192.0.2.1", 5002);
   other_host = address ("192.0.2.2", 5000);
-  n_out = n_reports = n_byes = missing = stop_after = 0;
+  n_out = n_reports = n_byes = n_repairs = missing = stop_after = 0;
 }
 
 static void
@@ -239,6 +251,24 @@ sums_are_exact_over_many_wraps (void)
   weir_track_clear (&track);
 }
 
+static size_t
+write_sr (uint8_t *out, uint32_t ssrc, uint64_t ntp, uint32_t timestamp)
+{
+  static const size_t len = 28;
+
+  memset (out, 0, len);
+  out[0] = 0x80;
+  out[1] = 200;
+  out[3] = 6;
+  for (int i = 0; i < 4; i++) {
+    out[4 + i] = (uint8_t) (ssrc >> (24 - 8 * i));
+    out[16 + i] = (uint8_t) (timestamp >> (24 - 8 * i));
+  }
+  for (int i = 0; i < 8; i++)
+    out[8 + i] = (uint8_t) (ntp >> (56 - 8 * i));
+  return len;
+}
+
 // ---- strays ----
 
 static void
@@ -318,6 +348,123 @@ another_ssrc_needs_silence_or_bye (void)
   CHECK_INT (n_out, 4);
   CHECK_INT (check_sums ().runs, 4);
   CHECK (!check_sums ().bye);
+  weir_track_clear (&track);
+}
+
+static void
+another_ssrc_whose_numbers_go_on_is_taken_at_once (void)
+{
+  uint64_t in = 0;
+
+  reset ();
+  begin ();
+  for (int64_t seq = 65000; seq < 66000; seq++, in++) // each picture of 10 packets has its SSRC
+    take_full (&camera, (uint32_t) (SSRC + seq / 10), PT, seq, 0, seq * MS);
+  CHECK_INT (n_out, in);
+  CHECK_INT (check_sums ().runs, 100);
+  CHECK_INT (check_sums ().lost, 0);
+  weir_track_clear (&track);
+}
+
+// Two at once, one of which took over: it stays, whatever the other one sends.
+static void
+two_ssrcs_at_once_do_not_alternate (void)
+{
+  for (int connected = 0; connected < 2; connected++) {
+    reset ();
+    settings.interleaved = connected;
+    begin ();
+    for (int64_t i = 0; i < 1000; i++) {
+      take_full (connected ? NULL : &camera, SSRC, PT, i, 0, i * 10 * MS);
+      take_full (connected ? NULL : &camera, 7, PT, 30000 + i, 0, i * 10 * MS + MS);
+    }
+    CHECK_INT (check_sums ().runs, 2);
+    CHECK_INT (dropped (WEIR_INGEST_OTHER_SSRC), 999);
+    weir_track_clear (&track);
+  }
+}
+
+// Forward error correction and retransmission come from the same address.
+static void
+another_ssrc_of_another_type_takes_nothing_over (void)
+{
+  for (int connected = 0; connected < 2; connected++) {
+    reset ();
+    settings.interleaved = connected;
+    memset (settings.payload_types, 0, sizeof settings.payload_types);
+    begin ();
+    for (int64_t i = 0; i < 100; i++) {
+      take_full (connected ? NULL : &camera, SSRC, PT, i, 0, i * 10 * MS);
+      take_full (connected ? NULL : &camera, 7, PT + 1, i + 1, 0, i * 10 * MS + MS);
+    }
+    CHECK_INT (n_out, 100);
+    CHECK_INT (check_sums ().runs, 1);
+    weir_track_clear (&track);
+  }
+}
+
+// ---- connections and steady numbers ----
+
+// Delivers packets with these numbers over a connection, and checks those that leave.
+static void
+renumbered (const int64_t *in, const int64_t *out, size_t n, uint64_t times)
+{
+  reset ();
+  settings.interleaved = settings.steady = true;
+  begin ();
+  for (size_t i = 0; i < n; i++) {
+    uint8_t data[20] = { 0x80, PT, (uint8_t) (in[i] >> 8), (uint8_t) in[i] };
+
+    steady_seq = -1;
+    weir_track_take (&track, NULL, data, sizeof data, 0, 0);
+    CHECK_INT (steady_seq, (uint16_t) out[i]);
+  }
+  CHECK_INT (check_sums ().repairs[WEIR_INGEST_RENUMBERED], times);
+  CHECK_INT (n_repairs, times);
+  CHECK_INT (dropped (WEIR_INGEST_LATE) + dropped (WEIR_INGEST_DUPLICATE), 0);
+  weir_track_clear (&track);
+}
+
+static void
+a_connection_keeps_the_order_whatever_the_numbers (void)
+{
+  static const int64_t back[] = { 1000, 1001, 801, 802, 803 };
+  static const int64_t back_out[] = { 1000, 1001, 1002, 1003, 1004 };
+  static const int64_t by_one[] = { 1000, 999, 998, 997, 996 };
+  static const int64_t by_one_out[] = { 1000, 1001, 1002, 1003, 1004 };
+  static const int64_t same[] = { 7, 7, 7, 7, 7 };
+  static const int64_t same_out[] = { 7, 8, 9, 10, 11 };
+  static const int64_t wrap[] = { 65534, 65535, 65536, 65537, 65540 };
+  int64_t restarts[500], out[500];
+
+  renumbered (back, back_out, 5, 1);
+  renumbered (by_one, by_one_out, 5, 4);
+  renumbered (same, same_out, 5, 4);
+  renumbered (wrap, wrap, 5, 0); // one loss, which readers see
+  CHECK_INT (check_sums ().lost, 2);
+  for (int64_t i = 0; i < 500; i++) {
+    restarts[i] = i < 50 ? 1000 + i : 1 + i % 50;
+    out[i] = 1000 + i;
+  }
+  renumbered (restarts, out, 500, 9);
+}
+
+static void
+a_steady_track_s_reports_follow_its_packets (void)
+{
+  uint8_t sr[28];
+  size_t len;
+
+  reset ();
+  settings.interleaved = settings.steady = true;
+  begin ();
+  take_full (NULL, SSRC, PT, 1, 1000, 0);
+  take_full (NULL, 9, PT, 70, 5000000, 40 * MS);
+  len = write_sr (sr, 9, 1, 5000000);
+  weir_track_take_rtcp (&track, NULL, sr, len, 50 * MS);
+  CHECK_INT (n_reports, 1);
+  CHECK_INT (reported.ssrc, SSRC);
+  CHECK_INT (reported.timestamp, 1000 + 1800);
   weir_track_clear (&track);
 }
 
@@ -404,24 +551,6 @@ malformed_datagrams_are_counted (void)
 }
 
 // ---- RTCP ----
-
-static size_t
-write_sr (uint8_t *out, uint32_t ssrc, uint64_t ntp, uint32_t timestamp)
-{
-  static const size_t len = 28;
-
-  memset (out, 0, len);
-  out[0] = 0x80;
-  out[1] = 200;
-  out[3] = 6;
-  for (int i = 0; i < 4; i++) {
-    out[4 + i] = (uint8_t) (ssrc >> (24 - 8 * i));
-    out[16 + i] = (uint8_t) (timestamp >> (24 - 8 * i));
-  }
-  for (int i = 0; i < 8; i++)
-    out[8 + i] = (uint8_t) (ntp >> (56 - 8 * i));
-  return len;
-}
 
 static void
 a_sender_report_waits_for_its_ssrc (void)
@@ -601,6 +730,11 @@ main (void)
   RUN (another_port_of_the_host_takes_over_sooner);
   RUN (only_the_host_of_the_settings_may_send);
   RUN (another_ssrc_needs_silence_or_bye);
+  RUN (another_ssrc_whose_numbers_go_on_is_taken_at_once);
+  RUN (two_ssrcs_at_once_do_not_alternate);
+  RUN (another_ssrc_of_another_type_takes_nothing_over);
+  RUN (a_connection_keeps_the_order_whatever_the_numbers);
+  RUN (a_steady_track_s_reports_follow_its_packets);
   RUN (a_far_jump_back_is_a_restart);
   RUN (a_new_run_lets_the_last_one_s_packets_leave_first);
   RUN (malformed_datagrams_are_counted);

@@ -49,18 +49,19 @@ check_sums (const WeirTrack *track, const Receiver *receiver)
 static void
 take (WeirTrack *track, const uint8_t *data, size_t len, uint8_t flags, int64_t now_ns)
 {
-  WeirAddress from = { .v4 = { .sin_family = AF_INET,
-                           .sin_addr.s_addr = htonl (0xc0000201 + (flags >> 1 & 1)),
-                           .sin_port = htons ((uint16_t) (5000 + (flags & 1))) } };
+  WeirAddress sender = { .v4 = { .sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl (0xc0000201 + (flags >> 1 & 1)),
+                             .sin_port = htons ((uint16_t) (5000 + (flags & 1))) } };
+  const WeirAddress *from = track->settings.interleaved ? NULL : &sender;
   uint8_t *copy = malloc (len ? len : 1); // of the datagram's size, for sanitizers
   uint8_t rtcp[WEIR_TRACK_RTCP_MAX];
 
   require (copy != NULL);
   memcpy (copy, data, len);
   if (flags & 4)
-    weir_track_take_rtcp (track, &from, copy, len, now_ns);
+    weir_track_take_rtcp (track, from, copy, len, now_ns);
   else
-    weir_track_take (track, &from, copy, len, now_ns, now_ns);
+    weir_track_take (track, from, copy, len, now_ns, now_ns);
   free (copy);
   if (weir_track_due (track) <= now_ns) {
     weir_track_expire (track, now_ns);
@@ -69,10 +70,12 @@ take (WeirTrack *track, const uint8_t *data, size_t len, uint8_t flags, int64_t 
 }
 
 static void
-run (const uint8_t *data, size_t size, bool ordered)
+run (const uint8_t *data, size_t size, bool ordered, bool steady, bool interleaved)
 {
   const WeirTrackSettings settings = { .reorder = { ordered ? WINDOW : 0, 2000, 20 * MS },
     .rtcp_mux = true,
+    .steady = steady,
+    .interleaved = interleaved,
     .key = WEIR_KEY_FIR,
     .report_interval_ns = 50 * MS,
     .ssrc = 7,
@@ -101,7 +104,9 @@ run (const uint8_t *data, size_t size, bool ordered)
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
-  run (data, size, false);
-  run (data, size, true);
+  run (data, size, false, false, false);
+  run (data, size, true, false, false);
+  run (data, size, true, true, false);
+  run (data, size, false, true, true);
   return 0;
 }

@@ -160,15 +160,28 @@ ingest (Page *page)
       "Packets received from the upstream.");
   counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
       "Packets missing in the upstream's sequence numbers.");
-  counter (page, "ingest_overflow_packets_total", G_STRUCT_OFFSET (Sample, relay.n_overflow),
+  counter (page, "ingest_overflow_packets_total",
+      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_OVERFLOW]),
       "Packets from the upstream that the system dropped, as a receive buffer was full, and those "
       "that a stage in a worker process did not take in time.");
-  head (page, refused, "counter",
-      "Packets from the upstream that were dropped: stale (from an earlier source) or malformed.");
+  head (page, refused, "counter", "Packets from the upstream that were dropped, by reason.");
   for (guint i = 0; i < page->n; i++) {
     line (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
-    line (page, refused, &page->samples[i], "reason", "malformed", page->samples[i].relay.n_bad);
+    line (page, refused, &page->samples[i], "reason", "malformed",
+        page->samples[i].relay.n_bad
+            + page->samples[i].relay.counts[RELAY_REFUSED + WEIR_INGEST_MALFORMED]);
+    for (guint n = 0; n < WEIR_INGEST_N_DROPS; n++) {
+      if (n != WEIR_INGEST_MALFORMED && n != WEIR_INGEST_FLUSHED)
+        line (page, refused, &page->samples[i], "reason", weir_ingest_drop_name (n),
+            page->samples[i].relay.counts[RELAY_REFUSED + n]);
+    }
   }
+  counter (page, "ingest_renumbered_total",
+      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_REPAIRED + WEIR_INGEST_RENUMBERED]),
+      "Times that the sequence numbers of a connection's packets went back.");
+  counter (page, "ingest_restamped_total",
+      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_REPAIRED + WEIR_INGEST_RESTAMPED]),
+      "Timestamps that jumped and were moved next to their neighbours.");
   counter (page, "failovers_total", G_STRUCT_OFFSET (Sample, failovers),
       "Times that another upstream, or the slate, took over from one that had failed.");
   head (page, "standby_ready", "gauge",

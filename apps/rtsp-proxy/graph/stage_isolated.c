@@ -158,7 +158,7 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ELEMENT && s
       && gst_structure_has_name (s, "cache-miss")
       && gst_structure_get_uint64 (s, "skipped", &skipped)) {
-    relay_count_overflow (self->tracks->context->source, skipped);
+    relay_count (self->tracks->context->source, RELAY_OVERFLOW, skipped);
     log_event_limited (&self->skips,
         "stage %s does not keep up: %" G_GUINT64_FORMAT " packets or frames were dropped",
         stage_get_file (self->tracks->stage)->name, skipped);

@@ -97,9 +97,9 @@ void relay_push_more (RelaySource *self, guint track, GstBuffer *packet, gint64 
 // Passes the packets of relay_push_more() on.
 void relay_settle (RelaySource *self, guint track);
 
-// Counts `n` packets of the source that the system dropped, because a receive buffer was full, here
-// and in the relays behind this one.
-void relay_count_overflow (RelaySource *self, guint64 n);
+// Counts `n` of something that happened to packets of the source before they came here, here and in
+// the relays behind this one.
+void relay_count (RelaySource *self, RelayCount what, guint64 n);
 
 // Sets the source's mapping between NTP and RTP time, from its sender report.
 void relay_set_ntp_map (RelaySource *self, guint track, const WeirNtpMap *map);
@@ -181,11 +181,11 @@ typedef struct {
   guint64 n_packets; // from the current source
   guint64 n_bytes;
   guint64 n_lost;     // missing, by the sequence numbers
-  guint64 n_overflow; // dropped by the system, as a receive buffer was full; in n_lost, too
   guint64 n_stale;    // dropped: from before a splice, or with an SSRC other than the current one
   guint64 n_bad;      // dropped: not RTP
   guint64 n_idle;     // dropped: from a source that is not the current one
   guint64 n_switches; // changes of source
+  guint64 counts[RELAY_N_COUNTS];
 } RelayStats;
 
 void relay_get_stats (Relay *self, RelayStats *stats);

@@ -21,15 +21,15 @@ link_mapped (gpointer to, guint track, const WeirNtpMap *map)
 }
 
 static void
-link_overflowed (gpointer to, guint64 n)
+link_counted (gpointer to, RelayCount what, guint64 n)
 {
-  relay_count_overflow (to, n);
+  relay_count (to, what, n);
 }
 
 static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref,
-  .overflowed = link_overflowed };
+  .counted = link_counted };
 static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref,
-  .overflowed = link_overflowed };
+  .counted = link_counted };
 
 static void
 link_ask (gpointer from, guint track, gint64 now)

@@ -6,9 +6,17 @@
 
 #include <gst/gst.h>
 
-#include "rtp/rtcp.h"
+#include "ingest/counts.h"
 
 typedef struct _Relay Relay;
+
+// What may happen to a packet before a relay gets it.
+typedef enum {
+  RELAY_OVERFLOW, // dropped by the system, as a receive buffer was full
+  RELAY_REPAIRED, // RELAY_REPAIRED + WeirIngestRepair: put right
+  RELAY_REFUSED = RELAY_REPAIRED + WEIR_INGEST_N_REPAIRS, // + WeirIngestDrop: dropped
+  RELAY_N_COUNTS = RELAY_REFUSED + WEIR_INGEST_N_DROPS
+} RelayCount;
 
 typedef struct {
   guint track;
@@ -36,6 +44,6 @@ typedef struct {
   // for it. NULL if the sink always accepts packets; the relay then holds nothing for it. Called
   // with the relay's lock held.
   gboolean (*is_open) (gpointer sink);
-  // Says that the system dropped `n` packets before the relay got them. May be NULL.
-  void (*overflowed) (gpointer sink, guint64 n);
+  // Says what happened to `n` packets before the relay got them. May be NULL.
+  void (*counted) (gpointer sink, RelayCount what, guint64 n);
 } RelaySink;

@@ -351,22 +351,22 @@ relay_settle (RelaySource *self, guint index)
 }
 
 void
-relay_count_overflow (RelaySource *self, guint64 n)
+relay_count (RelaySource *self, RelayCount what, guint64 n)
 {
   Relay *relay = self->relay;
   GPtrArray *sinks = NULL;
 
   g_mutex_lock (&relay->lock);
   if (self == relay->current) {
-    relay->stats.n_overflow += n;
+    relay->stats.counts[what] += n;
     sinks = g_ptr_array_ref (relay->sinks);
   }
   g_mutex_unlock (&relay->lock);
   for (guint i = 0; sinks && i < sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (entry->functions->overflowed)
-      entry->functions->overflowed (entry->sink, n);
+    if (entry->functions->counted)
+      entry->functions->counted (entry->sink, what, n);
   }
   g_clear_pointer (&sinks, g_ptr_array_unref);
 }

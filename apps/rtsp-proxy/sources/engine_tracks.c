@@ -52,6 +52,7 @@ engine_track_settings (const GstCaps *caps)
   gst_structure_get_int (s, "clock-rate", &rate);
   return (WeirTrackSettings) { .key = key_request (s),
     .clock_rate = (guint32) MAX (rate, 0),
+    .steady = true,
     .report_interval_ns = REPORT_INTERVAL,
     .ssrc = g_random_int (),
     .cname = "rtsp-proxy" };
@@ -105,9 +106,9 @@ engine_track_settle (EngineTrack *self)
 }
 
 void
-engine_track_count_overflow (EngineTrack *self, guint32 n)
+engine_track_count (EngineTrack *self, RelayCount what, guint32 n)
 {
-  relay_count_overflow (self->context->source, n);
+  relay_count (self->context->source, what, n);
 }
 
 void

@@ -36,11 +36,11 @@ gint engine_track_add (EngineTrack *self, const WeirTrackSettings *settings,
 // Takes a track out of the engine, if it is in it, and adds what it dropped to `drops`.
 void engine_track_remove (EngineTrack *self, UdpStats *drops);
 
-// Pass to the relay a packet, with its base as in relay_push(), the end of a batch of packets, the
-// number of packets that the system dropped, and a sender report. Call from the engine's callbacks.
+// Pass to the relay a packet, with its base as in relay_push(), the end of a batch of packets, what
+// happened to packets before, and a sender report. Call from the engine's callbacks.
 void engine_track_push (EngineTrack *self, const WeirIngestPacket *packet, guint64 base);
 void engine_track_settle (EngineTrack *self);
-void engine_track_count_overflow (EngineTrack *self, guint32 n);
+void engine_track_count (EngineTrack *self, RelayCount what, guint32 n);
 void engine_track_set_ntp (EngineTrack *self, const WeirNtpMap *map);
 
 // Tells the relay the tracks of `tracks` (of EngineTrack) that are in the engine. Returns FALSE if

@@ -105,7 +105,7 @@ on_mapped (gpointer owner, guint track, const WeirNtpMap *map)
 static void
 on_overflowed (gpointer owner, guint32 n)
 {
-  relay_count_overflow (((Pull *) owner)->context->source, n);
+  relay_count (((Pull *) owner)->context->source, RELAY_OVERFLOW, n);
 }
 
 static void

@@ -136,13 +136,13 @@ on_push (gpointer sink, const RelayPacket *packet)
 }
 
 static void
-on_overflowed (gpointer sink, guint64 n)
+on_counted (gpointer sink, RelayCount what, guint64 n)
 {
   PublishRun *run = publication_enter (((PublishedStream *) sink)->publication);
 
   if (!run)
     return;
-  relay_count_overflow (publication_context (run)->source, n);
+  relay_count (publication_context (run)->source, what, n);
   publication_leave (run);
 }
 
@@ -157,7 +157,7 @@ on_removed (gpointer sink)
 }
 
 static const RelaySink sink_functions = { on_begun, on_push, on_mapped, on_removed,
-  .overflowed = on_overflowed };
+  .counted = on_counted };
 
 // ---- the publication ----
 
@@ -396,7 +396,7 @@ published_stream_count_overflow (PublishedStream *self, guint64 n)
 
   if (!run)
     return;
-  relay_count_overflow (publication_context (run)->source, n);
+  relay_count (publication_context (run)->source, RELAY_OVERFLOW, n);
   publication_leave (run);
 }
 

@@ -116,11 +116,30 @@ on_overflowed (gpointer data, guint32 n)
   RtpTrack *track = data;
 
   if (is_begun (track->pull))
-    engine_track_count_overflow (&track->media, n);
+    engine_track_count (&track->media, RELAY_OVERFLOW, n);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, on_report }, on_settled,
-  .overflowed = on_overflowed };
+static void
+on_dropped (gpointer data, WeirIngestDrop reason)
+{
+  RtpTrack *track = data;
+
+  if (is_begun (track->pull))
+    engine_track_count (&track->media, RELAY_REFUSED + reason, 1);
+}
+
+static void
+on_repaired (gpointer data, WeirIngestRepair what)
+{
+  RtpTrack *track = data;
+
+  if (is_begun (track->pull))
+    engine_track_count (&track->media, RELAY_REPAIRED + what, 1);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report, .dropped = on_dropped,
+                                             .repaired = on_repaired },
+  on_settled, .overflowed = on_overflowed };
 
 // ---- the start ----
 

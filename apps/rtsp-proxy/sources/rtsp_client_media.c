@@ -125,11 +125,29 @@ on_overflowed (gpointer data, guint32 n)
   RtspTrack *self = data;
 
   if (is_taken (self->client))
-    engine_track_count_overflow (&self->media, n);
+    engine_track_count (&self->media, RELAY_OVERFLOW, n);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye }, on_settled, on_send,
-  on_overflowed };
+static void
+on_dropped (gpointer data, WeirIngestDrop reason)
+{
+  RtspTrack *self = data;
+
+  if (is_taken (self->client))
+    engine_track_count (&self->media, RELAY_REFUSED + reason, 1);
+}
+
+static void
+on_repaired (gpointer data, WeirIngestRepair what)
+{
+  RtspTrack *self = data;
+
+  if (is_taken (self->client))
+    engine_track_count (&self->media, RELAY_REPAIRED + what, 1);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye, on_dropped, on_repaired },
+  on_settled, on_send, on_overflowed };
 
 // ---- tracks ----
 

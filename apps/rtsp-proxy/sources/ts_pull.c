@@ -204,7 +204,7 @@ on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
     return GST_PAD_PROBE_DROP;
   overflow = udp_input_take_overflow (self->input, now);
   if (overflow > 0)
-    relay_count_overflow (self->context->source, overflow);
+    relay_count (self->context->source, RELAY_OVERFLOW, overflow);
   if (!is_valid (self, datagram)) {
     udp_input_refuse (self->input);
     return GST_PAD_PROBE_DROP;

@@ -86,10 +86,13 @@ on_mapped (gpointer sink, guint track, const WeirNtpMap *map)
 }
 
 static void
-on_overflowed (gpointer sink, guint64 n)
+on_counted (gpointer sink, RelayCount what, guint64 n)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  WireMessage *message;
 
+  if (what != RELAY_OVERFLOW)
+    return;
+  message = g_new (WireMessage, 1);
   wire_begin (message, WIRE_OVERFLOW);
   wire_put (message, MIN (n, G_MAXUINT32), 4);
   job_send (sink, message);
@@ -97,7 +100,7 @@ on_overflowed (gpointer sink, guint64 n)
 }
 
 static const RelaySink sink_functions = { on_begun, on_push, on_mapped, job_unref,
-  .overflowed = on_overflowed };
+  .counted = on_counted };
 
 // ---- from the proxy ----
 

@@ -27,6 +27,13 @@ typedef enum {
 // Returns the name of a reason in statistics, such as "other-ssrc".
 const char *weir_ingest_drop_name (WeirIngestDrop reason);
 
+// What was put right in a packet that was delivered.
+typedef enum {
+  WEIR_INGEST_RENUMBERED, // numbers of a connection's packets that went back
+  WEIR_INGEST_RESTAMPED,  // an odd timestamp
+  WEIR_INGEST_N_REPAIRS
+} WeirIngestRepair;
+
 typedef struct {
   uint64_t datagrams; // received, or put in by a call
   uint64_t bytes;     // payload of these datagrams
@@ -40,6 +47,7 @@ typedef struct {
   uint64_t lost; // by sequence numbers; includes kernel_drops
   uint64_t reordered;
   uint64_t runs; // senders that started or took over
+  uint64_t repairs[WEIR_INGEST_N_REPAIRS];
   uint64_t reports_sent;
   uint64_t keys_asked; // keyframe requests sent
   int64_t jitter_ns;   // RFC 3550, appendix A.8

@@ -7,6 +7,8 @@
 #define SILENCE (1000 * MS)         // default of settings.silence_ns
 #define SAME_HOST_SILENCE (50 * MS) // the sender's program may have been restarted
 #define OTHER_SSRC_SILENCE (100 * MS)
+#define BESIDE (500 * MS) // an SSRC that was heard within this time sends beside the other one
+#define NUMBERS_GO_ON 100 // packets missing at most
 // Packets; further behind, a packet that was received before can't be told from a late one.
 #define FAR_BEHIND WEIR_RTP_STATS_WINDOW
 
@@ -19,6 +21,7 @@ weir_track_init (
     .ops = ops,
     .data = data,
     .probe_seq = -1,
+    .beside_probe = -1,
     .report_due_ns = WEIR_NEVER,
     .random = settings->ssrc | 1,
   };
@@ -26,6 +29,7 @@ weir_track_init (
     self->settings.silence_ns = SILENCE;
   weir_rtp_stats_init (&self->rtp_stats, settings->clock_rate);
   weir_reorder_init (&self->reorder, &settings->reorder);
+  weir_steady_init (&self->steady, settings->clock_rate);
 }
 
 void
@@ -44,6 +48,16 @@ void
 weir_track_drop (WeirTrack *self, WeirIngestDrop reason)
 {
   self->stats.dropped[reason]++;
+  if (self->ops->dropped && !atomic_load_explicit (&self->stopped, memory_order_relaxed))
+    self->ops->dropped (self->data, reason);
+}
+
+static void
+repair (WeirTrack *self, WeirIngestRepair what)
+{
+  self->stats.repairs[what]++;
+  if (self->ops->repaired && !atomic_load_explicit (&self->stopped, memory_order_relaxed))
+    self->ops->repaired (self->data, what);
 }
 
 // ---- senders ----
@@ -165,32 +179,74 @@ is_restart (WeirTrack *self, uint16_t seq, int64_t silence_ns)
   return follows || silence_ns >= OTHER_SSRC_SILENCE;
 }
 
+static bool
+is_sender (const WeirTrack *self, const WeirAddress *from)
+{
+  return !from || (self->locked && memcmp (&self->sender, from, sizeof *from) == 0);
+}
+
+// Reports whether a packet of another SSRC takes over. Remembers the SSRC that does not.
+static bool
+takes_over (WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_t now_ns,
+    int64_t silence_ns)
+{
+  bool beside = rtp->ssrc == self->beside;
+  int16_t ahead = (int16_t) (rtp->seq - (uint16_t) self->max_seq);
+  bool goes_on = self->settings.interleaved || (ahead > 0 && ahead <= NUMBERS_GO_ON)
+                 || (beside && rtp->seq == self->beside_probe);
+
+  if (silence_ns >= OTHER_SSRC_SILENCE || self->stats.bye)
+    return true;
+  if (beside && self->beside_probe < 0 && now_ns - self->beside_ns < BESIDE)
+    goes_on = false;
+  if (goes_on && rtp->pt == self->pt && is_sender (self, from))
+    return true;
+  // A sender that was replaced gets no second chance as long as it sends.
+  if (!beside || self->beside_probe >= 0 || now_ns - self->beside_ns >= BESIDE)
+    self->beside_probe = (uint16_t) (rtp->seq + 1);
+  self->beside = rtp->ssrc;
+  self->beside_ns = now_ns;
+  return false;
+}
+
 // Finds the number of a packet in its run, which it may begin. Returns false if the packet is
 // counted as dropped.
 static bool
-find_seq (WeirTrack *self, const WeirRtp *rtp, int64_t now_ns, int64_t *seq)
+find_seq (
+    WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_t now_ns, int64_t *seq)
 {
   int64_t silence_ns = now_ns - self->stats.heard_ns, nearest;
 
   if (!self->begun) {
     begin_run (self, rtp->ssrc);
   } else if (rtp->ssrc != self->stats.ssrc) {
-    if (silence_ns < OTHER_SSRC_SILENCE && !self->stats.bye) {
+    if (!takes_over (self, from, rtp, now_ns, silence_ns)) {
       weir_track_drop (self, WEIR_INGEST_OTHER_SSRC);
       return false;
     }
+    self->beside = self->stats.ssrc;
+    self->beside_ns = self->stats.heard_ns;
+    self->beside_probe = -1;
     begin_run (self, rtp->ssrc);
   }
   nearest = self->max_seq;
   *seq = weir_unwrap16 (&nearest, rtp->seq);
-  if (self->max_seq != WEIR_UNWRAP_START
-      && (*seq <= self->max_seq - FAR_BEHIND || rtp->seq == self->probe_seq)) {
+  if (self->max_seq == WEIR_UNWRAP_START) {
+    self->first_seq = *seq;
+  } else if (self->settings.interleaved && *seq <= self->max_seq) {
+    repair (self, WEIR_INGEST_RENUMBERED);
+    begin_run (self, rtp->ssrc);
+    self->first_seq = *seq = rtp->seq;
+  } else if (*seq <= self->max_seq - FAR_BEHIND || rtp->seq == self->probe_seq) {
     if (!is_restart (self, rtp->seq, silence_ns)) {
       weir_track_drop (self, WEIR_INGEST_LATE);
       return false;
     }
     begin_run (self, rtp->ssrc);
-    *seq = rtp->seq;
+    self->first_seq = *seq = rtp->seq;
+  } else if (self->settings.steady && self->stats.runs > 1 && *seq < self->first_seq) {
+    weir_track_drop (self, WEIR_INGEST_LATE); // its number is taken
+    return false;
   }
   if (*seq > self->max_seq) {
     self->max_seq = *seq;
@@ -200,7 +256,7 @@ find_seq (WeirTrack *self, const WeirRtp *rtp, int64_t now_ns, int64_t *seq)
 }
 
 static void
-note_accepted (WeirTrack *self, const WeirAddress *from, int64_t now_ns)
+note_accepted (WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_t now_ns)
 {
   if (from && (!self->locked || memcmp (&self->sender, from, sizeof *from) != 0)) {
     self->locked = true;
@@ -208,15 +264,44 @@ note_accepted (WeirTrack *self, const WeirAddress *from, int64_t now_ns)
     if (self->peer_known && !weir_track_same_host (&self->peer, from))
       self->peer_known = false;
   }
+  self->pt = rtp->pt;
   self->stats.heard_ns = now_ns;
   self->stats.bye = false;
   self->packets_accepted++;
 }
 
+// Writes the numbers of a packet that leaves.
+static void
+write_numbers (const WeirIngestPacket *packet)
+{
+  weir_rtp_set_seq (packet->data, packet->rtp.seq);
+  weir_rtp_set_timestamp (packet->data, packet->rtp.timestamp);
+  weir_rtp_set_ssrc (packet->data, packet->rtp.ssrc);
+}
+
+// Counts a packet. Returns false if it came before.
+static bool
+count (WeirTrack *self, WeirIngestPacket *packet, bool begins)
+{
+  WeirRtpArrival arrival;
+  bool moved = false;
+
+  if (self->settings.steady)
+    weir_steady_take_timestamp (&self->steady, &packet->rtp, begins, packet->arrival_ns, &moved);
+  arrival = weir_rtp_stats_add (&self->rtp_stats, &packet->rtp, packet->arrival_ns);
+  if (moved)
+    repair (self, WEIR_INGEST_RESTAMPED);
+  if (!self->settings.steady || arrival == WEIR_RTP_DUPLICATE)
+    return arrival != WEIR_RTP_DUPLICATE;
+  weir_steady_take_seq (&self->steady, &packet->rtp, begins);
+  write_numbers (packet);
+  return true;
+}
+
 static void
 take_media (WeirTrack *self, const WeirAddress *from, WeirIngestPacket *packet, int64_t now_ns)
 {
-  WeirRtpArrival arrival;
+  uint64_t former = self->stats.runs;
 
   if (weir_rtp_parse (packet->data, packet->len, &packet->rtp) < 0) {
     weir_track_drop (self, WEIR_INGEST_MALFORMED);
@@ -226,12 +311,11 @@ take_media (WeirTrack *self, const WeirAddress *from, WeirIngestPacket *packet, 
     weir_track_drop (self, WEIR_INGEST_PAYLOAD_TYPE);
     return;
   }
-  if (!find_seq (self, &packet->rtp, now_ns, &packet->seq))
+  if (!find_seq (self, from, &packet->rtp, now_ns, &packet->seq))
     return;
   packet->run = self->stats.runs;
-  note_accepted (self, from, now_ns);
-  arrival = weir_rtp_stats_add (&self->rtp_stats, &packet->rtp, packet->arrival_ns);
-  if (arrival == WEIR_RTP_DUPLICATE)
+  note_accepted (self, from, &packet->rtp, now_ns);
+  if (!count (self, packet, packet->run != former))
     weir_track_drop (self, WEIR_INGEST_DUPLICATE);
   else if (weir_reorder_is_on (&self->reorder))
     put_in_order (self, packet, now_ns);

@@ -6,9 +6,16 @@
 // gives it the datagrams.
 //
 // Senders. The first address that sends valid RTP is locked in. Another address on the same host
-// may take over after 50 ms of silence, any other address after `silence_ns`. Another SSRC may take
-// over after 100 ms of silence, or after BYE. A sequence number that is 512 or more behind is a
-// restart if it comes after 100 ms of silence, or if the next number follows it.
+// may take over after 50 ms of silence, any other address after `silence_ns`.
+//
+// Another SSRC takes over at once over a connection; from the locked address, if its numbers go on,
+// or with the second of two numbers in a row. It needs 100 ms of silence, or BYE, if it comes from
+// another address, has another payload type, or was heard in the last 500 ms: two senders at once
+// must not alternate.
+//
+// A sequence number that is 512 or more behind is a restart if it comes after 100 ms of silence, or
+// if the next number follows it. A connection keeps the order: each number that does not go ahead
+// is a restart.
 //
 // For one thread at a time, but for weir_track_stop().
 
@@ -22,6 +29,7 @@
 #include "ingest/reorder.h"
 #include "net/address.h"
 #include "rtp/rtp_stats.h"
+#include "rtp/steady.h"
 
 #define WEIR_TRACK_RTCP_MAX 160 // bytes of the longest compound packet that a track writes
 
@@ -42,6 +50,7 @@ typedef struct {
   WeirAddress rtcp_to;
   bool interleaved; // datagrams come over a connection, and RTCP needs no address
   bool rtcp_mux;    // RTCP goes where the media comes from, until RTCP comes
+  bool steady;      // packets and reports leave with the numbers of rtp/steady.h
   WeirKeyRequest key;
   int64_t report_interval_ns; // between receiver reports, on average; 0 sends none
   uint32_t ssrc;              // under which reports are sent; also seeds their times
@@ -56,6 +65,10 @@ typedef struct {
   void (*report) (void *data, const WeirNtpMap *map);
   // Says that the sender said BYE.
   void (*bye) (void *data);
+  // Says that a datagram was dropped.
+  void (*dropped) (void *data, WeirIngestDrop reason);
+  // Says what was put right in the packet that follows.
+  void (*repaired) (void *data, WeirIngestRepair what);
 } WeirTrackOps;
 
 typedef struct {
@@ -69,9 +82,15 @@ typedef struct {
   // The sender.
   bool locked; // `sender` is set
   WeirAddress sender;
-  bool begun;        // a packet was accepted
-  int64_t max_seq;   // highest number of the run, unwrapped
-  int32_t probe_seq; // the number that confirms a restart; -1: none
+  bool begun;           // a packet was accepted
+  int64_t max_seq;      // highest number of the run, unwrapped
+  int64_t first_seq;    // first number of the run
+  int32_t probe_seq;    // the number that confirms a restart; -1: none
+  uint8_t pt;           // of the last packet
+  uint32_t beside;      // SSRC that was replaced or refused last
+  int64_t beside_ns;    // when it was heard; 0: never
+  int32_t beside_probe; // the number with which it takes over; -1: none
+  WeirSteady steady;
   // RTCP.
   bool peer_known; // `peer` sends RTCP
   WeirAddress peer;

@@ -21,10 +21,16 @@ is_stopped (const WeirTrack *self)
 static void
 pass_report (WeirTrack *self)
 {
-  self->stats.ntp = self->waiting;
+  WeirNtpMap map = self->waiting;
+
+  self->stats.ntp = map;
   self->waiting.known = false;
+  if (self->settings.steady) {
+    map.ssrc = self->steady.ssrc;
+    map.timestamp = weir_steady_timestamp (&self->steady, map.timestamp);
+  }
   if (self->ops->report && !is_stopped (self))
-    self->ops->report (self->data, &self->stats.ntp);
+    self->ops->report (self->data, &map);
 }
 
 static void

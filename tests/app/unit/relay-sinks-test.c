@@ -293,7 +293,7 @@ overflow_of (Relay *relay)
   RelayStats stats;
 
   relay_get_stats (relay, &stats);
-  return stats.n_overflow;
+  return stats.counts[RELAY_OVERFLOW];
 }
 
 // What a source that stands by loses, readers do not miss.
@@ -306,12 +306,12 @@ an_overflow_of_the_current_source_passes_linked_relays (Fixture *f, gconstpointe
 
   relay_link (f->relay, linked);
   begin (f->source, VIDEO, NULL);
-  relay_count_overflow (f->source, 3);
-  relay_count_overflow (spare, 5);
+  relay_count (f->source, RELAY_OVERFLOW, 3);
+  relay_count (spare, RELAY_OVERFLOW, 5);
   g_assert_cmpuint (overflow_of (f->relay), ==, 3);
   g_assert_cmpuint (overflow_of (behind), ==, 3);
   relay_unlink (f->relay, linked);
-  relay_count_overflow (f->source, 1);
+  relay_count (f->source, RELAY_OVERFLOW, 1);
   g_assert_cmpuint (overflow_of (f->relay), ==, 4);
   g_assert_cmpuint (overflow_of (behind), ==, 3);
   relay_source_end (spare);

@@ -73,7 +73,7 @@ on_overflowed (gpointer data, guint32 n)
 
   if (!run)
     return;
-  engine_track_count_overflow (&self->media, n);
+  engine_track_count (&self->media, RELAY_OVERFLOW, n);
   publication_leave (run);
 }
 
@@ -85,8 +85,33 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   self->shared->send (self->shared->owner, self->channels[1], rtcp, len);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, on_report }, on_settled, on_send,
-  on_overflowed };
+static void
+on_dropped (gpointer data, WeirIngestDrop reason)
+{
+  PublishedTrack *self = data;
+  PublishRun *run = enter (self);
+
+  if (!run)
+    return;
+  engine_track_count (&self->media, RELAY_REFUSED + reason, 1);
+  publication_leave (run);
+}
+
+static void
+on_repaired (gpointer data, WeirIngestRepair what)
+{
+  PublishedTrack *self = data;
+  PublishRun *run = enter (self);
+
+  if (!run)
+    return;
+  engine_track_count (&self->media, RELAY_REPAIRED + what, 1);
+  publication_leave (run);
+}
+
+static const WeirIngestOps track_ops = { { on_packet, on_report, .dropped = on_dropped,
+                                             .repaired = on_repaired },
+  on_settled, on_send, on_overflowed };
 
 // ---- transports ----
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What real cameras send: numbers, sessions, descriptions and bytes that the standards do not
+foresee. Readers see every picture, and the API and the log say what was put right."""
+
+import struct
+
+from camera import FRAME, GOP, check_film, film, send_film
+from control import Controlled, Watch
+from proxy import matches, wait_until
+from pulled import SETTINGS, with_credentials
+from scripted import SSRC, VIDEO, Server
+from tap import run, test
+
+
+def camera(change=None, **settings):
+    """Returns a server that sends the film with these numbers."""
+    film()  # which takes a while
+    return Server(lambda session: send_film(session, change), **settings)
+
+
+def watched(server, **settings):
+    settings = {key.replace('_', '-'): value for key, value in settings.items()}
+    return Controlled({'/cam': {'upstream': with_credentials(server.url), **SETTINGS, **settings}})
+
+
+def ingest(proxy):
+    return proxy.get('/v1/mounts/cam')['ingest']
+
+
+def numbers(proxy, count):
+    """Returns (SSRC, sequence number, timestamp) of the packets that a reader gets."""
+    got = []
+    with Watch(proxy) as reader:
+        while len(got) < count:
+            channel, packet = reader.frame()
+            if channel == 0:
+                seq, timestamp, ssrc = struct.unpack_from('>HII', packet, 2)
+                got.append((ssrc, seq, timestamp))
+    return got
+
+
+def check_steady(proxy, count=400):
+    """Checks that a reader sees one SSRC, numbers without a gap, and timestamps at most a
+    picture apart."""
+    got = numbers(proxy, count)
+    for (ssrc, seq, timestamp), (next_ssrc, next_seq, next_timestamp) in zip(got, got[1:]):
+        assert ssrc == next_ssrc and (next_seq - seq) & 0xffff == 1, (seq, next_seq)
+        # Less than a picture while a reader catches up.
+        assert 0 <= (next_timestamp - timestamp) & 0xffffffff <= FRAME, next_timestamp - timestamp
+
+
+# ---- numbers ----
+
+
+@test
+def another_ssrc_in_each_gop_is_one_stream():
+    for transport in 'tcp', 'udp':
+        with camera(lambda _, picture: {'ssrc': SSRC + picture // GOP}) as server, \
+                watched(server, transport=transport) as proxy:
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            check_film(proxy.url())
+            check_steady(proxy)
+            assert ingest(proxy)['refused']['other-ssrc'] == 0, ingest(proxy)
+
+
+@test
+def ssrcs_whose_numbers_begin_anew_are_one_stream():
+    def change(seq, picture):
+        gop = picture // GOP
+        return {'ssrc': SSRC + gop, 'seq': seq + 777 * gop, 'timestamp': picture * FRAME + gop ** 7}
+
+    with camera(change) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        check_film(proxy.url())
+        got = numbers(proxy, 400)
+        assert len({ssrc for ssrc, _, _ in got}) == 1
+        assert all((after[1] - before[1]) & 0xffff == 1 for before, after in zip(got, got[1:])), got
+
+
+@test
+def a_second_sender_is_refused_counted_and_logged():
+    def both(session):
+        def send_twice(seq, picture):
+            session.send(VIDEO, struct.pack('>BBHII', 0x80, 96, seq + 999 & 0xffff, 0, 7) + b'\x41evil')
+            return {'seq': seq, 'timestamp': picture * FRAME}
+        send_film(session, send_twice)
+
+    # The packets of the second one begin the stream: it has the first SSRC.
+    with Server(both) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam: packets from its upstream: .* [1-9][0-9]* dropped because '
+                            'another SSRC sent at the same time', 20)
+        assert ingest(proxy)['refused']['other-ssrc'] > 50, ingest(proxy)
+        assert len({ssrc for ssrc, _, _ in numbers(proxy, 200)}) == 1
+
+
+@test
+def sequence_numbers_over_tcp_may_be_anything():
+    changes = {
+        'a jump back by 200 in each second': lambda seq, _: {'seq': seq - 200 * (seq // 100)},
+        'a restart each 50 packets': lambda seq, _: {'seq': 1000 + seq if seq < 50 else seq % 50},
+        'constant': lambda seq, _: {'seq': 7},
+        'backwards': lambda seq, _: {'seq': -seq},
+    }
+    for name, change in changes.items():
+        with camera(change) as server, watched(server) as proxy:
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            check_film(proxy.url())
+            check_steady(proxy)
+            assert ingest(proxy)['renumbered'] > 0, name
+            assert ingest(proxy)['lost'] == 0, name
+            proxy.wait_for_line(' mount /cam: packets from its upstream: .* whose sequence numbers '
+                                'went back, renumbered', 20)
+            assert not matches(proxy, ' down: '), proxy.output()
+
+
+@test
+def single_odd_timestamps_are_moved_next_to_their_neighbours():
+    for hours in -9800, 37600:
+        def change(_, picture, hours=hours):
+            return {'timestamp': picture * FRAME + (hours * 90000 if picture % 50 == 30 else 0)}
+
+        for transport in 'tcp', 'udp':
+            with camera(change) as server, watched(server, transport=transport) as proxy:
+                proxy.wait_for_line(' mount /cam up: ', 10)
+                check_steady(proxy)
+                check_film(proxy.url())
+                wait_until(lambda proxy=proxy: ingest(proxy)['restamped'] > 0, 10, 'a count')
+                proxy.wait_for_line(' mount /cam: packets from its upstream: .* whose timestamp '
+                                    'jumped, moved next to their neighbours', 20)
+
+
+if __name__ == '__main__':
+    run()
