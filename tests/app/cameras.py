@@ -2,12 +2,14 @@
 """What real cameras send: numbers, sessions, descriptions and bytes that the standards do not
 foresee. Readers see every picture, and the API and the log say what was put right."""
 
+import hashlib
+import re
 import struct
 
 from camera import FRAME, GOP, check_film, film, send_film
 from control import Controlled, Watch
 from proxy import matches, wait_until
-from pulled import SETTINGS, with_credentials
+from pulled import SETTINGS, play, plays, status, with_credentials
 from scripted import SSRC, VIDEO, Server
 from tap import run, test
 
@@ -127,6 +129,61 @@ def single_odd_timestamps_are_moved_next_to_their_neighbours():
                 wait_until(lambda proxy=proxy: ingest(proxy)['restamped'] > 0, 10, 'a count')
                 proxy.wait_for_line(' mount /cam: packets from its upstream: .* whose timestamp '
                                     'jumped, moved next to their neighbours', 20)
+
+
+# ---- authentication ----
+
+
+def digest(server, algorithm, challenges):
+    """Has the server insist on a digest with qop, by this algorithm."""
+    hashed = hashlib.sha256 if algorithm == 'SHA-256' else hashlib.md5
+    seen = set()
+
+    def hex_of(*parts):
+        return hashed(':'.join(parts).encode()).hexdigest()
+
+    def mangle(method, answer):
+        _, uri, headers = server.sessions[-1].requests[-1]
+        got = dict(re.findall(r'(\w+)="?([^",]+)', headers.get('authorization', '')))
+        if got.get('qop') == 'auth' and got.get('algorithm', 'MD5') == algorithm:
+            secret = hex_of('user', 'x', 'word')
+            expected = hex_of(secret, got['nonce'], got['nc'], got['cnonce'], 'auth',
+                              hex_of(method, uri))
+            if got['response'] == expected and (got['cnonce'], got['nc']) not in seen:
+                seen.add((got['cnonce'], got['nc']))
+                return answer
+        return status('401 Unauthorized', *(f'WWW-Authenticate: {each}' for each in challenges))(answer)
+
+    server.mangle = mangle
+    return server
+
+
+@test
+def a_digest_with_qop_is_answered():
+    for algorithm in 'MD5', 'SHA-256':
+        plays(digest(Server(play, timeout=1), algorithm, [
+            f'Digest realm="x", qop="auth", nonce="n", algorithm="{algorithm}"']))
+
+
+@test
+def a_digest_that_the_server_does_not_accept_gives_way_to_the_next():
+    sha, md5 = (f'Digest realm="x", qop="auth", nonce="n", algorithm={name}'
+                for name in ('SHA-256', 'MD5'))
+    plays(digest(Server(play), 'MD5', [sha, md5]))
+    plays(demand_plain(Server(play), [sha, 'Digest realm="x", nonce="n"']))
+
+
+def demand_plain(server, challenges):
+    """Has the server accept a digest by MD5 without qop only."""
+    def mangle(_, answer):
+        _, _, headers = server.sessions[-1].requests[-1]
+        authorization = headers.get('authorization', '')
+        if authorization and 'SHA-256' not in authorization and 'qop' not in authorization:
+            return answer
+        return status('401 Unauthorized', *(f'WWW-Authenticate: {each}' for each in challenges))(answer)
+
+    server.mangle = mangle
+    return server
 
 
 if __name__ == '__main__':

@@ -31,7 +31,7 @@ use_value (RtspAuth *auth, const gchar *value)
   gchar *url = rtsp_control_join (BASE, value), *header;
 
   challenge.headers[0] = (RtspHeader) { "WWW-Authenticate", value };
-  if (rtsp_auth_take (auth, &challenge)) {
+  if (rtsp_auth_take (auth, &challenge, 1)) {
     header = rtsp_auth_dup_header (auth, "PLAY", BASE);
     require (header && !strpbrk (header, "\r\n"));
     g_free (header);

@@ -6,6 +6,7 @@
 typedef struct {
   RtspScheme scheme;
   gboolean stale;
+  gboolean has_qop, has_auth; // qop is there; "auth" is in it
   gchar *realm, *nonce, *opaque;
 } Challenge;
 
@@ -23,6 +24,8 @@ rtsp_auth_clear (RtspAuth *self)
   g_clear_pointer (&self->realm, g_free);
   g_clear_pointer (&self->nonce, g_free);
   g_clear_pointer (&self->opaque, g_free);
+  g_clear_pointer (&self->cnonce, g_free);
+  self->n_answers = 0;
 }
 
 // ---- reading ----
@@ -68,6 +71,18 @@ set_algorithm (Challenge *self, const gchar *name)
 }
 
 static void
+set_qop (Challenge *self, const gchar *list)
+{
+  gchar **words = g_strsplit_set (list, ", \t", -1);
+
+  self->has_qop = *list != '\0';
+  self->has_auth = FALSE;
+  for (gchar **word = words; *word; word++)
+    self->has_auth |= !g_ascii_strcasecmp (*word, "auth");
+  g_strfreev (words);
+}
+
+static void
 set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
 {
   gchar **text = NULL;
@@ -82,6 +97,8 @@ set_parameter (Challenge *self, const gchar *name, gsize len, gchar *value)
     self->stale = !g_ascii_strcasecmp (value, "true");
   else if (len == 9 && !g_ascii_strncasecmp (name, "algorithm", len))
     set_algorithm (self, value);
+  else if (len == 3 && !g_ascii_strncasecmp (name, "qop", len))
+    set_qop (self, value);
   if (text) {
     g_free (*text);
     *text = value;
@@ -132,43 +149,67 @@ is_usable (const Challenge *self)
 {
   if (self->scheme < RTSP_SCHEME_MD5)
     return self->scheme == RTSP_SCHEME_BASIC;
-  return self->realm && self->nonce && is_quotable (self->realm) && is_quotable (self->nonce)
-         && is_quotable (self->opaque);
+  return (!self->has_qop || self->has_auth) && self->realm && self->nonce
+         && is_quotable (self->realm) && is_quotable (self->nonce) && is_quotable (self->opaque);
 }
 
-gboolean
-rtsp_auth_take (RtspAuth *self, const RtspMessage *answer)
+// Finds the strongest challenge that can be answered and is not refused.
+static void
+find_best (const RtspAuth *self, const RtspMessage *answer, Challenge *best)
 {
-  Challenge best = { 0 };
-  gboolean known, is_new;
   const gchar *text;
 
+  *best = (Challenge) { 0 };
   for (guint i = 0; (text = rtsp_message_get (answer, "WWW-Authenticate", i)); i++) {
     while (*(text = skip_blanks (text))) {
       Challenge each;
 
       text = read_challenge (text, &each);
-      if (is_usable (&each) && each.scheme > best.scheme) {
-        challenge_clear (&best);
-        best = each;
+      if (is_usable (&each) && each.scheme > best->scheme && !(self->refused >> each.scheme & 1)) {
+        challenge_clear (best);
+        *best = each;
       } else {
         challenge_clear (&each);
       }
     }
   }
-  if (!best.scheme || !self->user || !self->password) {
+}
+
+// Reports whether a challenge repeats the one that was answered.
+static gboolean
+is_repeated (const RtspAuth *self, const Challenge *challenge, guint nth)
+{
+  if (!self->realm || self->scheme != challenge->scheme || challenge->stale)
+    return FALSE;
+  return challenge->scheme == RTSP_SCHEME_BASIC || nth >= 3
+         || !g_strcmp0 (self->nonce, challenge->nonce);
+}
+
+gboolean
+rtsp_auth_take (RtspAuth *self, const RtspMessage *answer, guint nth)
+{
+  guint refused = self->refused;
+  Challenge best;
+
+  find_best (self, answer, &best);
+  if (is_repeated (self, &best, nth) && best.scheme != RTSP_SCHEME_BASIC) {
+    self->refused |= 1u << best.scheme | 1u << RTSP_SCHEME_BASIC;
     challenge_clear (&best);
+    find_best (self, answer, &best);
+  }
+  if (!best.scheme || !self->user || !self->password || is_repeated (self, &best, nth)) {
+    challenge_clear (&best);
+    self->refused = refused;
     return FALSE;
   }
-  known = self->nonce || self->realm;
-  is_new = !known || self->scheme != best.scheme || best.stale
-           || (best.scheme != RTSP_SCHEME_BASIC && g_strcmp0 (self->nonce, best.nonce));
   rtsp_auth_clear (self);
   self->scheme = best.scheme;
   self->realm = best.realm ? best.realm : g_strdup ("");
   self->nonce = best.nonce;
   self->opaque = best.opaque;
-  return is_new;
+  if (best.has_auth)
+    self->cnonce = g_strdup_printf ("%08x%08x", g_random_int (), g_random_int ());
+  return TRUE;
 }
 
 // ---- answering ----
@@ -197,11 +238,11 @@ dup_hash (GChecksumType type, const gchar *a, const gchar *b, const gchar *c)
 }
 
 gchar *
-rtsp_auth_dup_header (const RtspAuth *self, const gchar *method, const gchar *uri)
+rtsp_auth_dup_header (RtspAuth *self, const gchar *method, const gchar *uri)
 {
   gboolean sha256 = self->scheme == RTSP_SCHEME_SHA256;
   GChecksumType type = sha256 ? G_CHECKSUM_SHA256 : G_CHECKSUM_MD5;
-  gchar *user, *request, *response, *header;
+  gchar *user, *request, *response, *nonce, *qop, *header;
 
   if (!self->realm)
     return NULL;
@@ -209,12 +250,20 @@ rtsp_auth_dup_header (const RtspAuth *self, const gchar *method, const gchar *ur
     return dup_basic (self);
   user = dup_hash (type, self->user, self->realm, self->password);
   request = dup_hash (type, method, uri, NULL);
-  response = dup_hash (type, user, self->nonce, request);
+  nonce = self->cnonce
+              ? g_strdup_printf ("%s:%08x:%s:auth", self->nonce, ++self->n_answers, self->cnonce)
+              : g_strdup (self->nonce);
+  qop = self->cnonce
+            ? g_strdup_printf (", qop=auth, nc=%08x, cnonce=\"%s\"", self->n_answers, self->cnonce)
+            : g_strdup ("");
+  response = dup_hash (type, user, nonce, request);
   header = g_strdup_printf (
-      "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\"%s%s%s%s",
-      self->user, self->realm, self->nonce, uri, response, sha256 ? ", algorithm=SHA-256" : "",
+      "Digest username=\"%s\", realm=\"%s\", nonce=\"%s\", uri=\"%s\", response=\"%s\"%s%s%s%s%s",
+      self->user, self->realm, self->nonce, uri, response, sha256 ? ", algorithm=SHA-256" : "", qop,
       self->opaque ? ", opaque=\"" : "", self->opaque ? self->opaque : "",
       self->opaque ? "\"" : "");
+  g_free (nonce);
+  g_free (qop);
   g_free (user);
   g_free (request);
   g_free (response);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Answers an RTSP server's challenges: basic authentication, and digest authentication without qop,
-// by MD5 (RFC 2617) or SHA-256 (RFC 7616).
+// Answers an RTSP server's challenges: basic authentication, and digest authentication by MD5 or
+// SHA-256 (RFC 7616), with qop=auth if the server offers it, and without qop otherwise (RFC 2069).
 
 #include "sources/rtsp_parser.h"
 
@@ -18,14 +18,19 @@ typedef struct {
   const gchar *user, *password; // may be NULL: no challenge is answered
   RtspScheme scheme;            // of the challenge that was taken
   gchar *realm, *nonce, *opaque;
+  gchar *cnonce;   // NULL: without qop
+  guint n_answers; // with this nonce
+  guint refused;   // bits 1 << RtspScheme of digests that the server did not accept
 } RtspAuth;
 
 void rtsp_auth_clear (RtspAuth *self);
 
-// Takes the strongest challenge of an answer that can be answered.
-// Returns FALSE if there is no such challenge, or if the server repeats the last one without
-// calling it stale, which means that the credentials are wrong.
-gboolean rtsp_auth_take (RtspAuth *self, const RtspMessage *answer);
+// Takes the strongest challenge of an answer that can be answered; `nth` is the number of the
+// challenge to this request, from 1. If the server repeats a challenge without calling it stale, or
+// gives a third one, it does not accept the digest of that kind: the weaker digest is taken, but
+// not basic authentication, which shows the password. Returns FALSE if nothing is left, which means
+// that the credentials are wrong.
+gboolean rtsp_auth_take (RtspAuth *self, const RtspMessage *answer, guint nth);
 
 // Returns the value of an Authorization header, or NULL if no challenge was taken. (transfer full)
-gchar *rtsp_auth_dup_header (const RtspAuth *self, const gchar *method, const gchar *uri);
+gchar *rtsp_auth_dup_header (RtspAuth *self, const gchar *method, const gchar *uri);

@@ -124,7 +124,8 @@ static gboolean
 answer_challenge (RtspClient *self, const RtspMessage *answer)
 {
   // A server may give each request a new challenge.
-  if (self->request.n_challenges++ >= 3 || !rtsp_auth_take (&self->auth, answer))
+  if (++self->request.n_challenges > 3
+      || !rtsp_auth_take (&self->auth, answer, self->request.n_challenges))
     return FALSE;
   write_request (self);
   return TRUE;

@@ -137,7 +137,7 @@ use_values (gpointer data, const RtspMessage *message)
     gchar *url = rtsp_control_join ("rtsp://h/s?x", message->headers[i].value), *header;
 
     challenge.headers[0] = (RtspHeader) { "WWW-Authenticate", message->headers[i].value };
-    if (rtsp_auth_take (&auth, &challenge)) {
+    if (rtsp_auth_take (&auth, &challenge, 1)) {
       header = rtsp_auth_dup_header (&auth, "PLAY", "rtsp://h/s");
       g_assert_null (strpbrk (header, "\r\n"));
       g_free (header);
@@ -205,7 +205,7 @@ answer (const gchar *first, const gchar *second)
   RtspMessage message = challenges (first, second);
   gchar *header = NULL;
 
-  if (rtsp_auth_take (&auth, &message))
+  if (rtsp_auth_take (&auth, &message, 1))
     header = rtsp_auth_dup_header (&auth, "DESCRIBE", "rtsp://h/x");
   rtsp_auth_clear (&auth);
   return header;
@@ -231,6 +231,8 @@ challenges_are_answered (void)
     { "Basic realm=\"x\", Digest realm=\"a b\", nonce=\"n,\", opaque=\"o\"", NULL, digest },
     { "Digest realm=\"a\", nonce=\"b\", algorithm=SHA-512-256", "Basic realm=\"x\"", basic },
     { "Digest realm=\"a\", nonce=\"b\", algorithm=MD5-sess", NULL, NULL },
+    { "Digest realm=\"a\", nonce=\"b\", qop=\"auth-int\"", NULL, NULL },
+    { "Digest realm=\"a\", nonce=\"b\", qop=\"auth-int\"", "Basic realm=\"x\"", basic },
     { "Digest realm=\"a\", nonce=\"b\", algorithm=\"sha-256\"", "Basic realm=\"x\"", sha256 },
     { "Digest realm=\"a\", nonce=\"b\"", "Digest algorithm=SHA-256,realm=a,nonce=b", sha256 },
     { "Digest realm=a, nonce=b, algorithm=SHA-256, Digest realm=a, nonce=b", NULL, sha256 },
@@ -251,6 +253,69 @@ challenges_are_answered (void)
   }
 }
 
+// The examples of RFC 7616, section 3.9.1.
+static void
+qop_is_answered_as_the_rfc_shows (void)
+{
+  static const struct {
+    const gchar *algorithm, *response;
+  } cases[] = {
+    { "MD5", "response=\"8ca523f5e9506fed4657c9700eebdbec\"" },
+    { "SHA-256", "response=\"753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1\"" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    RtspAuth auth = { .user = "Mufasa", .password = "Circle of Life" };
+    gchar *text = g_strdup_printf (
+        "Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", algorithm=%s, "
+        "nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", "
+        "opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\"",
+        cases[i].algorithm);
+    RtspMessage message = challenges (text, NULL);
+    gchar *header, *first;
+
+    g_assert_true (rtsp_auth_take (&auth, &message, 1));
+    first = g_steal_pointer (&auth.cnonce);
+    g_assert_cmpuint (strlen (first), ==, 16);
+    auth.cnonce = g_strdup ("f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ");
+    header = rtsp_auth_dup_header (&auth, "GET", "/dir/index.html");
+    g_assert_nonnull (strstr (header, cases[i].response));
+    g_assert_nonnull (strstr (header, ", qop=auth, nc=00000001, cnonce=\"f2/wE4q74E6z"));
+    g_free (header);
+    header = rtsp_auth_dup_header (&auth, "GET", "/dir/index.html");
+    g_assert_nonnull (strstr (header, ", nc=00000002, "));
+    g_assert_null (strstr (header, cases[i].response));
+    g_free (header);
+    g_free (first);
+    g_free (text);
+    rtsp_auth_clear (&auth);
+  }
+}
+
+static void
+a_digest_that_is_refused_gives_way_to_the_weaker_one (void)
+{
+  RtspMessage both = challenges ("Digest realm=\"x\", nonce=\"1\", algorithm=SHA-256, qop=\"auth\"",
+      "Digest realm=\"x\", nonce=\"1\", Basic realm=\"x\"");
+  RtspMessage fresh = challenges ("Digest realm=\"x\", nonce=\"2\", algorithm=SHA-256",
+      "Digest realm=\"x\", nonce=\"2\", Basic realm=\"x\"");
+
+  for (guint i = 0; i < 2; i++) {
+    RtspAuth auth = { .user = "u", .password = "p" };
+
+    g_assert_true (rtsp_auth_take (&auth, &both, 1));
+    g_assert_cmpint (auth.scheme, ==, RTSP_SCHEME_SHA256);
+    if (i == 1) { // each challenge has its own nonce
+      g_assert_true (rtsp_auth_take (&auth, &fresh, 2));
+      g_assert_cmpint (auth.scheme, ==, RTSP_SCHEME_SHA256);
+    }
+    g_assert_true (rtsp_auth_take (&auth, &both, i + 2));
+    g_assert_cmpint (auth.scheme, ==, RTSP_SCHEME_MD5);
+    g_assert_false (rtsp_auth_take (&auth, &both, i + 3)); // not Basic
+    rtsp_auth_clear (&auth);
+  }
+}
+
 static void
 a_repeated_challenge_means_wrong_credentials (void)
 {
@@ -260,16 +325,16 @@ a_repeated_challenge_means_wrong_credentials (void)
   RtspMessage basic = challenges ("Basic realm=\"x\"", NULL);
   RtspAuth auth = { .user = "u", .password = "p" };
 
-  g_assert_true (rtsp_auth_take (&auth, &one));
-  g_assert_false (rtsp_auth_take (&auth, &one));
-  g_assert_true (rtsp_auth_take (&auth, &two));
-  g_assert_true (rtsp_auth_take (&auth, &stale));
-  g_assert_false (rtsp_auth_take (&auth, &two));
-  g_assert_true (rtsp_auth_take (&auth, &basic));
-  g_assert_false (rtsp_auth_take (&auth, &basic));
+  g_assert_true (rtsp_auth_take (&auth, &one, 1));
+  g_assert_false (rtsp_auth_take (&auth, &one, 1));
+  g_assert_true (rtsp_auth_take (&auth, &two, 1));
+  g_assert_true (rtsp_auth_take (&auth, &stale, 1));
+  g_assert_false (rtsp_auth_take (&auth, &two, 1));
+  g_assert_true (rtsp_auth_take (&auth, &basic, 1));
+  g_assert_false (rtsp_auth_take (&auth, &basic, 1));
   rtsp_auth_clear (&auth);
   auth.user = NULL;
-  g_assert_false (rtsp_auth_take (&auth, &one));
+  g_assert_false (rtsp_auth_take (&auth, &one, 1));
   g_assert_null (rtsp_auth_dup_header (&auth, "PLAY", "x"));
 }
 
@@ -370,6 +435,9 @@ main (int argc, char **argv)
   g_test_add_func ("/rtsp-parser/only-the-first-headers-count", only_the_first_headers_count);
   g_test_add_func ("/rtsp-parser/changed-bytes-do-no-harm", changed_bytes_do_no_harm);
   g_test_add_func ("/rtsp-auth/challenges-are-answered", challenges_are_answered);
+  g_test_add_func ("/rtsp-auth/qop-is-answered-as-the-rfc-shows", qop_is_answered_as_the_rfc_shows);
+  g_test_add_func ("/rtsp-auth/a-digest-that-is-refused-gives-way-to-the-weaker-one",
+      a_digest_that_is_refused_gives_way_to_the_weaker_one);
   g_test_add_func ("/rtsp-auth/a-repeated-challenge-means-wrong-credentials",
       a_repeated_challenge_means_wrong_credentials);
   g_test_add_func ("/rtsp-control/urls-are-joined-as-servers-mean-them",
