@@ -4,12 +4,14 @@ foresee. Readers see every picture, and the API and the log say what was put rig
 
 import hashlib
 import re
+import socket
 import struct
 
 from camera import FRAME, GOP, check_film, film, send_film
 from control import Controlled, Watch
 from proxy import matches, wait_until
-from pulled import SETTINGS, play, plays, status, with_credentials
+from pulled import (SETTINGS, check_plays, only, play, plays, pulled, requests, status, with_body,
+                    with_credentials)
 from scripted import SSRC, VIDEO, Server
 from tap import run, test
 
@@ -184,6 +186,102 @@ def demand_plain(server, challenges):
 
     server.mangle = mangle
     return server
+
+
+# ---- descriptions, sessions and transports ----
+
+
+@test
+def a_description_may_lack_its_first_lines():
+    film()
+    for body in (b'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n',
+                 b's=x\nt=0 0\nm=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=control:track0\n'):
+        change = only('DESCRIBE', lambda answer, body=body: with_body(answer, body))
+        with Server(send_film, mangle=change) as server, watched(server) as proxy:
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            check_film(proxy.url(), 30)
+
+
+def after_options(method, answer):
+    """Has the server give the session in its answer to OPTIONS, and demand it in DESCRIBE."""
+    _, _, headers = after_options.server.sessions[-1].requests[-1]
+    if method == 'OPTIONS':
+        return answer.replace(b'Session: abc', b'Session: 777')
+    if method == 'DESCRIBE' and headers.get('session') != '777':
+        return status('454 Session Not Found')(answer)
+    return answer
+
+
+@test
+def a_session_of_the_answer_to_options_is_kept():
+    after_options.server = Server(play, mangle=after_options)
+    plays(after_options.server)
+
+
+@test
+def a_transport_may_lack_unicast_and_have_blanks():
+    def changed(line):
+        def mangle(method, answer):
+            if method != 'SETUP':
+                return answer
+            ports = re.search(rb'(client_port=[^;\r]*);.*?(server_port=[^;\r]*)', answer)
+            return re.sub(rb'Transport: [^\r]*', b'Transport: ' + line % ports.groups(), answer)
+        return mangle
+
+    for line in (b'RTP/AVP;%s;%s', b'RTP/AVP; unicast; %s; %s', b' RTP/AVP ;unicast; %s ;%s; ssrc=4317f',
+                 b'RTP/AVP/UDP; Unicast;%s;%s;x-vendor=1', b'RTP/AVP;%s;%s;mode="PLAY"'):
+        with pulled(Server(play, mangle=changed(line)), transport='udp') as proxy:
+            check_plays(proxy)
+            assert not matches(proxy, 'GStreamer'), proxy.output()
+
+
+@test
+def a_bad_answer_to_udp_is_followed_by_tcp():
+    def mangle(method, answer):
+        _, _, headers = server.sessions[-1].requests[-1]
+        if method != 'SETUP' or 'TCP' in headers['transport']:
+            return answer
+        return re.sub(rb'Transport: [^\r]*',
+                      b'Transport: RTP/AVP;multicast;destination=239.1.1.1;port=5000-5001', answer)
+
+    server = Server(play, mangle=mangle)
+    plays(server, transport='auto')
+    assert 'TCP' in requests(server, 'SETUP')[-1][2]['transport']
+
+
+@test
+def a_refused_describe_is_named_with_its_time():
+    def closing(text):
+        def mangle(method, answer):
+            session = server.sessions[-1]
+            answer = status(text)(answer)
+            session.connection.sendall(answer)
+            session.connection.shutdown(socket.SHUT_RDWR)
+            return b''
+        return mangle
+
+    for text in '400 Bad Request', '404 Not Found':
+        server = Server(play, mangle=closing(text))
+        words = text.partition(' ')[2].lower()
+        reason = f'the upstream answered DESCRIBE with {text[:3]} ({words})'
+        with server, watched(server) as proxy:
+            proxy.wait_for_line(f' mount /cam down: .*: {re.escape(reason)}; next try in ', 10)
+            upstream = proxy.get('/v1/mounts/cam')['upstreams'][0]
+            assert upstream['reason'].endswith(reason) and upstream['failed'], upstream
+
+
+@test
+def a_server_that_refuses_describe_and_closes_is_asked_for_options_first():
+    def mangle(method, answer):
+        session = server.sessions[-1]
+        if method == 'DESCRIBE' and 'OPTIONS' not in session.asked:
+            session.connection.sendall(status('400 Bad Request')(answer))
+            session.connection.shutdown(socket.SHUT_RDWR)
+            return b''
+        return answer
+
+    server = Server(play, mangle=mangle)
+    plays(server)
 
 
 if __name__ == '__main__':

@@ -56,6 +56,7 @@ clear_session (RtspClient *self)
   g_clear_pointer (&self->session, g_free);
   g_clear_pointer (&self->session_uri, g_free);
   self->cseq = self->n_superseded = self->at = self->refused = 0;
+  self->session_timeout_s = 0;
   self->plays_each = FALSE;
   self->keep_alive_due = 0;
   g_atomic_int_set (&self->begun, 0);
@@ -235,7 +236,11 @@ on_closed (gpointer data, const gchar *reason)
       replace_link (self, reason);
       break;
     default:
-      if (!self->is_connected || !rtsp_client_begin_again (self))
+      if (self->is_connected && rtsp_client_begin_again (self))
+        break;
+      if (self->refusal)
+        rtsp_client_end_by_status (self, "DESCRIBE", self->refusal);
+      else
         rtsp_client_end (self, reason);
       break;
   }

@@ -75,7 +75,7 @@ struct _RtspClient {
   gchar *uri; // of DESCRIBE
   gchar *session_uri;
   gchar *session;          // its identifier, or NULL
-  guint session_timeout_s; // of the server
+  guint session_timeout_s; // of the server; 0: it does not say
   gboolean asks_options;   // before DESCRIBE
   gboolean knows_methods;  // the server has answered OPTIONS
   gboolean keeps_by_options;
@@ -86,6 +86,8 @@ struct _RtspClient {
   GPtrArray *tracks;     // of RtspTrack
   guint at;              // the track that is set up or played next
   guint refused;         // status of the last SETUP that was refused, or 0
+  guint refusal;         // status of the first DESCRIBE, which is repeated after OPTIONS; or 0
+  gboolean began_anew;   // on a new connection, after that
   UdpStats drops;        // of the tracks that are gone
   gint begun;            // atomic: the relay knows the tracks
   gint heard;            // atomic: a packet has arrived since PLAY
@@ -116,6 +118,9 @@ void rtsp_client_end (RtspClient *self, const gchar *reason);
 void rtsp_client_restart_over_tcp (RtspClient *self);
 
 // ---- rtsp_client_steps.c ----
+
+// Ends the run, as the server refused a request.
+void rtsp_client_end_by_status (RtspClient *self, const gchar *method, guint status);
 
 // Sends the first request of a connection.
 void rtsp_client_begin (RtspClient *self);

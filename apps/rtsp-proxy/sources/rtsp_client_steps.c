@@ -12,9 +12,10 @@
 #define SESSION_TIMEOUT_S 60
 #define SESSION_TIMEOUT_MAX_S 3600
 #define SESSION_MAX 256 // bytes of an identifier
+#define TRANSPORT_FIELDS_MAX 32
 
-static void
-end_by_status (RtspClient *self, const gchar *method, guint status)
+void
+rtsp_client_end_by_status (RtspClient *self, const gchar *method, guint status)
 {
   gchar *text = g_ascii_strdown (gst_rtsp_status_as_text (status), -1);
   gchar *reason = g_strdup_printf ("the upstream answered %s with %u (%s)", method, status, text);
@@ -51,9 +52,13 @@ rtsp_client_begin (RtspClient *self)
 gboolean
 rtsp_client_begin_again (RtspClient *self)
 {
-  if (self->asks_options || self->step != RTSP_DESCRIBE)
+  // A server that closed the connection after it had refused DESCRIBE gets OPTIONS on a new one.
+  gboolean anew = self->step == RTSP_OPTIONS && self->refusal && !self->link && !self->began_anew;
+
+  if ((self->asks_options || self->step != RTSP_DESCRIBE) && !anew)
     return FALSE;
   self->asks_options = TRUE;
+  self->began_anew = anew;
   if (self->link) {
     rtsp_client_begin (self);
   } else {
@@ -138,7 +143,7 @@ play (RtspClient *self)
     self->step = RTSP_PLAY;
     rtsp_client_send (self, "PLAY", self->session_uri, "Range: npt=0.000-\r\n");
   } else if (self->refused) {
-    end_by_status (self, "SETUP", self->refused);
+    rtsp_client_end_by_status (self, "SETUP", self->refused);
   } else {
     rtsp_client_end (self, "the upstream offers no track that can be relayed");
   }
@@ -193,6 +198,44 @@ read_transport (RtspTrack *track, const GstRTSPTransport *transport)
   return TRUE;
 }
 
+// Returns the fields of a transport that the library knows, without blanks: it warns of the others.
+// (transfer full)
+static gchar *
+dup_known_fields (const gchar *text)
+{
+  static const gchar *const known[] = { "unicast", "multicast", "destination", "source", "layers",
+    "mode", "append", "interleaved", "ttl", "port", "client_port", "server_port", "ssrc", NULL };
+  gchar *lower = g_ascii_strdown (text, -1);
+  gchar **fields = g_strsplit (lower, ";", TRANSPORT_FIELDS_MAX);
+  GString *out = g_string_new (fields[0] ? g_strstrip (fields[0]) : NULL);
+
+  for (guint i = 1; fields[0] && fields[i]; i++) {
+    gchar *name = g_strndup (g_strstrip (fields[i]), strcspn (fields[i], "="));
+
+    if (g_strv_contains (known, g_strstrip (name)))
+      g_string_append_printf (out, ";%s", fields[i]);
+    g_free (name);
+  }
+  g_strfreev (fields);
+  g_free (lower);
+  return g_string_free (out, FALSE);
+}
+
+// Parses the transport of an answer to a request for unicast. Returns FALSE if it is none.
+static gboolean
+parse_transport (const gchar *text, GstRTSPTransport *transport)
+{
+  gchar *known = dup_known_fields (text);
+  gboolean ok = gst_rtsp_transport_parse (known, transport) == GST_RTSP_OK;
+
+  // What has neither "unicast" nor "multicast" is multicast by RFC 2326, but no server means that.
+  if (ok && transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP_MCAST
+      && !strstr (known, ";multicast"))
+    transport->lower_transport = GST_RTSP_LOWER_TRANS_UDP;
+  g_free (known);
+  return ok;
+}
+
 static gboolean
 begin_track (RtspTrack *track, const gchar *text)
 {
@@ -200,8 +243,7 @@ begin_track (RtspTrack *track, const gchar *text)
   gboolean ok;
 
   gst_rtsp_transport_new (&transport);
-  ok = !text || gst_rtsp_transport_parse (text, transport) != GST_RTSP_OK
-       || read_transport (track, transport);
+  ok = !text || !parse_transport (text, transport) || read_transport (track, transport);
   ok = ok && rtsp_track_begin (track, transport);
   gst_rtsp_transport_free (transport);
   return ok;
@@ -227,7 +269,7 @@ take_set_up (RtspClient *self, const RtspMessage *answer)
   RtspTrack *track = g_ptr_array_index (self->tracks, self->at);
 
   if (answer->status == 401 || answer->status == 454) {
-    end_by_status (self, "SETUP", answer->status);
+    rtsp_client_end_by_status (self, "SETUP", answer->status);
   } else if (answer->status == 461 && try_tcp (self)) {
     if (self->step == RTSP_SETUP)
       set_up_next (self);
@@ -236,12 +278,13 @@ take_set_up (RtspClient *self, const RtspMessage *answer)
     self->at++;
     set_up_next (self);
   } else {
-    read_session (self, rtsp_message_get (answer, "Session", 0));
     self->at++;
     if (begin_track (track, rtsp_message_get (answer, "Transport", 0)))
       set_up_next (self);
-    else
+    else if (!try_tcp (self))
       rtsp_client_end (self, "the upstream chose a transport that cannot be used");
+    else if (self->step == RTSP_SETUP) // there is no session to end
+      rtsp_client_restart_over_tcp (self);
   }
 }
 
@@ -259,7 +302,7 @@ take_description (RtspClient *self, const RtspMessage *answer)
     return;
   }
   self->at = 0;
-  self->session_timeout_s = SESSION_TIMEOUT_S;
+  self->refusal = 0;
   set_up_next (self);
 }
 
@@ -268,7 +311,9 @@ take_description (RtspClient *self, const RtspMessage *answer)
 static void
 set_keep_alive (RtspClient *self, gint64 now)
 {
-  self->keep_alive_due = now + self->session_timeout_s * (gint64) GST_SECOND / 2;
+  guint timeout_s = self->session_timeout_s ? self->session_timeout_s : SESSION_TIMEOUT_S;
+
+  self->keep_alive_due = now + timeout_s * (gint64) GST_SECOND / 2;
 }
 
 void
@@ -323,7 +368,6 @@ take_played (RtspClient *self, const RtspMessage *answer)
 {
   const gchar *info;
 
-  read_session (self, rtsp_message_get (answer, "Session", 0));
   for (guint i = 0; (info = rtsp_message_get (answer, "RTP-Info", i)); i++)
     rtsp_client_read_rtp_info (self, info);
   if (self->plays_each && play_next (self))
@@ -346,7 +390,7 @@ take_play (RtspClient *self, const RtspMessage *answer)
   else if (status < 300)
     take_played (self, answer);
   else if (!is_refused || !play_each (self))
-    end_by_status (self, "PLAY", status);
+    rtsp_client_end_by_status (self, "PLAY", status);
 }
 
 void
@@ -356,11 +400,13 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
   guint status = answer->status;
 
   self->request.method = NULL;
+  if (status < 300 && self->step < RTSP_PLAYING)
+    read_session (self, rtsp_message_get (answer, "Session", 0));
   switch (self->step) {
     case RTSP_OPTIONS:
       read_methods (self, answer);
       if (status == 401)
-        end_by_status (self, method, status);
+        rtsp_client_end_by_status (self, method, status);
       else if (status >= 300 && status < 400)
         follow (self, rtsp_message_get (answer, "Location", 0));
       else
@@ -372,7 +418,9 @@ rtsp_client_take_answer (RtspClient *self, const RtspMessage *answer)
       else if (status < 400)
         take_description (self, answer);
       else if (status == 401 || status == 404 || !rtsp_client_begin_again (self))
-        end_by_status (self, method, status);
+        rtsp_client_end_by_status (self, method, status);
+      else
+        self->refusal = status;
       break;
     case RTSP_SETUP:
       take_set_up (self, answer);

@@ -169,6 +169,16 @@ drop_attributes (GstSDPMessage *sdp)
   }
 }
 
+// Some cameras leave out the lines before the tracks, or sort them otherwise: a line "m=" makes a
+// description of any lines.
+static gboolean
+is_description (const gchar *text)
+{
+  return g_str_has_prefix (text, "v=")
+         || (g_ascii_islower (text[0]) && text[1] == '='
+             && (g_str_has_prefix (text, "m=") || strstr (text, "\nm=")));
+}
+
 GstSDPMessage *
 sdp_parse (const gchar *text, gsize len)
 {
@@ -176,7 +186,7 @@ sdp_parse (const gchar *text, gsize len)
   GstSDPMessage *sdp;
 
   gst_sdp_message_new (&sdp);
-  if (g_str_has_prefix (valid, "v=")
+  if (is_description (valid)
       && gst_sdp_message_parse_buffer ((const guint8 *) valid, (guint) strlen (valid), sdp)
              == GST_SDP_OK)
     drop_attributes (sdp);
@@ -275,7 +285,7 @@ sdp_read (const gchar *path, const gchar *iface, GError **error)
 
   if (!g_file_get_contents (path, &text, &len, error))
     return NULL;
-  if (len <= MAX_FILE && strlen (text) == len && g_str_has_prefix (text, "v=0"))
+  if (len <= MAX_FILE && strlen (text) == len)
     sdp = sdp_parse (text, len);
   if (!sdp)
     g_set_error (

@@ -25,7 +25,8 @@ void rtp_stream_free (gpointer stream);
 // cannot be read or has no usable track. `iface` may be NULL.
 GPtrArray *sdp_read (const gchar *path, const gchar *iface, GError **error);
 
-// Parses a session description. Returns NULL if it is not one. Replaces bytes that are not UTF-8,
+// Parses a session description, which begins with "v=" or has a track. Returns NULL if it is not
+// one. Replaces bytes that are not UTF-8,
 // and leaves out keys of encrypted tracks (a=key-mgmt), which are not relayed: the library reads
 // those keys, and puts them into caps, even if the track is not encrypted. (transfer full)
 GstSDPMessage *sdp_parse (const gchar *text, gsize len);
