@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define VALUE_MAX 8192 // bytes
+#define VALUE_MAX 8192     // bytes
+#define SIZE_MAX_LENGTH 32 // of a picture's size in text
 
 gboolean
 relay_caps_is_printable (const gchar *word)
@@ -17,6 +18,14 @@ relay_caps_is_printable (const gchar *word)
   return TRUE;
 }
 
+// Reports whether `text` is numbers, such as "2560,1440" or "26 2560-1440".
+static gboolean
+is_size (const gchar *text)
+{
+  return text && *text && strlen (text) <= SIZE_MAX_LENGTH
+         && strspn (text, "0123456789,- ") == strlen (text);
+}
+
 static gboolean
 is_publishable (GQuark field, GValue *value, gpointer unused)
 {
@@ -24,6 +33,9 @@ is_publishable (GQuark field, GValue *value, gpointer unused)
     "timestamp-offset", "seqnum-offset", "npt-", "play-", "onvif-", "rtcp-", "rtx-", NULL };
   const gchar *name = g_quark_to_string (field);
 
+  // The size of JPEG pictures that RTP has no numbers for.
+  if (g_str_equal (name, "x-dimensions") || g_str_equal (name, "a-framesize"))
+    return G_VALUE_HOLDS_STRING (value) && is_size (g_value_get_string (value));
   if (g_str_equal (name, "a-framerate"))
     return G_VALUE_HOLDS_STRING (value) && relay_caps_is_printable (g_value_get_string (value));
   for (guint i = 0; private_prefixes[i]; i++) {

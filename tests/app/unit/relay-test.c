@@ -243,6 +243,7 @@ only_the_codec_is_published (void)
   GPtrArray *upstream = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GstCaps *caps = gst_caps_from_string (H264 ", a-tool=(string)x, a-control=(string)secret, "
                                              "ssrc-1-cname=(string)me, x-dimensions=(string)y, "
+                                             "a-framesize=(string)\"96 1-2\\r\\na=x\", "
                                              "sprop-parameter-sets=(string)AA");
   GstStructure *s;
 
