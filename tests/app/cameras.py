@@ -3,16 +3,20 @@
 foresee. Readers see every picture, and the API and the log say what was put right."""
 
 import hashlib
+import os
 import re
 import socket
 import struct
+import subprocess
+import tempfile
 
-from camera import FRAME, GOP, check_film, film, send_film
+from camera import FRAME, GOP, check_film, ffmpeg, film, send_film
 from control import Controlled, Watch
+from proc import Rtsp
 from proxy import matches, wait_until
 from pulled import (SETTINGS, check_plays, only, play, plays, pulled, requests, status, with_body,
                     with_credentials)
-from scripted import SSRC, VIDEO, Server
+from scripted import SDP, SSRC, VIDEO, Server, rtp
 from tap import run, test
 
 
@@ -282,6 +286,153 @@ def a_server_that_refuses_describe_and_closes_is_asked_for_options_first():
 
     server = Server(play, mangle=mangle)
     plays(server)
+
+
+# ---- tracks ----
+
+ALAW = 'm=audio 0 RTP/AVP 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=control:track0\r\n'
+
+
+def send_sound(session, types, stop=None):
+    """Sends 20 ms of sound a packet, of these payload types in turn."""
+    try:
+        for seq in range(stop or 100000):
+            packet = bytearray(rtp(seq, seq * 160, b'\xd5' * 160))
+            packet[1] = types[seq % len(types)]
+            session.send(VIDEO, bytes(packet))
+            if session.left.wait(0.02):
+                return
+    except OSError:
+        pass
+
+
+def launch(line, *words):
+    """Runs a launch line to its end. Returns what it prints."""
+    done = subprocess.run(['gst-launch-1.0', *words, *line.split()], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def sdp_of(proxy, path='/cam'):
+    with Rtsp(proxy.port) as rtsp:
+        code, _, sdp = rtsp.request('DESCRIBE', proxy.url(path))
+        assert code == 200, code
+        return sdp.decode()
+
+
+def check_type(proxy, payload, encoding):
+    """Checks that the description names this type, that packets have it, and that ffmpeg decodes
+    them."""
+    assert re.search(rf'm=audio 0 RTP/AVP {payload}\r', sdp_of(proxy)), sdp_of(proxy)
+    with Watch(proxy) as reader:
+        for _ in range(10):
+            channel, packet = reader.frame()
+            assert channel != 0 or packet[1] & 0x7f == payload, packet
+    got = ffmpeg('-rtsp_transport', 'tcp', '-i', proxy.url(), '-t', '1', '-f', 'framemd5', '-')
+    assert encoding in sdp_of(proxy) and got.stdout.count(b'\n0,') > 10, got
+
+
+@test
+def a_sender_may_use_another_format_of_its_line():
+    for transport in 'tcp', 'udp':
+        server = Server(lambda session: send_sound(session, [8]), sdp={VIDEO: ALAW})
+        with server, watched(server, transport=transport) as proxy:
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            check_type(proxy, 8, 'PCMA')
+
+
+@test
+def a_sender_may_use_another_number_of_the_same_format():
+    sdp = {VIDEO: 'm=video 0 RTP/AVP 98 96\r\na=rtpmap:98 H264/90000\r\na=rtpmap:96 H264/90000\r\n'
+                  'a=control:track0\r\n'}
+    with camera(sdp=sdp) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        check_film(proxy.url(), 30)
+        with Watch(proxy) as reader:
+            assert all(reader.frame()[1][1] & 0x7f == 98 for _ in range(30))
+
+
+@test
+def formats_that_alternate_and_extra_ones_are_dropped_counted_and_logged():
+    for types, name in (([0, 8], 'two formats'), ([0, 0, 0, 101], 'keys')):
+        server = Server(lambda session, types=types: send_sound(session, types),
+                        sdp={VIDEO: ALAW})
+        with server, watched(server) as proxy:
+            proxy.wait_for_line(' mount /cam: packets from its upstream: .* dropped because the '
+                                'description does not name their payload type', 20)
+            check_type(proxy, 0, 'PCMU')
+            assert ingest(proxy)['refused']['payload-type'] > 0, name
+            assert not matches(proxy, 'tracks changed'), proxy.output()
+
+
+@test
+def a_sender_may_change_its_format():
+    def change(session):
+        send_sound(session, [0], stop=50)
+        session.left.wait(0.6)
+        send_sound(session, [8])
+
+    server = Server(change, sdp={VIDEO: ALAW})
+    with server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        assert 'PCMU' in sdp_of(proxy) or ' RTP/AVP 0' in sdp_of(proxy)
+        wait_until(lambda: ' RTP/AVP 8' in sdp_of(proxy), 10, 'another description')
+        check_type(proxy, 8, 'PCMA')
+
+
+@test
+def talk_back_and_nameless_formats_are_left_out():
+    video = SDP[VIDEO]
+    sound = 'm=audio 0 RTP/AVP 8\r\na=control:track1\r\n'
+    back = 'm=audio 0 RTP/AVP 107 0\r\na=rtpmap:107 AAC/16000\r\na=control:track2\r\na=sendonly\r\n'
+    none = 'm=audio 0 RTP/AVP (null)\r\na=control:track3\r\n'
+    only_sound = sound + 'a=sendonly\r\n'
+    for text, expected in ((video + sound + back, 2), (video + none, 1), (video + only_sound, 2),
+                           (video + back + sound, 2)):
+        server = Server(play, sdp={VIDEO: text})
+        with server, watched(server) as proxy:
+            proxy.wait_for_line(f' mount /cam up: .*, {expected} tracks', 10)
+            assert sdp_of(proxy).count('\nm=') == expected
+            assert len(requests(server, 'SETUP')) == expected, requests(server, 'SETUP')
+            assert bool(matches(proxy, r' upstream \S+: an audio track \(payload type 107\) is left '
+                                'out')) == (back in text), proxy.output()
+
+
+@test
+def the_size_of_large_jpeg_pictures_is_described():
+    """GStreamer decodes JPEG of 2560x1440, whose size only the description has."""
+    pictures = 'm=video 0 RTP/AVP 26\r\na=x-dimensions:2560,1440\r\na=framesize:26 2560-1440\r\n' \
+               'a=control:track0\r\n'
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'packets')
+        launch(f'videotestsrc num-buffers=1 ! video/x-raw,format=I420,width=2560,height=1440 ! jpegenc '
+               f'! rtpjpegpay ! rtpstreampay ! filesink location={path}')
+        with open(path, 'rb') as file:
+            data = file.read()
+    packets = []
+    while data:
+        size = int.from_bytes(data[:2], 'big')
+        packets.append(data[2:2 + size])
+        data = data[2 + size:]
+
+    def send_pictures(session):
+        seq = 0
+        try:
+            while not session.left.wait(0.1):
+                for packet in packets:
+                    head = struct.pack('>HI', seq & 0xffff, seq // len(packets) * 9000)
+                    session.send(VIDEO, packet[:2] + head + packet[8:])
+                    seq += 1
+        except OSError:
+            pass
+
+    with Server(send_pictures, sdp={VIDEO: pictures}) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        assert 'a=x-dimensions:2560,1440' in sdp_of(proxy), sdp_of(proxy)
+        out = launch(f'rtspsrc location={proxy.url()} protocols=tcp ! rtpjpegdepay ! jpegdec ! identity '
+                     'eos-after=3 ! fakesink', '-v')
+        assert 'width=(int)2560, height=(int)1440' in out, out
 
 
 if __name__ == '__main__':

@@ -22,7 +22,9 @@ static void
 read_of_upstream (gchar *text, gsize size)
 {
   static const PullContext context = { 0 };
-  RtspClient client = { .context = &context, .session_uri = g_strdup ("rtsp://192.0.2.1/s") };
+  RtspClient client = { .context = &context,
+    .config.uri = (gchar *) "rtsp://192.0.2.1/s",
+    .session_uri = g_strdup ("rtsp://192.0.2.1/s") };
   const RtspMessage answer = { .status = 200, .body = text, .body_len = size };
 
   client.tracks = g_ptr_array_new_with_free_func (rtsp_track_free);

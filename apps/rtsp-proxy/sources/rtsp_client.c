@@ -35,6 +35,7 @@ rtsp_client_unref (gpointer data)
     return;
   gst_rtsp_url_free (self->url);
   pull_config_clear (&self->config);
+  g_mutex_clear (&self->describing);
   g_free (self);
 }
 
@@ -395,6 +396,7 @@ client_start (const PullContext *context, GError **error)
   }
   self = g_new0 (RtspClient, 1);
   g_atomic_ref_count_init (&self->refs);
+  g_mutex_init (&self->describing);
   self->context = context;
   self->url = url;
   self->config = (PullConfig) { .uri = g_strdup (config->uri),

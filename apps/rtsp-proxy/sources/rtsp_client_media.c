@@ -4,19 +4,69 @@
 
 #include "base/clock.h"
 #include "ingest/udp.h"
+#include "relay/relay_caps.h"
 #include "sources/endpoint.h"
 #include "sources/rtsp_client_private.h"
 
 #define FRAME_HEADER 4 // of an interleaved packet
+// Another format is described after the described one has been silent for this time.
+#define FORMAT_SILENCE (500 * (gint64) GST_MSECOND)
 
 // ---- callbacks of the engine, from any thread ----
 
-// Gives a packet whose payload type the SDP does not list the type that readers are told.
-static void
-correct_payload_type (RtspTrack *self, const WeirIngestPacket *packet)
+static const RtspFormat *
+find_format (const RtspTrack *self, gint payload)
 {
-  if (!(self->listed[packet->rtp.pt / 64] >> packet->rtp.pt % 64 & 1))
-    weir_rtp_set_pt (packet->data, self->payload);
+  for (guint i = 0; i < self->formats->len; i++) {
+    const RtspFormat *format = g_ptr_array_index (self->formats, i);
+
+    if (format->payload == payload)
+      return format;
+  }
+  return NULL;
+}
+
+// Describes a track by another format of its m= line, which the sender uses.
+static void
+describe_anew (RtspTrack *self, const RtspFormat *format)
+{
+  RtspClient *client = self->client;
+
+  g_mutex_lock (&client->describing);
+  gst_caps_replace (&self->media.caps, format->caps);
+  g_atomic_int_set (&self->payload, format->payload);
+  engine_tracks_begin (client->context, client->tracks);
+  g_mutex_unlock (&client->describing);
+}
+
+// Gives a packet the payload type that readers are told, if it is of the same format. Types that
+// the SDP does not list are of that format. A sender that uses another format of its m= line than
+// the described one gets another description, unless it sends both. Returns FALSE if the packet is
+// dropped.
+static gboolean
+take_payload_type (RtspTrack *self, const WeirIngestPacket *packet)
+{
+  gint payload = g_atomic_int_get (&self->payload);
+  const RtspFormat *format;
+
+  if (packet->rtp.pt != payload && (format = find_format (self, packet->rtp.pt))) {
+    gboolean same = format->caps && relay_caps_same (self->media.caps, format->caps);
+
+    if (!same
+        && (!format->caps || format->is_extra
+            || (self->described_ns && packet->arrival_ns - self->described_ns < FORMAT_SILENCE))) {
+      engine_track_count (&self->media, RELAY_REFUSED + WEIR_INGEST_PAYLOAD_TYPE, 1);
+      return FALSE;
+    }
+    if (!same) {
+      describe_anew (self, format);
+      payload = format->payload;
+    }
+  }
+  if (packet->rtp.pt != payload)
+    weir_rtp_set_pt (packet->data, (guint8) payload);
+  self->described_ns = packet->arrival_ns;
+  return TRUE;
 }
 
 static gboolean
@@ -34,8 +84,8 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
     return;
   if (!g_atomic_int_get (&self->client->heard))
     g_atomic_int_set (&self->client->heard, 1);
-  correct_payload_type (self, packet);
-  engine_track_push (&self->media, packet, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
+  if (take_payload_type (self, packet))
+    engine_track_push (&self->media, packet, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
 }
 
 static void
@@ -171,6 +221,7 @@ rtsp_track_free (gpointer data)
   close_sockets (self);
   g_free (self->url);
   gst_caps_unref (self->media.caps);
+  g_ptr_array_unref (self->formats);
   g_free (self);
 }
 

@@ -29,12 +29,20 @@ typedef enum {
 
 typedef struct _RtspClient RtspClient;
 
+// A payload type of an m= line.
+typedef struct {
+  guint8 payload;
+  gboolean is_extra; // goes with another one: retransmission, error correction, keys of telephones
+  GstCaps *caps;     // NULL: it cannot be relayed
+} RtspFormat;
+
 typedef struct {
   EngineTrack media; // first; in the engine once it is set up
   RtspClient *client;
   gchar *url;                // of SETUP
-  guint64 listed[2];         // payload types of its m= line, as in WeirTrackSettings
-  guint8 payload;            // the first of them
+  GPtrArray *formats;        // of RtspFormat, of its m= line
+  gint payload;              // number of the described one, which is that of media.caps; atomic
+  gint64 described_ns;       // when it came last
   WeirIngestSockets sockets; // opened for SETUP, until the engine takes them
   guint16 port;              // of the first socket
   gboolean interleaved;
@@ -89,6 +97,7 @@ struct _RtspClient {
   guint refusal;         // status of the first DESCRIBE, which is repeated after OPTIONS; or 0
   gboolean began_anew;   // on a new connection, after that
   UdpStats drops;        // of the tracks that are gone
+  GMutex describing;     // held while a track gets another format
   gint begun;            // atomic: the relay knows the tracks
   gint heard;            // atomic: a packet has arrived since PLAY
 };
@@ -135,6 +144,8 @@ void rtsp_client_take_request (RtspClient *self, const RtspMessage *request);
 
 // Reads a description: sets the tracks and the URI of the session. Returns FALSE if it is not SDP.
 gboolean rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer);
+
+void rtsp_format_free (gpointer format);
 
 // Sets the tracks' bases from an RTP-Info header.
 void rtsp_client_read_rtp_info (RtspClient *self, const gchar *text);

@@ -3,18 +3,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "sources/rtsp_client_private.h"
 #include "sources/rtsp_control.h"
 #include "sources/sdp.h"
 
-static void
-list_payload_types (RtspTrack *track, const GstSDPMedia *media)
-{
-  for (guint i = 0; i < gst_sdp_media_formats_len (media); i++) {
-    gulong pt = strtoul (gst_sdp_media_get_format (media, i), NULL, 10) & 127;
+#define FORMATS_MAX 16 // further ones of an m= line are ignored
 
-    track->listed[pt / 64] |= G_GUINT64_CONSTANT (1) << pt % 64;
+void
+rtsp_format_free (gpointer data)
+{
+  RtspFormat *self = data;
+
+  gst_clear_caps (&self->caps);
+  g_free (self);
+}
+
+static gboolean
+is_extra (const GstCaps *caps)
+{
+  static const gchar *const names[] = { "RTX", "RED", "ULPFEC", "FLEXFEC-03", "PARITYFEC",
+    "TELEPHONE-EVENT", "TONE", "CN", NULL };
+  const gchar *name = gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name");
+  gchar *upper = g_ascii_strup (name, -1);
+  gboolean is = g_strv_contains (names, upper);
+
+  g_free (upper);
+  return is;
+}
+
+// Returns the formats of an m= line. (transfer full)
+static GPtrArray *
+read_formats (const GstSDPMessage *sdp, const GstSDPMedia *media)
+{
+  GPtrArray *formats = g_ptr_array_new_with_free_func (rtsp_format_free);
+
+  for (guint i = 0; i < gst_sdp_media_formats_len (media) && i < FORMATS_MAX; i++) {
+    gulong pt = strtoul (gst_sdp_media_get_format (media, i), NULL, 10) & 127;
+    RtspFormat *format = g_new0 (RtspFormat, 1);
+
+    format->payload = (guint8) pt;
+    format->caps = sdp_format_caps (sdp, media, i);
+    format->is_extra = format->caps && is_extra (format->caps);
+    g_ptr_array_add (formats, format);
   }
+  return formats;
+}
+
+// Returns the first format that can be relayed by itself, or else the first one; or NULL.
+static const RtspFormat *
+find_main (GPtrArray *formats)
+{
+  for (guint i = 0; i < formats->len; i++) {
+    const RtspFormat *format = g_ptr_array_index (formats, i);
+
+    if (format->caps && !format->is_extra)
+      return format;
+  }
+  return formats->len > 0 ? g_ptr_array_index (formats, 0) : NULL;
 }
 
 // Reports whether a track can be requested by this URL. A track without a URL of its own has the
@@ -39,28 +85,24 @@ static void
 add_plain_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
   const gchar *control = gst_sdp_media_get_attribute_val (media, "control");
-  GstCaps *caps = sdp_media_caps (sdp, media);
-  gchar *url;
+  GPtrArray *formats = read_formats (sdp, media);
+  const RtspFormat *format = find_main (formats);
+  gchar *url = rtsp_control_join (self->session_uri, control);
   RtspTrack *track;
-  gint payload = 0;
 
-  if (!caps)
-    return;
-  url = rtsp_control_join (self->session_uri, control);
-  if (!can_request (self, sdp, url)) {
-    gst_caps_unref (caps);
+  if (!format || !format->caps || !can_request (self, sdp, url)) {
+    g_ptr_array_unref (formats);
     g_free (url);
     return;
   }
   track = g_new0 (RtspTrack, 1);
   track->media.context = self->context;
-  track->media.caps = caps;
+  track->media.caps = gst_caps_ref (format->caps);
   track->client = self;
   track->sockets = WEIR_INGEST_NO_SOCKETS;
   track->url = url;
-  gst_structure_get_int (gst_caps_get_structure (caps, 0), "payload", &payload);
-  track->payload = (guint8) payload;
-  list_payload_types (track, media);
+  track->payload = format->payload;
+  track->formats = formats;
   g_ptr_array_add (self->tracks, track);
 }
 
@@ -84,6 +126,36 @@ add_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *media)
   self->over_tcp = TRUE;
 }
 
+// Reports whether a track is for sound to the camera (ONVIF): a=sendonly, beside a track of sound
+// from it. Some cameras say a=sendonly of their only sound.
+static gboolean
+is_talk_back (const GstSDPMessage *sdp, const GstSDPMedia *media)
+{
+  if (g_strcmp0 (gst_sdp_media_get_media (media), "audio") != 0
+      || !gst_sdp_media_get_attribute_val (media, "sendonly"))
+    return FALSE;
+  for (guint i = 0; i < gst_sdp_message_medias_len (sdp); i++) {
+    const GstSDPMedia *other = gst_sdp_message_get_media (sdp, i);
+
+    if (!g_strcmp0 (gst_sdp_media_get_media (other), "audio")
+        && !gst_sdp_media_get_attribute_val (other, "sendonly"))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static void
+log_left_out (const RtspClient *self, const GstSDPMedia *media)
+{
+  gchar *shown = log_redact (self->config.uri);
+  const gchar *format = gst_sdp_media_get_format (media, 0);
+
+  log_event ("upstream %s: an audio track (payload type %d) is left out: it is for sound to the "
+             "camera (a=sendonly)",
+      shown, format ? atoi (format) : -1);
+  g_free (shown);
+}
+
 gboolean
 rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer)
 {
@@ -99,8 +171,14 @@ rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *an
   if (self->session_uri != session)
     g_free (session);
   for (guint i = 0; i < gst_sdp_message_medias_len (sdp) && self->tracks->len < RELAY_MAX_TRACKS;
-      i++)
-    add_track (self, sdp, gst_sdp_message_get_media (sdp, i));
+      i++) {
+    const GstSDPMedia *media = gst_sdp_message_get_media (sdp, i);
+
+    if (is_talk_back (sdp, media))
+      log_left_out (self, media);
+    else
+      add_track (self, sdp, media);
+  }
   gst_sdp_message_free (sdp);
   return TRUE;
 }

@@ -79,10 +79,18 @@ is_rtp (const GstSDPMedia *media)
 GstCaps *
 sdp_media_caps (const GstSDPMessage *sdp, const GstSDPMedia *media)
 {
-  const gchar *format = gst_sdp_media_get_format (media, 0);
+  return sdp_format_caps (sdp, media, 0);
+}
+
+GstCaps *
+sdp_format_caps (const GstSDPMessage *sdp, const GstSDPMedia *media, guint n)
+{
+  const gchar *format =
+      n < gst_sdp_media_formats_len (media) ? gst_sdp_media_get_format (media, n) : NULL;
   GstCaps *caps;
 
-  if (!format || !is_rtp (media))
+  // Some cameras without sound name the format "(null)".
+  if (!format || !g_ascii_isdigit (*format) || !is_rtp (media))
     return NULL;
   caps = gst_sdp_media_get_caps_from_media (media, atoi (format));
   if (!caps)
