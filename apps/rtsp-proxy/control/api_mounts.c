@@ -4,6 +4,7 @@
 #include "config/mount_keys.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "control/ingest_figures.h"
 #include "control/recording_figures.h"
 #include "control/swarm_figures.h"
 #include "config/mount_read.h"
@@ -120,20 +121,6 @@ write_publisher (JsonBuilder *builder, const gchar *path)
   g_free (facts.peer);
 }
 
-// Writes what was dropped before it came to the relay. Malformed packets have their own count.
-static void
-write_refused (JsonBuilder *builder, const RelayStats *stats)
-{
-  json_builder_set_member_name (builder, "refused");
-  json_builder_begin_object (builder);
-  for (guint i = 0; i < WEIR_INGEST_N_DROPS; i++) {
-    if (i != WEIR_INGEST_MALFORMED && i != WEIR_INGEST_FLUSHED)
-      api_add_number (
-          builder, weir_ingest_drop_name (i), (gint64) stats->counts[RELAY_REFUSED + i]);
-  }
-  json_builder_end_object (builder);
-}
-
 static void
 write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 {
@@ -151,17 +138,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   api_add_number (builder, "tracks", relay_n_tracks (relay));
   json_builder_set_member_name (builder, "ingest");
   json_builder_begin_object (builder);
-  api_add_number (builder, "packets", (gint64) stats.n_packets);
-  api_add_number (builder, "lost", (gint64) stats.n_lost);
-  api_add_number (builder, "overflow", (gint64) stats.counts[RELAY_OVERFLOW]);
-  api_add_number (builder, "stale", (gint64) stats.n_stale);
-  api_add_number (builder, "malformed",
-      (gint64) (stats.n_bad + stats.counts[RELAY_REFUSED + WEIR_INGEST_MALFORMED]));
-  write_refused (builder, &stats);
-  api_add_number (
-      builder, "renumbered", (gint64) stats.counts[RELAY_REPAIRED + WEIR_INGEST_RENUMBERED]);
-  api_add_number (
-      builder, "restamped", (gint64) stats.counts[RELAY_REPAIRED + WEIR_INGEST_RESTAMPED]);
+  ingest_figures_write (builder, &stats);
   api_add_number (builder, "switches", (gint64) stats.n_switches);
   api_add_number (builder, "failovers", (gint64) presentation_get_failovers (main));
   json_builder_end_object (builder);

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
+#include "control/ingest_figures.h"
 #include "control/recording_figures.h"
 #include "control/swarm_figures.h"
 #include "net/clones.h"
@@ -154,34 +155,16 @@ dropped (Page *page, const gchar *name, bool loss, const gchar *help)
 static void
 ingest (Page *page)
 {
-  static const gchar refused[] = "ingest_refused_packets_total";
+  const gchar *metric = NULL;
 
-  counter (page, "ingest_packets_total", G_STRUCT_OFFSET (Sample, relay.n_packets),
-      "Packets received from the upstream.");
-  counter (page, "ingest_lost_packets_total", G_STRUCT_OFFSET (Sample, relay.n_lost),
-      "Packets missing in the upstream's sequence numbers.");
-  counter (page, "ingest_overflow_packets_total",
-      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_OVERFLOW]),
-      "Packets from the upstream that the system dropped, as a receive buffer was full, and those "
-      "that a stage in a worker process did not take in time.");
-  head (page, refused, "counter", "Packets from the upstream that were dropped, by reason.");
-  for (guint i = 0; i < page->n; i++) {
-    line (page, refused, &page->samples[i], "reason", "stale", page->samples[i].relay.n_stale);
-    line (page, refused, &page->samples[i], "reason", "malformed",
-        page->samples[i].relay.n_bad
-            + page->samples[i].relay.counts[RELAY_REFUSED + WEIR_INGEST_MALFORMED]);
-    for (guint n = 0; n < WEIR_INGEST_N_DROPS; n++) {
-      if (n != WEIR_INGEST_MALFORMED && n != WEIR_INGEST_FLUSHED)
-        line (page, refused, &page->samples[i], "reason", weir_ingest_drop_name (n),
-            page->samples[i].relay.counts[RELAY_REFUSED + n]);
-    }
+  for (const IngestFigure *figure = ingest_figures; figure->name; figure++) {
+    if (g_strcmp0 (figure->metric, metric) != 0)
+      head (page, figure->metric, "counter", figure->help);
+    metric = figure->metric;
+    for (guint i = 0; i < page->n; i++)
+      line (page, metric, &page->samples[i], figure->label, figure->name,
+          ingest_figures_get (figure, &page->samples[i].relay));
   }
-  counter (page, "ingest_renumbered_total",
-      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_REPAIRED + WEIR_INGEST_RENUMBERED]),
-      "Times that the sequence numbers of a connection's packets went back.");
-  counter (page, "ingest_restamped_total",
-      G_STRUCT_OFFSET (Sample, relay.counts[RELAY_REPAIRED + WEIR_INGEST_RESTAMPED]),
-      "Timestamps that jumped and were moved next to their neighbours.");
   counter (page, "failovers_total", G_STRUCT_OFFSET (Sample, failovers),
       "Times that another upstream, or the slate, took over from one that had failed.");
   head (page, "standby_ready", "gauge",

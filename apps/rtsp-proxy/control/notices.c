@@ -2,6 +2,7 @@
 #include "control/notices.h"
 
 #include "base/log.h"
+#include "control/ingest_figures.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
@@ -134,51 +135,17 @@ log_losses (Logged *logged, const gchar *path, const Totals *totals)
   g_string_free (reasons, TRUE);
 }
 
-static guint64
-rise (const RelayStats *stats, const RelayStats *last, guint what)
-{
-  return stats->counts[what] - last->counts[what];
-}
-
 static void
 log_upstream (Logged *logged, const gchar *path, const RelayStats *stats)
 {
-  const RelayStats *last = &logged->stats;
-  const struct {
-    const gchar *what;
-    guint64 n;
-    gboolean is_always_named;
-  } rows[] = {
-    { "lost", stats->n_lost - last->n_lost, TRUE },
-    { "malformed",
-        stats->n_bad - last->n_bad + rise (stats, last, RELAY_REFUSED + WEIR_INGEST_MALFORMED),
-        TRUE },
-    { "stale", stats->n_stale - last->n_stale, TRUE },
-    { "dropped because another SSRC sent at the same time",
-        rise (stats, last, RELAY_REFUSED + WEIR_INGEST_OTHER_SSRC), FALSE },
-    { "dropped because the description does not name their payload type",
-        rise (stats, last, RELAY_REFUSED + WEIR_INGEST_PAYLOAD_TYPE), FALSE },
-    { "dropped because they came late", rise (stats, last, RELAY_REFUSED + WEIR_INGEST_LATE),
-        FALSE },
-    { "whose sequence numbers went back, renumbered",
-        rise (stats, last, RELAY_REPAIRED + WEIR_INGEST_RENUMBERED), FALSE },
-    { "whose timestamp jumped, moved next to their neighbours",
-        rise (stats, last, RELAY_REPAIRED + WEIR_INGEST_RESTAMPED), FALSE },
-  };
-  GString *text = g_string_new (NULL);
-  guint64 unlogged, sum = 0;
+  gchar *text = ingest_figures_describe (stats, &logged->stats);
+  guint64 unlogged;
 
-  for (guint i = 0; i < G_N_ELEMENTS (rows); i++) {
-    sum += rows[i].n;
-    if (rows[i].n || rows[i].is_always_named)
-      g_string_append_printf (
-          text, "%s%" G_GUINT64_FORMAT " %s", text->len ? ", " : "", rows[i].n, rows[i].what);
-  }
-  if (sum > 0 && log_limit_pass (&logged->upstream, g_get_monotonic_time (), &unlogged)) {
-    log_event ("mount %s: packets from its upstream: %s", path, text->str);
+  if (text && log_limit_pass (&logged->upstream, g_get_monotonic_time (), &unlogged)) {
+    log_event ("mount %s: packets from its upstream: %s", path, text);
     logged->stats = *stats;
   }
-  g_string_free (text, TRUE);
+  g_free (text);
 }
 
 static Logged *

@@ -358,7 +358,8 @@ relay_count (RelaySource *self, RelayCount what, guint64 n)
 
   g_mutex_lock (&relay->lock);
   if (self == relay->current) {
-    relay->stats.counts[what] += n;
+    *(what == RELAY_REFUSED + WEIR_INGEST_MALFORMED ? &relay->stats.n_bad
+                                                    : &relay->stats.counts[what]) += n;
     sinks = g_ptr_array_ref (relay->sinks);
   }
   g_mutex_unlock (&relay->lock);
