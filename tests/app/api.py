@@ -597,7 +597,7 @@ def metrics_have_few_labels():
             name, pairs = re.fullmatch(r'([a-z_]+)(?:\{(.+)\})? \d+', line).groups()
             assert name in families, line
             labels |= {pair.split('=')[0] for pair in (pairs or '').split(',') if pair} if pairs else set()
-        assert labels == {'mount', 'reason', 'result', 'state', 'status', 'cause', 'priority',
+        assert labels == {'mount', 'reason', 'repair', 'result', 'state', 'status', 'cause', 'priority',
                           'transport', 'version'}, labels
 
 

@@ -137,6 +137,93 @@ def single_odd_timestamps_are_moved_next_to_their_neighbours():
                                     'jumped, moved next to their neighbours', 20)
 
 
+# ---- bytes and ends ----
+
+
+class Spoiled:
+    """A connection that sends what `spoil` makes of each frame, whose number it gets."""
+
+    def __init__(self, connection, spoil):
+        self.connection, self.spoil, self.n = connection, spoil, 0
+
+    def sendall(self, data):
+        if data[:1] == b'$':
+            self.n += 1
+            data = self.spoil(self.n, data)
+        self.connection.sendall(data)
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+
+def spoiling(spoil):
+    """Returns a server that sends the film in frames that are spoiled."""
+    def send(session):
+        session.connection = Spoiled(session.connection, spoil)
+        send_film(session)
+
+    film()
+    return Server(send)
+
+
+@test
+def stray_bytes_between_packets_are_skipped_counted_and_logged():
+    for stray in b'\0\0\0\0', b'GET', b'\xff' * 300:
+        with spoiling(lambda n, data, stray=stray: data + (stray if n % 100 == 0 else b'')) as server, \
+                watched(server) as proxy:
+            proxy.wait_for_line(' mount /cam up: ', 10)
+            check_film(proxy.url())
+            wait_until(lambda proxy=proxy: ingest(proxy)['skipped'] > 0, 20, 'a count')
+            proxy.wait_for_line(' mount /cam: packets from its upstream: .* times that stray bytes '
+                                'between packets were skipped', 20)
+            assert not matches(proxy, ' down: '), proxy.output()
+
+
+@test
+def a_connection_survives_half_a_packet():
+    with spoiling(lambda n, data: data[:len(data) // 2] if n % 200 == 0 else data) as server, \
+            watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        wait_until(lambda: ingest(proxy)['skipped'] > 1, 30, 'two packets that were cut')
+        assert not matches(proxy, ' down: '), proxy.output()
+
+
+BYE = struct.pack('>BBHIBBHI', 0x80, 201, 1, SSRC, 0x81, 203, 1, SSRC)
+
+
+@test
+def a_bye_is_believed_only_if_nothing_follows():
+    def say_bye(session):
+        def change(seq, _):
+            if seq % 50 == 0:
+                session.send(VIDEO, BYE, rtcp=True)
+            return {'seq': seq}
+
+        send_film(session, change, stop=150)
+        session.send(VIDEO, BYE, rtcp=True)
+
+    film()
+    with Server(say_bye) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        check_film(proxy.url())
+        assert not matches(proxy, ' down: '), proxy.output()
+        proxy.wait_for_line(' mount /cam down: .*: the upstream ended; next try in ', 10)
+
+
+@test
+def the_back_off_begins_anew_after_a_good_run():
+    def go(session):
+        send_film(session, stop=100)
+        session.connection.shutdown(socket.SHUT_RDWR)
+
+    film()
+    with Server(go) as server, watched(server) as proxy:
+        line = r' mount /cam down: .*next try in ([\d.]+) s'
+        wait_until(lambda: len(matches(proxy, line)) == 3, 20, 'three ends')
+        waits = [float(each[1]) for each in matches(proxy, line)]
+        assert all(wait <= 0.5 for wait in waits), waits
+
+
 # ---- authentication ----
 
 

@@ -68,7 +68,7 @@ on_packet (gpointer data, guint8 channel, guint8 *bytes, gsize len)
 }
 
 static Seen
-parse (const uint8_t *data, gsize size, gsize piece)
+parse (const uint8_t *data, gsize size, gsize piece, gboolean expects)
 {
   static const RtspParserOps ops = { on_message, on_packet };
   const gchar *wrong = NULL;
@@ -76,6 +76,8 @@ parse (const uint8_t *data, gsize size, gsize piece)
   Seen seen = { 0 };
 
   rtsp_parser_init (&parser, &ops, &seen);
+  for (guint8 channel = 0; expects && channel < 2; channel++)
+    rtsp_parser_expect (&parser, channel);
   for (gsize at = 0; at < size && !wrong; at += piece) {
     gsize n = MIN (piece, size - at);
     guint8 *buffer = g_malloc (parser.n_kept + n + 1);
@@ -94,9 +96,12 @@ parse (const uint8_t *data, gsize size, gsize piece)
 static void
 parse_in_pieces (const uint8_t *data, gsize size, gsize piece)
 {
-  Seen whole = parse (data, size, size), pieces = parse (data, size, piece ? piece : size);
+  for (gboolean expects = FALSE; expects <= TRUE; expects++) {
+    Seen whole = parse (data, size, size, expects);
+    Seen pieces = parse (data, size, piece ? piece : size, expects);
 
-  require (whole.bytes == pieces.bytes && whole.messages == pieces.messages);
+    require (whole.bytes == pieces.bytes && whole.messages == pieces.messages);
+  }
 }
 
 static void

@@ -39,6 +39,8 @@ const IngestFigure ingest_figures[] = {
       COUNT (RELAY_REPAIRED + WEIR_INGEST_RENUMBERED)),
   REPAIRED ("restamped", "whose timestamp jumped, moved next to their neighbours",
       COUNT (RELAY_REPAIRED + WEIR_INGEST_RESTAMPED)),
+  REPAIRED (
+      "skipped", "times that stray bytes between packets were skipped", COUNT (RELAY_SKIPPED)),
   { NULL },
 };
 

@@ -13,6 +13,7 @@ typedef struct _Relay Relay;
 // What may happen to a packet before a relay gets it.
 typedef enum {
   RELAY_OVERFLOW, // dropped by the system, as a receive buffer was full
+  RELAY_SKIPPED,  // not a packet: stray bytes between packets of a connection
   RELAY_REPAIRED, // RELAY_REPAIRED + WeirIngestRepair: put right
   RELAY_REFUSED = RELAY_REPAIRED + WEIR_INGEST_N_REPAIRS, // + WeirIngestDrop: dropped
   RELAY_N_COUNTS = RELAY_REFUSED + WEIR_INGEST_N_DROPS

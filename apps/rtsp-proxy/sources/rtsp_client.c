@@ -247,7 +247,17 @@ on_closed (gpointer data, const gchar *reason)
   }
 }
 
-static const RtspLinkOps link_ops = { on_connected, on_closed, { on_message, on_packet } };
+static void
+on_skipped (gpointer data)
+{
+  const PullContext *context = ((RtspClient *) data)->context;
+
+  if (!g_atomic_int_get (&context->cancelled))
+    relay_count (context->source, RELAY_SKIPPED, 1);
+}
+
+static const RtspLinkOps link_ops = { on_connected, on_closed,
+  { on_message, on_packet, on_skipped } };
 
 void
 rtsp_client_connect (RtspClient *self)
@@ -313,7 +323,9 @@ on_tick (RtspTicked *ticked, gint64 now)
   RtspClient *self = (RtspClient *) ticked;
   const PullConfig *config = &self->config;
 
-  if (self->step == RTSP_PLAYING) {
+  if (rtsp_client_plays (self) && rtsp_client_has_left (self, now)) {
+    rtsp_client_end (self, "the upstream ended");
+  } else if (self->step == RTSP_PLAYING) {
     if (now >= self->keep_alive_due)
       rtsp_client_keep_alive (self, now);
     if (!self->over_tcp && config->transport == PULL_AUTO && !g_atomic_int_get (&self->heard)

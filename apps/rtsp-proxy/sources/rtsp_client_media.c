@@ -8,6 +8,8 @@
 #include "sources/endpoint.h"
 #include "sources/rtsp_client_private.h"
 
+// A sender that sends nothing for this time after its BYE has left.
+#define BYE_SILENCE (500 * (gint64) GST_MSECOND)
 #define FRAME_HEADER 4 // of an interleaved packet
 // Another format is described after the described one has been silent for this time.
 #define FORMAT_SILENCE (500 * (gint64) GST_MSECOND)
@@ -84,6 +86,8 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
     return;
   if (!g_atomic_int_get (&self->client->heard))
     g_atomic_int_set (&self->client->heard, 1);
+  if (__atomic_load_n (&self->said_bye, __ATOMIC_RELAXED))
+    __atomic_store_n (&self->said_bye, 0, __ATOMIC_RELAXED);
   if (take_payload_type (self, packet))
     engine_track_push (&self->media, packet, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
 }
@@ -106,31 +110,29 @@ on_report (gpointer data, const WeirNtpMap *map)
     engine_track_set_ntp (&self->media, map);
 }
 
-// Ends the run if all senders said BYE.
-static gboolean
-check_byes (gpointer data)
-{
-  RtspClient *self = data;
-  gboolean all = rtsp_client_plays (self);
-
-  for (guint i = 0; all && i < self->tracks->len; i++) {
-    RtspTrack *track = g_ptr_array_index (self->tracks, i);
-
-    all = !track->media.in || g_atomic_int_get (&track->said_bye);
-  }
-  if (all)
-    rtsp_client_end (self, "the upstream ended");
-  rtsp_client_unref (self);
-  return G_SOURCE_REMOVE;
-}
-
 static void
 on_bye (gpointer data)
 {
   RtspTrack *self = data;
 
-  g_atomic_int_set (&self->said_bye, 1);
-  rtsp_loop_invoke (check_byes, rtsp_client_ref (self->client));
+  __atomic_store_n (&self->said_bye, clock_now (), __ATOMIC_RELAXED);
+}
+
+// An encoder that starts anew says BYE and goes on at once.
+gboolean
+rtsp_client_has_left (RtspClient *self, gint64 now)
+{
+  gboolean any = FALSE;
+
+  for (guint i = 0; i < self->tracks->len; i++) {
+    const RtspTrack *track = g_ptr_array_index (self->tracks, i);
+    gint64 said = __atomic_load_n (&track->said_bye, __ATOMIC_RELAXED);
+
+    if (track->media.in && (!said || now - said < BYE_SILENCE))
+      return FALSE;
+    any |= track->media.in != NULL;
+  }
+  return any;
 }
 
 typedef struct {
@@ -296,6 +298,8 @@ rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport)
   self->base = RELAY_NO_BASE;
   if (self->interleaved) {
     close_sockets (self);
+    for (guint i = 0; self->client->link && i < 2; i++)
+      rtsp_link_expect (self->client->link, self->channels[i]);
   } else {
     if (!name_sender (self, transport, &settings))
       return FALSE;

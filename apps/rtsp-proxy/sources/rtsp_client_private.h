@@ -48,7 +48,7 @@ typedef struct {
   gboolean interleaved;
   guint8 channels[2]; // of RTP and RTCP
   guint64 base;       // RTP timestamp from RTP-Info, or RELAY_NO_BASE; atomic
-  gint said_bye;      // atomic
+  gint64 said_bye;    // ns; when the sender said BYE, and sent nothing since; 0: not; atomic
 } RtspTrack;
 
 // The request that waits for its answer.
@@ -163,4 +163,6 @@ gboolean rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport);
 
 // Tells the relay the tracks that are set up. Returns FALSE if there is none.
 gboolean rtsp_client_begin_media (RtspClient *self);
+// Reports whether all senders said BYE, and nothing came since.
+gboolean rtsp_client_has_left (RtspClient *self, gint64 now);
 void rtsp_client_take_packet (RtspClient *self, guint8 channel, guint8 *bytes, gsize len);

@@ -171,6 +171,12 @@ rtsp_link_send (RtspLink *self, gconstpointer bytes, gsize len)
     g_byte_array_append (self->waiting, (const guint8 *) bytes + n, (guint) (len - (gsize) n));
 }
 
+void
+rtsp_link_expect (RtspLink *self, guint8 channel)
+{
+  rtsp_parser_expect (&self->parser, channel);
+}
+
 gboolean
 rtsp_link_is_full (const RtspLink *self)
 {

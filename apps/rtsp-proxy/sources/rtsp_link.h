@@ -31,6 +31,9 @@ void rtsp_link_free (RtspLink *self);
 // Sends bytes, or keeps them until there is room.
 void rtsp_link_send (RtspLink *self, gconstpointer bytes, gsize len);
 
+// Passes a channel to rtsp_parser_expect().
+void rtsp_link_expect (RtspLink *self, guint8 channel);
+
 // Reports whether bytes wait for room.
 gboolean rtsp_link_is_full (const RtspLink *self);
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define PACKET_HEADER 4 // '$', the channel, and the length in 16 bits
+#define PACKET_MIN 8    // bytes of the smallest RTCP
+#define METHOD_MAX 32   // characters of a method
 
 const gchar *
 rtsp_message_get (const RtspMessage *self, const gchar *name, guint nth)
@@ -126,6 +128,12 @@ parse_head (RtspMessage *message, gchar *head)
 
 // ---- messages and packets ----
 
+static gboolean
+is_expected (const RtspParser *self, guint8 channel)
+{
+  return self->channels[channel / 64] >> channel % 64 & 1;
+}
+
 // Each returns the number of bytes that it took, or 0 if they are incomplete, and may set `wrong`.
 
 static gsize
@@ -138,6 +146,7 @@ take_packet (RtspParser *self, guint8 *bytes, gsize len)
   size = (gsize) bytes[2] << 8 | bytes[3];
   if (len < PACKET_HEADER + size)
     return 0;
+  self->is_synced |= is_expected (self, bytes[1]);
   self->ops->packet (self->data, bytes[1], bytes + PACKET_HEADER, size);
   return PACKET_HEADER + size;
 }
@@ -193,22 +202,133 @@ take_message (RtspParser *self, guint8 *bytes, gsize len, const gchar **wrong)
   return head + body;
 }
 
+// ---- bytes that are neither ----
+
+void
+rtsp_parser_expect (RtspParser *self, guint8 channel)
+{
+  self->channels[channel / 64] |= G_GUINT64_CONSTANT (1) << channel % 64;
+}
+
+typedef enum {
+  LOOKS_LIKE_NEITHER,
+  LOOKS_LIKE_ONE,
+  LOOKS_SHORT, // more bytes are needed
+} Looks;
+
+// Reports whether bytes look like a packet of a channel that is expected: of RTP or RTCP.
+static Looks
+look_for_packet (const RtspParser *self, const guint8 *bytes, gsize len)
+{
+  if (len < PACKET_HEADER + 1)
+    return LOOKS_SHORT;
+  return is_expected (self, bytes[1]) && (bytes[2] << 8 | bytes[3]) >= PACKET_MIN
+                 && bytes[PACKET_HEADER] >> 6 == 2
+             ? LOOKS_LIKE_ONE
+             : LOOKS_LIKE_NEITHER;
+}
+
+static Looks
+look_for (const gchar *text, const guint8 *bytes, gsize len)
+{
+  gsize size = strlen (text);
+
+  if (memcmp (bytes, text, MIN (len, size)) != 0)
+    return LOOKS_LIKE_NEITHER;
+  return len < size ? LOOKS_SHORT : LOOKS_LIKE_ONE;
+}
+
+// Reports whether bytes begin like a message: with a version, or with a method and a blank.
+static Looks
+look_for_message (const guint8 *bytes, gsize len)
+{
+  Looks looks = look_for ("RTSP/", bytes, len);
+  gsize n;
+
+  for (n = 0; looks == LOOKS_LIKE_NEITHER && n < len && n < METHOD_MAX; n++) {
+    if (bytes[n] == ' ')
+      return LOOKS_LIKE_ONE;
+    if (!g_ascii_isupper (bytes[n]) && bytes[n] != '_')
+      return LOOKS_LIKE_NEITHER;
+  }
+  return looks == LOOKS_LIKE_NEITHER && n == len ? LOOKS_SHORT : looks;
+}
+
+// Skips bytes up to the next packet or answer. Returns the number of bytes that are neither.
+static gsize
+skip_bytes (RtspParser *self, const guint8 *bytes, gsize len)
+{
+  for (gsize i = 0; i < len; i++) {
+    Looks looks = bytes[i] == '$'   ? look_for_packet (self, bytes + i, len - i)
+                  : bytes[i] == 'R' ? look_for ("RTSP/1.0 ", bytes + i, len - i)
+                                    : LOOKS_LIKE_NEITHER;
+
+    if (looks == LOOKS_LIKE_ONE)
+      self->is_lost = FALSE;
+    if (looks != LOOKS_LIKE_NEITHER)
+      return i;
+  }
+  return len;
+}
+
+// Begins to skip bytes, if they may be skipped.
+static gboolean
+lose (RtspParser *self)
+{
+  if (!self->is_synced)
+    return FALSE;
+  self->is_lost = TRUE;
+  if (self->n_skipped == 0 && self->ops->skipped)
+    self->ops->skipped (self->data);
+  return TRUE;
+}
+
+// Takes what comes next, and returns the number of its bytes; 0 if they are incomplete.
+static gsize
+take_next (RtspParser *self, guint8 *bytes, gsize len, const gchar **wrong)
+{
+  static const gchar neither[] = "it is neither an RTSP message nor an interleaved packet";
+  Looks looks = LOOKS_LIKE_ONE;
+  gsize taken;
+
+  if (self->is_lost) {
+    taken = skip_bytes (self, bytes, len);
+    self->n_skipped += taken;
+    if (self->n_skipped > RTSP_SKIP_MAX)
+      *wrong = neither;
+    if (taken > 0 || self->is_lost || *wrong)
+      return taken;
+  }
+  if (bytes[0] == '\r' || bytes[0] == '\n')
+    return 1;
+  if (g_ascii_isalpha (bytes[0]) && self->is_synced)
+    looks = look_for_message (bytes, len);
+  else if (bytes[0] != '$' && !g_ascii_isalpha (bytes[0]))
+    looks = LOOKS_LIKE_NEITHER;
+  if (looks == LOOKS_LIKE_NEITHER) {
+    if (!lose (self)) {
+      *wrong = neither;
+      return 0;
+    }
+    self->n_skipped++;
+    return 1;
+  }
+  if (looks == LOOKS_SHORT)
+    return 0;
+  taken = bytes[0] == '$' ? take_packet (self, bytes, len) : take_message (self, bytes, len, wrong);
+  if (taken > 0)
+    self->n_skipped = 0;
+  return taken;
+}
+
 const gchar *
 rtsp_parser_take (RtspParser *self, guint8 *bytes, gsize len)
 {
   const gchar *wrong = NULL;
 
   while (len > 0 && !self->stopped && !wrong) {
-    gsize taken;
+    gsize taken = take_next (self, bytes, len, &wrong);
 
-    if (bytes[0] == '$')
-      taken = take_packet (self, bytes, len);
-    else if (bytes[0] == '\r' || bytes[0] == '\n')
-      taken = 1;
-    else if (g_ascii_isalpha (bytes[0]))
-      taken = take_message (self, bytes, len, &wrong);
-    else
-      return "it is neither an RTSP message nor an interleaved packet";
     if (taken == 0)
       break;
     bytes += taken;

@@ -30,11 +30,16 @@ typedef struct {
 // Returns the value of the header `name` number `nth`, from 0, or NULL.
 const gchar *rtsp_message_get (const RtspMessage *self, const gchar *name, guint nth);
 
+// Bytes between two packets that are skipped, at most.
+#define RTSP_SKIP_MAX (64 * 1024)
+
 // Callbacks; each may call rtsp_parser_stop().
 typedef struct {
   void (*message) (gpointer data, const RtspMessage *message);
   // Takes an interleaved packet. Its bytes may be changed.
   void (*packet) (gpointer data, guint8 channel, guint8 *bytes, gsize len);
+  // Says that bytes were skipped that are neither a message nor a packet. May be NULL.
+  void (*skipped) (gpointer data);
 } RtspParserOps;
 
 typedef struct {
@@ -43,11 +48,20 @@ typedef struct {
   guint8 *kept; // an incomplete message or packet
   gsize n_kept;
   gboolean stopped;
+  guint64 channels[4]; // bit `c % 64` of number `c / 64`: packets of channel c are expected
+  gboolean is_synced;  // a packet of such a channel came
+  gboolean is_lost;    // looks for the next packet or answer
+  gsize n_skipped;     // since the last one
 } RtspParser;
 
 // Initialises a parser. Free its memory with rtsp_parser_clear().
 void rtsp_parser_init (RtspParser *self, const RtspParserOps *ops, gpointer data);
 void rtsp_parser_clear (RtspParser *self);
+
+// Says that packets of a channel are expected. After the first of them, bytes that are neither a
+// message nor a packet are skipped up to the next packet of such a channel, or answer; at most
+// RTSP_SKIP_MAX of them.
+void rtsp_parser_expect (RtspParser *self, guint8 channel);
 
 // Has rtsp_parser_take() return without another callback.
 void rtsp_parser_stop (RtspParser *self);

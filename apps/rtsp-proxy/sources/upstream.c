@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define WATCH_INTERVAL_MS 250
-// After an upstream was up for this long, its next back-off starts from the beginning.
-#define STABLE_AFTER (10 * GST_SECOND)
+// After an upstream has sent media for this long, its next back-off starts from the beginning.
+#define STABLE_AFTER (3 * GST_SECOND)
 // rtspsrc needs a few milliseconds to clean up; it may hang.
 #define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
 
@@ -246,7 +246,8 @@ schedule_retry (Upstream *self, const gchar *reason)
 static void
 reset_back_off_if_stable (Upstream *self)
 {
-  if (self->up_since && clock_now () - self->up_since >= (gint64) STABLE_AFTER)
+  if (self->up_since
+      && arrivals_get_last (&self->run->arrivals) - self->up_since >= (gint64) STABLE_AFTER)
     self->n_failures = 0;
 }
 

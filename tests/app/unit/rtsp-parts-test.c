@@ -28,7 +28,16 @@ note_packet (gpointer data, guint8 channel, guint8 *bytes, gsize len)
   g_string_append_printf (data, "$%u %.*s\n", channel, (gint) len, (gchar *) bytes);
 }
 
-static const RtspParserOps notes = { note_message, note_packet };
+static gboolean expects;
+static guint n_skips;
+
+static void
+note_skip (gpointer data)
+{
+  n_skips++;
+}
+
+static const RtspParserOps notes = { note_message, note_packet, note_skip };
 
 // Parses bytes in pieces of `piece` bytes. Returns the log, or what is wrong. (transfer full)
 static gchar *
@@ -40,6 +49,8 @@ parse (const gchar *bytes, gsize len, gsize piece)
   RtspParser parser;
 
   rtsp_parser_init (&parser, &notes, log);
+  if (expects)
+    rtsp_parser_expect (&parser, 0);
   for (gsize at = 0; at < len && !wrong; at += piece) {
     gsize kept = rtsp_parser_restore (&parser, buffer), n = MIN (piece, len - at);
 
@@ -95,6 +106,40 @@ invalid_data_is_refused (void)
     g_assert_null (strchr (log, '|'));
     g_free (log);
   }
+}
+
+static void
+stray_bytes_between_packets_are_skipped (void)
+{
+#define PACKET(text) "$\0\0\x0c\x80" text
+#define SHOWN(text) "$0 \x80" text "\n"
+  static const gchar zeros[] = PACKET ("abcdefghijk") "\0\0\0\0" PACKET ("lmnopqrstuv");
+  static const gchar *const shown = SHOWN ("abcdefghijk") SHOWN ("lmnopqrstuv");
+  static const gchar dollars[] =
+      PACKET ("abcdefghijk") "x$$\1\0$\2\0\x0c\x80" PACKET ("lmnopqrstuv");
+  static const gchar letters[] = PACKET ("abcdefghijk") "RTSq\xff" PACKET ("lmnopqrstuv");
+  static const gchar answer[] = PACKET ("abcdefghijk") "\1\2RTSP/1.0 200 OK\r\n\r\n";
+  GString *noise = g_string_new_len (zeros, 16);
+  gchar *log;
+
+  expects = TRUE;
+  check (zeros, sizeof zeros - 1, shown);
+  check (dollars, sizeof dollars - 1, shown);
+  check (letters, sizeof letters - 1, shown);
+  check (answer, sizeof answer - 1, SHOWN ("abcdefghijk") "200|\n");
+  n_skips = 0;
+  g_free (parse (zeros, sizeof zeros - 1, 3));
+  g_assert_cmpuint (n_skips, ==, 1);
+  while (noise->len <= RTSP_SKIP_MAX + 100)
+    g_string_append (noise, "\1$$$");
+  log = parse (noise->str, noise->len, 1000);
+  g_assert_cmpstr (log, ==, "it is neither an RTSP message nor an interleaved packet");
+  g_free (log);
+  g_string_free (noise, TRUE);
+  log = parse (zeros + 16, sizeof zeros - 17, 3); // before the first packet
+  g_assert_cmpstr (log, ==, "it is neither an RTSP message nor an interleaved packet");
+  g_free (log);
+  expects = FALSE;
 }
 
 static void
@@ -428,6 +473,8 @@ main (int argc, char **argv)
 {
   gst_init (NULL, NULL);
   g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/rtsp-parser/stray-bytes-between-packets-are-skipped",
+      stray_bytes_between_packets_are_skipped);
   g_test_add_func ("/rtsp-parser/data-may-be-split-anywhere", data_may_be_split_anywhere);
   g_test_add_func ("/rtsp-parser/invalid-data-is-refused", invalid_data_is_refused);
   g_test_add_func (
