@@ -137,6 +137,34 @@ def single_odd_timestamps_are_moved_next_to_their_neighbours():
                                     'jumped, moved next to their neighbours', 20)
 
 
+# ---- long packets ----
+
+
+@test
+def long_packets_are_split_for_readers_over_udp():
+    film(size='640x480')
+    with Server(lambda session: send_film(session, most=60000, size='640x480')) as server, \
+            watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        for transport in 'tcp', 'udp':
+            check_film(proxy.url(), 30, transport=transport, size='640x480')
+        assert ingest(proxy)['split'] > 0 and ingest(proxy)['long'] == 0, ingest(proxy)
+        with Watch(proxy) as reader:
+            sizes = [len(packet) for channel, packet in (reader.frame() for _ in range(200))]
+            assert max(sizes) <= 1400, max(sizes)
+
+
+@test
+def long_packets_of_other_codecs_are_counted_and_logged():
+    def send_long(session):
+        send_sound(session, [0], size=4000)
+
+    with Server(send_long, sdp={VIDEO: ALAW}) as server, watched(server) as proxy:
+        proxy.wait_for_line(r' mount /cam: packets from its upstream: .* longer than 1460 bytes '
+                            r'\(readers over UDP need IP fragments; let them use TCP\)', 20)
+        assert ingest(proxy)['long'] > 0 and ingest(proxy)['split'] == 0, ingest(proxy)
+
+
 # ---- bytes and ends ----
 
 
@@ -380,11 +408,11 @@ def a_server_that_refuses_describe_and_closes_is_asked_for_options_first():
 ALAW = 'm=audio 0 RTP/AVP 0 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=control:track0\r\n'
 
 
-def send_sound(session, types, stop=None):
+def send_sound(session, types, stop=None, size=160):
     """Sends 20 ms of sound a packet, of these payload types in turn."""
     try:
         for seq in range(stop or 100000):
-            packet = bytearray(rtp(seq, seq * 160, b'\xd5' * 160))
+            packet = bytearray(rtp(seq, seq * size, b'\xd5' * size))
             packet[1] = types[seq % len(types)]
             session.send(VIDEO, bytes(packet))
             if session.left.wait(0.02):

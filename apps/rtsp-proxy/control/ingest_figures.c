@@ -41,6 +41,11 @@ const IngestFigure ingest_figures[] = {
       COUNT (RELAY_REPAIRED + WEIR_INGEST_RESTAMPED)),
   REPAIRED (
       "skipped", "times that stray bytes between packets were skipped", COUNT (RELAY_SKIPPED)),
+  REPAIRED ("split", NULL, COUNT (RELAY_SPLIT)),
+  { "long", NULL, "ingest_long_packets_total", NULL,
+      "Packets from the upstream of more than 1460 bytes that were not split.",
+      "longer than 1460 bytes (readers over UDP need IP fragments; let them use TCP)",
+      COUNT (RELAY_LONG) },
   { NULL },
 };
 

@@ -14,6 +14,8 @@ typedef struct _Relay Relay;
 typedef enum {
   RELAY_OVERFLOW, // dropped by the system, as a receive buffer was full
   RELAY_SKIPPED,  // not a packet: stray bytes between packets of a connection
+  RELAY_SPLIT,    // longer than usual lines carry, and split
+  RELAY_LONG,     // longer than usual lines carry, and not split
   RELAY_REPAIRED, // RELAY_REPAIRED + WeirIngestRepair: put right
   RELAY_REFUSED = RELAY_REPAIRED + WEIR_INGEST_N_REPAIRS, // + WeirIngestDrop: dropped
   RELAY_N_COUNTS = RELAY_REFUSED + WEIR_INGEST_N_DROPS

@@ -90,12 +90,51 @@ engine_track_remove (EngineTrack *self, UdpStats *drops)
 // ---- packets ----
 
 void
+engine_track_split_long (EngineTrack *self)
+{
+  const gchar *name =
+      gst_structure_get_string (gst_caps_get_structure (self->caps, 0), "encoding-name");
+
+  self->splits = !g_strcmp0 (name, "H264")   ? WEIR_SPLIT_H264
+                 : !g_strcmp0 (name, "H265") ? WEIR_SPLIT_H265
+                                             : WEIR_SPLIT_NONE;
+}
+
+// Pushes a long packet as several ones. Returns FALSE if it cannot be split.
+static gboolean
+push_split (EngineTrack *self, const WeirIngestPacket *packet, guint64 base)
+{
+  guint8 piece[ENGINE_TRACK_SPLIT];
+  WeirSplit split;
+  WeirRtp rtp;
+  gsize n, len;
+
+  if (weir_rtp_parse (packet->data, packet->len, &rtp) < 0)
+    return FALSE;
+  n = weir_split_begin (&split, self->splits, packet->data, &rtp, sizeof piece);
+  if (n == 0)
+    return FALSE;
+  while ((len = weir_split_next (&split, piece)) > 0)
+    relay_push_more (self->context->source, self->index, gst_buffer_new_memdup (piece, len),
+        packet->arrival_ns, base);
+  self->n_split = (guint16) (self->n_split + n - 1);
+  return TRUE;
+}
+
+void
 engine_track_push (EngineTrack *self, const WeirIngestPacket *packet, guint64 base)
 {
   const PullContext *context = self->context;
+  gboolean is_long = packet->len > ENGINE_TRACK_LONG, is_split;
 
-  relay_push_more (context->source, self->index, gst_buffer_new_memdup (packet->data, packet->len),
-      packet->arrival_ns, base);
+  if (self->n_split)
+    weir_rtp_set_seq (packet->data, (guint16) (packet->rtp.seq + self->n_split));
+  is_split = is_long && self->splits && push_split (self, packet, base);
+  if (is_long)
+    relay_count (context->source, is_split ? RELAY_SPLIT : RELAY_LONG, 1);
+  if (!is_split)
+    relay_push_more (context->source, self->index,
+        gst_buffer_new_memdup (packet->data, packet->len), packet->arrival_ns, base);
   context->callbacks->packet (context->owner, packet->arrival_ns);
 }
 

@@ -5,6 +5,7 @@
 // thread of their own. The RTSP client, rtp:// and sdp:// have them.
 
 #include "ingest/engine.h"
+#include "rtp/split.h"
 #include "sources/pull.h"
 #include "sources/udp_input.h"
 
@@ -12,12 +13,19 @@
 // set. The engine enlarges it for fast streams.
 #define ENGINE_TRACK_BUFFER (1024 * 1024)
 
+// Packets that are longer, in bytes, need IP fragments on usual lines.
+#define ENGINE_TRACK_LONG 1460
+// Most bytes of the packets into which they are split.
+#define ENGINE_TRACK_SPLIT 1400
+
 // The first member of its owner's structure.
 typedef struct {
   const PullContext *context;
   GstCaps *caps;
-  guint index;         // in the relay, once engine_tracks_begin() was called
-  WeirIngestTrack *in; // NULL: not in the engine
+  guint index;           // in the relay, once engine_tracks_begin() was called
+  WeirIngestTrack *in;   // NULL: not in the engine
+  WeirSplitCodec splits; // WEIR_SPLIT_NONE: packets are not split
+  guint16 n_split;       // packets more than came, as some were split
 } EngineTrack;
 
 // Sets the tick of the engine, in µs; 0: each packet wakes a thread. Call before the first track is
@@ -32,6 +40,10 @@ WeirTrackSettings engine_track_settings (const GstCaps *caps);
 // Returns 0 or a negative errno. Call from any thread.
 gint engine_track_add (EngineTrack *self, const WeirTrackSettings *settings,
     WeirIngestSockets sockets, const WeirIngestOps *ops);
+
+// Has long packets of H.264 and H.265 split for readers over UDP. For a track whose packets come in
+// order.
+void engine_track_split_long (EngineTrack *self);
 
 // Takes a track out of the engine, if it is in it, and adds what it dropped to `drops`.
 void engine_track_remove (EngineTrack *self, UdpStats *drops);

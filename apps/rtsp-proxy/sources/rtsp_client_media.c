@@ -298,6 +298,7 @@ rtsp_track_begin (RtspTrack *self, const GstRTSPTransport *transport)
   self->base = RELAY_NO_BASE;
   if (self->interleaved) {
     close_sockets (self);
+    engine_track_split_long (&self->media);
     for (guint i = 0; self->client->link && i < 2; i++)
       rtsp_link_expect (self->client->link, self->channels[i]);
   } else {

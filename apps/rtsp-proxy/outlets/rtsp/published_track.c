@@ -169,6 +169,7 @@ published_track_begin (PublishedTrack *self, GstRTSPTransport *transport)
   self->interleaved = transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
   if (self->interleaved) {
     choose_channels (self, transport);
+    engine_track_split_long (&self->media);
   } else {
     if (!open_sockets (self, transport, &sockets))
       return FALSE;
