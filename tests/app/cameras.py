@@ -2,6 +2,7 @@
 """What real cameras send: numbers, sessions, descriptions and bytes that the standards do not
 foresee. Readers see every picture, and the API and the log say what was put right."""
 
+import base64
 import hashlib
 import os
 import re
@@ -9,8 +10,9 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 
-from camera import FRAME, GOP, check_film, ffmpeg, film, send_film
+from camera import FRAME, GOP, check_film, ffmpeg, film, payloads, send_film
 from control import Controlled, Watch
 from proc import Rtsp
 from proxy import matches, wait_until
@@ -135,6 +137,58 @@ def single_odd_timestamps_are_moved_next_to_their_neighbours():
                 wait_until(lambda proxy=proxy: ingest(proxy)['restamped'] > 0, 10, 'a count')
                 proxy.wait_for_line(' mount /cam: packets from its upstream: .* whose timestamp '
                                     'jumped, moved next to their neighbours', 20)
+
+
+# ---- parameter sets ----
+
+
+def sets_of(size):
+    """Returns the parameter sets of the film of this size as a description has them."""
+    units = [unit for unit in film(size)[0][0] if unit[0] & 31 in (7, 8)]
+    return ','.join(base64.b64encode(unit).decode() for unit in units)
+
+
+@test
+def readers_are_told_the_newest_parameter_sets():
+    small, large = sets_of('320x240'), sets_of('640x480')
+    grow = threading.Event()
+    sdp = {VIDEO: SDP[VIDEO] + f'a=fmtp:96 packetization-mode=1;sprop-parameter-sets={small}\r\n'}
+
+    def send(session):
+        seq = 0
+        for size in '320x240', '640x480':
+            while not session.left.is_set() and (size == '640x480' or not grow.is_set()):
+                seq = send_gop(session, size, seq)
+
+    with Server(send, sdp=sdp) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        assert f'sprop-parameter-sets={small}' in sdp_of(proxy), sdp_of(proxy)
+        with Watch(proxy) as reader:
+            grow.set()
+            wait_until(lambda: f'sprop-parameter-sets={large}' in sdp_of(proxy), 20, 'new sets')
+            assert 'packetization-mode=1' in sdp_of(proxy) and small not in sdp_of(proxy)
+            reader.take(100)  # the first reader stays
+        got = ffmpeg('-rtsp_transport', 'tcp', '-i', proxy.url(), '-frames:v', '30', '-f',
+                     'framemd5', '-').stdout.decode()
+        assert '640x480' in got, got
+
+
+def send_gop(session, size, seq):
+    """Sends a GOP of the film of this size, from packet number `seq` on. Returns the next number."""
+    for picture in film(size)[0][:GOP]:
+        parts = payloads(picture)
+        for part, payload in enumerate(parts):
+            packet = bytearray(rtp(seq, send_gop.timestamp, payload))
+            packet[1] |= 0x80 if part == len(parts) - 1 else 0
+            session.send(VIDEO, bytes(packet))
+            seq += 1
+        send_gop.timestamp += FRAME
+        if session.left.wait(0.04):
+            break
+    return seq
+
+
+send_gop.timestamp = 0
 
 
 # ---- long packets ----

@@ -13,6 +13,7 @@ clear_track (RelayTrack *track)
   RelayItem *item;
 
   gst_clear_caps (&track->caps);
+  g_clear_pointer (&track->sets, relay_sets_free);
   track->first.known = FALSE;
   while ((item = gst_queue_array_pop_head_struct (track->out)))
     gst_buffer_unref (item->packet);
@@ -49,6 +50,7 @@ relay_set_tracks (Relay *self, GPtrArray *caps)
     gst_structure_get_int (gst_caps_get_structure (received, 0), "payload", &track->payload);
     track->ssrc = g_random_int ();
     track->caps = relay_caps_publish (received, track->ssrc);
+    track->sets = relay_sets_new (track->caps);
     track->mid_frame = track->resumes = FALSE;
     track->sent_until = 0;
     track->key_wanted = FALSE;

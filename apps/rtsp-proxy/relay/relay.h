@@ -119,8 +119,9 @@ void relay_source_set_asker (
 // Returns the number of tracks; 0 until they are known.
 guint relay_n_tracks (Relay *self);
 
-// Returns a track's caps for an SDP: the parts that are safe to publish, and the relay's SSRC of
-// the track. Returns NULL if there is no such track. (transfer full)
+// Returns a track's caps for an SDP: the parts that are safe to publish, the parameter sets that
+// came last, and the relay's SSRC of the track. Returns NULL if there is no such track. (transfer
+// full)
 GstCaps *relay_dup_caps (Relay *self, guint track);
 
 // Sets the numbers for RTP-Info (RFC 2326, 12.33) of a new reader: sequence number and timestamp of

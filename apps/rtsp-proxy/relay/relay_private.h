@@ -9,6 +9,7 @@
 
 #include "fanout/join.h"
 #include "relay/relay.h"
+#include "relay/relay_sets.h"
 #include "relay/standby.h"
 #include "rtp/rtp.h"
 #include "rtp/splice.h"
@@ -44,8 +45,9 @@ typedef struct {
 } RelayNumbers;
 
 typedef struct {
-  GstCaps *caps; // as published
-  gint payload;  // the RTP payload type in the SDP of readers; -1: none
+  GstCaps *caps;   // as published
+  RelaySets *sets; // of the packets, or NULL
+  gint payload;    // the RTP payload type in the SDP of readers; -1: none
   guint32 ssrc;
   WeirSplice splice;
   gboolean mid_frame; // the last packet sent did not end its frame

@@ -245,6 +245,9 @@ relay_source_send (
   } else if (renumber (self, index, &rtp, arrival, base, &to)) {
     write_header (self, index, &rtp, &to, map.data);
     relay->tracks[index].mid_frame = !rtp.marker;
+    if (relay->tracks[index].sets)
+      relay_sets_take (relay->tracks[index].sets, map.data + rtp.payload_offset, rtp.payload_length,
+          &relay->tracks[index].caps);
     relay->last_arrival = now;
     sent = TRUE;
   }

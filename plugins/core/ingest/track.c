@@ -283,18 +283,23 @@ write_numbers (const WeirIngestPacket *packet)
 static bool
 count (WeirTrack *self, WeirIngestPacket *packet, bool begins)
 {
+  WeirSteady *steady = &self->steady;
+  bool passes = !self->settings.steady
+                || weir_steady_passes (steady, &packet->rtp, begins, packet->arrival_ns);
   WeirRtpArrival arrival;
   bool moved = false;
 
-  if (self->settings.steady)
-    weir_steady_take_timestamp (&self->steady, &packet->rtp, begins, packet->arrival_ns, &moved);
+  if (!passes)
+    weir_steady_take_timestamp (steady, &packet->rtp, begins, packet->arrival_ns, &moved);
   arrival = weir_rtp_stats_add (&self->rtp_stats, &packet->rtp, packet->arrival_ns);
   if (moved)
     repair (self, WEIR_INGEST_RESTAMPED);
-  if (!self->settings.steady || arrival == WEIR_RTP_DUPLICATE)
-    return arrival != WEIR_RTP_DUPLICATE;
-  weir_steady_take_seq (&self->steady, &packet->rtp, begins);
-  write_numbers (packet);
+  if (arrival == WEIR_RTP_DUPLICATE)
+    return false;
+  if (!passes) {
+    weir_steady_take_seq (steady, &packet->rtp, begins);
+    write_numbers (packet);
+  }
   return true;
 }
 

@@ -4,7 +4,6 @@
 #define SECOND INT64_C (1000000000)
 #define STEP_S 2                     // timestamps that are no further apart need no second look
 #define FAR_S 10                     // further from the expected timestamp is odd
-#define ANCHOR_NS (60 * SECOND)      // clocks drift: older times are compared no more
 #define ELAPSED_MAX_S INT64_C (3600) // longer silence says nothing about timestamps
 #define GAP_MAX 100                  // packets missing between two senders whose numbers go on
 
@@ -12,6 +11,7 @@ void
 weir_steady_init (WeirSteady *self, uint32_t clock_rate)
 {
   *self = (WeirSteady) { .clock_rate = clock_rate ? clock_rate : 90000 };
+  self->near = self->clock_rate;
 }
 
 // Returns the ticks of a time, which is taken as at most ELAPSED_MAX_S.
@@ -64,7 +64,7 @@ follow (WeirSteady *self, uint32_t timestamp, int64_t now_ns)
     self->last_ts = timestamp;
     self->last_ns = now_ns;
   }
-  if (now_ns - self->anchor_ns > ANCHOR_NS)
+  if (now_ns - self->anchor_ns > WEIR_STEADY_ANCHOR_NS)
     set_anchor (self, timestamp, now_ns);
   return timestamp + self->ts_shift;
 }
@@ -147,6 +147,7 @@ weir_steady_take_seq (WeirSteady *self, WeirRtp *rtp, bool begins)
   }
   rtp->seq = (uint16_t) (rtp->seq + self->seq_shift);
   rtp->ssrc = self->ssrc;
+  self->is_plain = self->seq_shift == 0 && self->ts_shift == 0 && !self->odd;
 }
 
 uint32_t

@@ -17,9 +17,13 @@
 
 #include "rtp/rtp.h"
 
+// Clocks drift: older times are compared no more.
+#define WEIR_STEADY_ANCHOR_NS INT64_C (60000000000)
+
 typedef struct {
   uint32_t clock_rate; // Hz
   bool begun;
+  bool is_plain; // packets leave with the numbers with which they come
   uint32_t ssrc; // of all packets that leave
   // Sequence numbers.
   uint16_t last_seq;  // the highest that came
@@ -29,6 +33,7 @@ typedef struct {
   int64_t last_ns;  // when it came
   uint32_t ts_shift;
   uint32_t step; // between the last two
+  uint32_t near; // steps that need no second look
   uint32_t anchor_ts;
   int64_t anchor_ns; // when `anchor_ts` came
   bool odd;          // the last packet's timestamp was odd
@@ -38,6 +43,26 @@ typedef struct {
 
 // Starts a stream. `clock_rate` is in Hz; 0 means 90000.
 void weir_steady_init (WeirSteady *self, uint32_t clock_rate);
+
+// Reports whether a packet leaves as it came, and notes it then. If not, call the two functions
+// below. `begins` and `now_ns` are theirs.
+static inline bool
+weir_steady_passes (WeirSteady *self, const WeirRtp *rtp, bool begins, int64_t now_ns)
+{
+  uint32_t step = rtp->timestamp - self->last_ts;
+
+  if (begins || !self->is_plain || step > self->near || rtp->ssrc != self->ssrc
+      || now_ns - self->anchor_ns > WEIR_STEADY_ANCHOR_NS)
+    return false;
+  if (step > 0) {
+    self->step = step;
+    self->last_ts = rtp->timestamp;
+    self->last_ns = now_ns;
+  }
+  if ((int16_t) (rtp->seq - self->last_seq) > 0)
+    self->last_seq = rtp->seq;
+  return true;
+}
 
 // Replaces the timestamp of a packet that came at `now_ns`. `begins` says that the packet has no
 // relation to those before it: another SSRC, or numbers that go back. Sets `*moved` if the

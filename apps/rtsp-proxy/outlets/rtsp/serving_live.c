@@ -5,6 +5,7 @@
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/timeshift.h"
 #include "readers/adaptation.h"
+#include "relay/relay_sets.h"
 
 static gboolean
 has_cache (const RtspRequest *request)
@@ -17,9 +18,28 @@ has_cache (const RtspRequest *request)
   return cache;
 }
 
+// The media has the parameter sets with which it was made.
+static void
+describe_sets (Presentation *presentation, GstSDPMessage *sdp)
+{
+  Relay *relay = presentation_get_relay (presentation);
+
+  for (guint i = 0; i < gst_sdp_message_medias_len (sdp); i++) {
+    GstCaps *caps = relay_dup_caps (relay, i);
+
+    if (caps)
+      relay_sets_describe (caps, (GstSDPMedia *) gst_sdp_message_get_media (sdp, i));
+    gst_clear_caps (&caps);
+  }
+}
+
 static void
 describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
 {
+  Presentation *presentation = live_content_get (request->content);
+
+  if (presentation)
+    describe_sets (presentation, sdp);
   if (has_cache (request))
     timeshift_describe (media, sdp, request->peer);
 }

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "relay/relay_sets.h"
+
+#include <string.h>
+
+#include "bits/bytes.h"
+
+#define KINDS 3
+
+// The kinds of parameter sets, by codec: the type of their NAL units and the field of caps. Those
+// of one field are joined by commas.
+typedef struct {
+  guint8 types[KINDS]; // 0: none
+  const gchar *fields[KINDS];
+  guint8 aggregate; // NAL unit type of several units in a packet
+  guint64 wanted;   // bits of the types above
+  guint8 others[3]; // types that may stand between parameter sets: delimiters and messages
+} Codec;
+
+#define BIT(type) (G_GUINT64_CONSTANT (1) << (type))
+
+static const Codec h264 = { { 7, 8 }, { "sprop-parameter-sets", "sprop-parameter-sets" }, 24,
+  BIT (7) | BIT (8) | BIT (24), { 9, 6, 6 } };
+static const Codec h265 = { { 32, 33, 34 }, { "sprop-vps", "sprop-sps", "sprop-pps" }, 48,
+  BIT (32) | BIT (33) | BIT (34) | BIT (48), { 35, 39, 39 } };
+
+struct _RelaySets {
+  const Codec *codec;
+  GString *texts[KINDS]; // of the picture that is read: in Base64, joined by commas
+  gchar level[7];        // profile-level-id of H.264
+  gsize bytes;
+};
+
+RelaySets *
+relay_sets_new (const GstCaps *caps)
+{
+  const gchar *name = gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name");
+  const Codec *codec = !g_strcmp0 (name, "H264") ? &h264 : !g_strcmp0 (name, "H265") ? &h265 : NULL;
+  RelaySets *self;
+
+  if (!codec)
+    return NULL;
+  self = g_new0 (RelaySets, 1);
+  self->codec = codec;
+  for (guint i = 0; i < KINDS; i++)
+    self->texts[i] = g_string_new (NULL);
+  return self;
+}
+
+void
+relay_sets_free (RelaySets *self)
+{
+  for (guint i = 0; self && i < KINDS; i++)
+    g_string_free (self->texts[i], TRUE);
+  g_free (self);
+}
+
+static void
+forget (RelaySets *self)
+{
+  for (guint i = 0; i < KINDS; i++)
+    g_string_truncate (self->texts[i], 0);
+  self->bytes = 0;
+}
+
+static gboolean
+is_whole (const RelaySets *self)
+{
+  for (guint i = 0; i < KINDS; i++) {
+    if (self->codec->types[i] && self->texts[i]->len == 0)
+      return FALSE;
+  }
+  return self->bytes <= RELAY_SETS_BYTES_MAX;
+}
+
+static void
+add (RelaySets *self, guint kind, const guint8 *unit, gsize len)
+{
+  gchar *text;
+
+  self->bytes += len;
+  if (self->bytes > RELAY_SETS_BYTES_MAX)
+    return;
+  text = g_base64_encode (unit, len);
+  g_string_append_printf (self->texts[kind], "%s%s", self->texts[kind]->len > 0 ? "," : "", text);
+  g_free (text);
+  if (self->codec == &h264 && kind == 0 && len >= 4)
+    g_snprintf (self->level, sizeof self->level, "%02x%02x%02x", unit[1], unit[2], unit[3]);
+}
+
+static void
+publish (const RelaySets *self, GstCaps **caps)
+{
+  GString *joined[KINDS] = { NULL };
+  gboolean changed = FALSE;
+  GstCaps *made;
+
+  for (guint i = 0; i < KINDS; i++) {
+    const gchar *field = self->codec->fields[i];
+    guint first = i > 0 && field && !g_strcmp0 (field, self->codec->fields[i - 1]) ? i - 1 : i;
+
+    if (!field)
+      continue;
+    if (!joined[first])
+      joined[first] = g_string_new (self->texts[i]->str);
+    else
+      g_string_append_printf (joined[first], ",%s", self->texts[i]->str);
+  }
+  made = gst_caps_copy (*caps);
+  for (guint i = 0; i < KINDS; i++) {
+    const GstStructure *s = gst_caps_get_structure (made, 0);
+
+    if (!joined[i])
+      continue;
+    changed |=
+        g_strcmp0 (gst_structure_get_string (s, self->codec->fields[i]), joined[i]->str) != 0;
+    gst_caps_set_simple (made, self->codec->fields[i], G_TYPE_STRING, joined[i]->str, NULL);
+    g_string_free (joined[i], TRUE);
+  }
+  if (changed && self->level[0])
+    gst_caps_set_simple (made, "profile-level-id", G_TYPE_STRING, self->level, NULL);
+  if (changed)
+    gst_caps_replace (caps, made);
+  gst_caps_unref (made);
+}
+
+// Takes a NAL unit. Returns FALSE if it belongs to the picture itself.
+static gboolean
+take_unit (RelaySets *self, const guint8 *unit, gsize len)
+{
+  guint8 type = self->codec == &h264 ? unit[0] & 31 : unit[0] >> 1 & 63;
+
+  for (guint i = 0; i < KINDS; i++) {
+    if (type != self->codec->types[i] || type == 0)
+      continue;
+    if (i == 0)
+      forget (self);
+    add (self, i, unit, len);
+    return TRUE;
+  }
+  return memchr (self->codec->others, type, sizeof self->codec->others) != NULL;
+}
+
+static gboolean
+take_aggregate (RelaySets *self, const guint8 *payload, gsize len)
+{
+  WeirBytes bytes = weir_bytes (payload, len);
+  gboolean only_sets = TRUE;
+  const guint8 *unit;
+  guint16 size;
+
+  weir_bytes_skip (&bytes, self->codec == &h264 ? 1 : 2);
+  while (only_sets && weir_bytes_u16 (&bytes, &size) && weir_bytes_take (&bytes, size, &unit))
+    only_sets = size == 0 || take_unit (self, unit, size);
+  return only_sets;
+}
+
+void
+relay_sets_take (RelaySets *self, const guint8 *payload, gsize len, GstCaps **caps)
+{
+  guint8 type;
+  gboolean only_sets;
+
+  if (len == 0)
+    return;
+  type = self->codec == &h264 ? payload[0] & 31 : payload[0] >> 1 & 63;
+  if (self->bytes == 0 && !(self->codec->wanted >> type & 1))
+    return;
+  only_sets = type == self->codec->aggregate ? take_aggregate (self, payload, len)
+                                             : take_unit (self, payload, len);
+  if (only_sets || self->bytes == 0)
+    return;
+  if (is_whole (self))
+    publish (self, caps);
+  forget (self);
+}
+
+// ---- descriptions ----
+
+static gboolean
+is_replaced (const gchar *parameter, const GstStructure *caps)
+{
+  static const gchar *const names[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
+    "sprop-pps", "profile-level-id", NULL };
+  gchar *name = g_strndup (parameter, strcspn (parameter, "="));
+  gboolean is = g_strv_contains (names, g_strstrip (name)) && gst_structure_has_field (caps, name);
+
+  g_free (name);
+  return is;
+}
+
+void
+relay_sets_describe (const GstCaps *caps, GstSDPMedia *media)
+{
+  static const gchar *const names[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
+    "sprop-pps", "profile-level-id" };
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+  const gchar *old = gst_sdp_media_get_attribute_val (media, "fmtp");
+  GString *text;
+  gchar **parameters;
+
+  if (!old)
+    return;
+  text = g_string_new_len (old, (gssize) strcspn (old, " "));
+  parameters = g_strsplit (old + strcspn (old, " "), ";", -1);
+  for (gchar **each = parameters; *each; each++) {
+    if (*g_strstrip (*each) && !is_replaced (*each, s))
+      g_string_append_printf (text, "%c%s", strchr (text->str, ' ') ? ';' : ' ', *each);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
+    const gchar *value = gst_structure_get_string (s, names[i]);
+
+    if (value)
+      g_string_append_printf (
+          text, "%c%s=%s", strchr (text->str, ' ') ? ';' : ' ', names[i], value);
+  }
+  for (guint i = 0; i < gst_sdp_media_attributes_len (media); i++) {
+    GstSDPAttribute attribute;
+
+    if (g_strcmp0 (gst_sdp_media_get_attribute (media, i)->key, "fmtp") != 0)
+      continue;
+    gst_sdp_attribute_set (&attribute, "fmtp", text->str);
+    gst_sdp_media_replace_attribute (media, i, &attribute);
+    break;
+  }
+  g_strfreev (parameters);
+  g_string_free (text, TRUE);
+}
