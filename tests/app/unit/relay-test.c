@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/feed.h"
+#include "relay/relay_sets.h"
 #include "relay/relay.h"
 #include "relay/relay_caps.h"
 #include "relay/relay_link.h"
@@ -265,6 +266,61 @@ only_the_codec_is_published (void)
   gst_caps_unref (caps);
   relay_source_unref (source);
   relay_unref (relay);
+}
+
+// Gives a payload in hexadecimal to the sets.
+static void
+take_sets (RelaySets *sets, const gchar *hex, GstCaps **caps)
+{
+  guint8 bytes[64];
+  gsize n = strlen (hex) / 2;
+
+  for (gsize i = 0; i < n; i++)
+    bytes[i] =
+        (guint8) (g_ascii_xdigit_value (hex[2 * i]) * 16 + g_ascii_xdigit_value (hex[2 * i + 1]));
+  relay_sets_take (sets, bytes, n, caps);
+}
+
+static void
+parameter_sets_in_band_are_published (void)
+{
+  static const struct {
+    const gchar *caps, *payloads[6], *field, *value;
+  } cases[] = {
+    { H264, { "6742c01e", "68ce", "6588", NULL }, "sprop-parameter-sets", "Z0LAHg==,aM4=" },
+    { H264, { "6742c01e", "68ce", "6588", NULL }, "profile-level-id", "42c01e" },
+    { H264, { "1800046742c01e000268ce", "06ff", "7c85", NULL }, "sprop-parameter-sets",
+        "Z0LAHg==,aM4=" },
+    { H264, { "1800046742c01e000268ce0002658800", NULL }, "sprop-parameter-sets", "Z0LAHg==,aM4=" },
+    { H264, { "6742c01e", "68ce", "68cf", "09f0", "6588", NULL }, "sprop-parameter-sets",
+        "Z0LAHg==,aM4=,aM8=" },
+    { H264, { "68ce", "6588", "6742c01e", "6588", NULL }, "sprop-parameter-sets", NULL },
+    { H264, { "1800ff67", "18", "180004", "6588", NULL }, "sprop-parameter-sets", NULL },
+    { "application/x-rtp, media=video, encoding-name=H265, clock-rate=90000, payload=96",
+        { "40010c", "420101", "4401c1", "2601af", NULL }, "sprop-sps", "QgEB" },
+    { "application/x-rtp, media=video, encoding-name=H265, clock-rate=90000, payload=96",
+        { "6001000340010c000342010100034401c1", "2601af", NULL }, "sprop-pps", "RAHB" },
+  };
+  guint8 noise[64];
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GstCaps *caps = gst_caps_from_string (cases[i].caps);
+    RelaySets *sets = relay_sets_new (caps);
+
+    for (guint n = 0; cases[i].payloads[n]; n++)
+      take_sets (sets, cases[i].payloads[n], &caps);
+    g_assert_cmpstr (gst_structure_get_string (gst_caps_get_structure (caps, 0), cases[i].field),
+        ==, cases[i].value);
+    for (guint n = 0; n < 20000; n++) {
+      for (guint k = 0; k < sizeof noise; k++)
+        noise[k] = (guint8) (g_test_rand_int () >> 8);
+      if (n % 2)
+        noise[0] = (guint8) (n % 4 == 1 ? 0x18 : 0x60);
+      relay_sets_take (sets, noise, (gsize) g_test_rand_int_range (0, sizeof noise + 1), &caps);
+    }
+    relay_sets_free (sets);
+    gst_caps_unref (caps);
+  }
 }
 
 static void
@@ -632,6 +688,8 @@ main (int argc, char **argv)
       a_new_relay_at_an_old_address_is_another_origin);
   g_test_add_func (
       "/relay/the-end-of-a-source-frees-held-packets", the_end_of_a_source_frees_held_packets);
+  g_test_add_func (
+      "/relay/parameter-sets-in-band-are-published", parameter_sets_in_band_are_published);
   g_test_add_func ("/relay/a-source-learns-whether-its-tracks-changed",
       a_source_learns_whether_its_tracks_changed);
   g_test_add_func (
