@@ -17,6 +17,7 @@ import urllib.parse
 from datetime import datetime, timezone
 from functools import lru_cache
 
+from burst import Burst
 from control import Controlled
 from proc import Proc, Rtsp
 from proxy import QUICK, Read, wait_for_readers, wait_until
@@ -237,10 +238,11 @@ def check_start(proxy, name):
 
 
 def publish(proxy, film, least):
-    """Has FFmpeg publish a film, with the parameter sets in the stream, until parts of it are recorded, and kills it."""
+    """Has FFmpeg publish a film ahead of its time, with the parameter sets in the stream, until parts of it are recorded, and kills it."""
     seen, written = len(proxy.lines), proxy.figures().get('written-parts', 0)
-    with Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', film, '-c', 'copy', '-bsf:v', 'h264_mp4toannexb', '-f',
-              'rtsp', '-rtsp_transport', 'tcp', proxy.url()) as sender:
+    with Burst(proxy.port) as port, \
+            Proc('ffmpeg', '-nostdin', '-v', 'error', '-i', film, '-c', 'copy', '-bsf:v', 'h264_mp4toannexb', '-f',
+                 'rtsp', '-rtsp_transport', 'tcp', f'rtsp://127.0.0.1:{port}/cam') as sender:
         proxy.wait_for('written-parts', written + least)
         sender.kill()
     proxy.wait_for_line(' mount /cam waits for a publisher: publish: the publisher has left', 30, start=seen)
@@ -257,6 +259,8 @@ def a_publisher_may_die_and_come_back():
         wait_until(lambda: all(one['complete'] for one in proxy.list()['recordings']), 10, 'all files are complete')
         found = proxy.list()['recordings']
         sizes, start = [], found[0]['start']
+        for one, after in zip(found, found[1:]):
+            assert seconds(one['start']) + one['duration'] < seconds(after['start']) + 0.005, (one, after)
         while start:
             status, headers, data = cut(proxy, start, '1h')
             assert status == 200 and headers['recording-start'] == start, (status, headers)

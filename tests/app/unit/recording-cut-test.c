@@ -108,13 +108,13 @@ make_part (const Fixture *f, guint32 media_s)
 
 // Records `n` s of the stream's time from `media_s` on, at `wall_us`.
 static void
-write_run (Fixture *f, gint64 wall_us, guint32 media_s, guint n)
+write_run_at (Fixture *f, gint64 wall_us, guint32 media_s, guint n, gboolean breaks)
 {
   GBytes *init = make_init (f);
 
   for (guint i = 0; i < n; i++) {
     RecordingPart part = { init, make_part (f, media_s + i), wall_us + i * SECOND, 1000 * SECOND,
-      TRUE, i == 0 };
+      TRUE, breaks && i == 0 };
     GError *error = NULL;
 
     g_assert_cmpint (recording_folder_add (f->folder, &part, &error), ==, RECORDING_WRITTEN);
@@ -122,6 +122,12 @@ write_run (Fixture *f, gint64 wall_us, guint32 media_s, guint n)
     g_bytes_unref (part.data);
   }
   g_bytes_unref (init);
+}
+
+static void
+write_run (Fixture *f, gint64 wall_us, guint32 media_s, guint n)
+{
+  write_run_at (f, wall_us, media_s, n, TRUE);
 }
 
 // ---- reading ----
@@ -252,6 +258,26 @@ a_clock_that_steps_back_is_no_gap (Fixture *f, gconstpointer unused)
   CHECK_TIMES (cut (f, T, HOUR), 0, 1000, 2300, 3300);
 }
 
+// The stream's clock is faster than ours, so a segment ends a little after the next one begins.
+static void
+a_segment_can_be_asked_for_by_its_start (Fixture *f, gconstpointer unused)
+{
+  GArray *found;
+
+  for (guint32 i = 0; i < 6; i++)
+    write_run_at (f, T + i * (SECOND - 500), 100 + i, 1, i == 0);
+  found = recording_list_dup (f->list, T, T + HOUR, 100);
+  g_assert_cmpuint (found->len, ==, 3);
+  for (guint i = 0; i < found->len; i++) {
+    gint64 start_us = g_array_index (found, RecordingFacts, i).start_us;
+    RecordingCut *one = cut (f, start_us, SEGMENT * SECOND - 2000);
+
+    g_assert_cmpint (recording_cut_get_start_us (one), ==, start_us);
+    CHECK_TIMES (one, 0, 1000);
+  }
+  g_array_unref (found);
+}
+
 // ---- formats ----
 
 static void
@@ -351,6 +377,7 @@ main (int argc, char **argv)
   ADD ("/recording-cut/gap", a_gap_keeps_its_length);
   ADD ("/recording-cut/forward", a_clock_that_steps_forward_is_a_gap);
   ADD ("/recording-cut/back", a_clock_that_steps_back_is_no_gap);
+  ADD ("/recording-cut/by-its-start", a_segment_can_be_asked_for_by_its_start);
   ADD ("/recording-cut/format", a_stretch_ends_before_another_format);
   ADD ("/recording-cut/places", a_stretch_can_be_read_from_each_place);
   ADD ("/recording-cut/overwritten", boxes_that_are_overwritten_end_the_reading);

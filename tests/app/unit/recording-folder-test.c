@@ -442,6 +442,27 @@ a_clock_that_steps_back_costs_no_file (Fixture *f, gconstpointer unused)
   g_assert_false (is_there (f, T + 2 * SECOND));
 }
 
+// A publisher that sends its first half second at once is ahead of the clock when it leaves.
+static void
+what_follows_begins_no_earlier_than_what_was_before_ends (Fixture *f, gconstpointer unused)
+{
+  g_assert_cmpint (try_to_add (f, T, TRUE, NULL), ==, RECORDING_WRITTEN);
+  g_assert_cmpint (try_to_add (f, T + SECOND / 2, TRUE, NULL), ==, RECORDING_WRITTEN);
+  g_assert_true (is_there (f, T) && is_there (f, T + SECOND));
+  // The run nears the clock by 1 ms a second.
+  for (gint64 i = 1; i < 600; i++) {
+    add (f, T + SECOND / 2 + i * SECOND);
+    g_assert_true (is_there (f, T + SECOND / 2 + i * SECOND + MAX (SECOND / 2 - i * 1000, 0)));
+  }
+  // After a step of the clock it has the new time.
+  add (f, T + 597 * SECOND);
+  g_assert_true (is_there (f, T + 597 * SECOND));
+  // A run that comes later begins at its time, and so does one after a greater step.
+  g_assert_cmpint (try_to_add (f, T + HOUR, TRUE, NULL), ==, RECORDING_WRITTEN);
+  g_assert_cmpint (try_to_add (f, T + HOUR - 20 * SECOND, TRUE, NULL), ==, RECORDING_WRITTEN);
+  g_assert_true (is_there (f, T + HOUR) && is_there (f, T + HOUR - 20 * SECOND));
+}
+
 // ---- one process ----
 
 static void
@@ -538,6 +559,8 @@ main (int argc, char **argv)
   ADD ("/recording-folder/forward", a_clock_that_steps_forward_does_not_wipe_the_recordings);
   ADD ("/recording-folder/ahead", a_clock_that_is_ahead_at_the_start_does_not_wipe_the_recordings);
   ADD ("/recording-folder/back", a_clock_that_steps_back_costs_no_file);
+  ADD ("/recording-folder/ahead-of-the-clock",
+      what_follows_begins_no_earlier_than_what_was_before_ends);
   ADD ("/recording-folder/lock", only_one_records_to_a_folder);
   ADD ("/recording-folder/cannot-begin", a_file_that_cannot_begin_leaves_nothing);
   ADD ("/recording-folder/no-space", a_disk_without_space_costs_no_part_that_was_written);

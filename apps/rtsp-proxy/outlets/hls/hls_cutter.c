@@ -16,6 +16,7 @@
 #define FRAMES_MAX 4096              // of a track
 #define WALL_STEP_US 1000            // by which the wall clock follows in one segment
 #define WALL_JUMP_US (2 * G_USEC_PER_SEC)
+#define WALL_OTHER_US (G_USEC_PER_SEC / 4) // more than packets of one source come late
 
 typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
 
@@ -117,13 +118,16 @@ make_init (HlsCutter *self, HlsFormat *format)
 }
 
 // The clock of the source and that of this machine drift apart, and packets come late, never early.
+// After a discontinuity the frames may be another source's, as far from the clock as its burst was
+// long.
 static void
 follow_wall (HlsCutter *self)
 {
   gint64 off = self->wall_least_us - self->wall_us;
+  gint64 jump = self->discontinuity ? WALL_OTHER_US : WALL_JUMP_US;
 
   if (self->wall_least_us != G_MAXINT64)
-    self->wall_us += ABS (off) > WALL_JUMP_US ? off : CLAMP (off, -WALL_STEP_US, WALL_STEP_US);
+    self->wall_us += ABS (off) > jump ? off : CLAMP (off, -WALL_STEP_US, WALL_STEP_US);
   self->wall_least_us = G_MAXINT64;
 }
 
@@ -291,6 +295,7 @@ restart (HlsCutter *self)
   }
   self->examined = 0;
   self->phase = PHASE_WAITING;
+  self->wall_least_us = G_MAXINT64;
 }
 
 // The target is of whole frames, and at least as long as a part, whatever the rounding of times.

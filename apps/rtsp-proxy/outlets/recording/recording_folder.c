@@ -13,7 +13,11 @@
 #include "base/beneath.h"
 #include "base/log.h"
 
-#define WALL_STEP_US (2 * G_USEC_PER_SEC) // of the clock: a new segment begins
+#define WALL_STEP_US (2 * G_USEC_PER_SEC)  // of the clock: a new segment begins
+#define AHEAD_MAX_US (10 * G_USEC_PER_SEC) // of a stream before the clock, when another one begins
+#define SLOWNESS                                                                                   \
+  1000 // a run of the stream that is dated late nears the clock so much slower than it
+#define NS_PER_US 1000
 #define SLACK_NS G_GINT64_CONSTANT (10000000)
 #define STEP_US G_TIME_SPAN_MINUTE // of the clock: nothing is deleted by age
 #define SETTLE_US G_TIME_SPAN_HOUR // until it has run for so long
@@ -30,6 +34,8 @@ struct _RecordingFolder {
   LogLimit told;
   int dir;                    // of the mount; -1: not open
   gint64 seen_us, stepped_us; // the clock at the newest deleting, and at its newest step
+  gint64 end_us;              // of what was written last; 0: nothing yet
+  gint64 ahead_us;            // by which files of this run of the stream are dated later
 
   // The file that is being written; `fd` is -1 if there is none.
   int fd;
@@ -169,13 +175,19 @@ write_init (RecordingFolder *self, const RecordingPart *part, GError **error)
   return TRUE;
 }
 
+static gint64
+get_end_us (const RecordingFacts *facts)
+{
+  return facts->start_us + recording_facts_get_duration_ns (facts) / 1000;
+}
+
 static gboolean
 begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
   gboolean ok;
   gchar *name;
 
-  self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us, 0) };
+  self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us + self->ahead_us, 0) };
   while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
     self->facts.start_us++;
   name = recording_file_dup_name (self->facts.start_us);
@@ -197,14 +209,25 @@ has_stepped (const RecordingFolder *self, const RecordingPart *part)
   return ABS (part->wall_us - self->wall_us - media_us) > WALL_STEP_US;
 }
 
+// Returns whether the part belongs to the same run of the stream as the file that is being written.
 static gboolean
-ends_before (const RecordingFolder *self, const RecordingPart *part)
+is_of_run (const RecordingFolder *self, const RecordingPart *part)
 {
-  return self->fd >= 0
-         && (part->breaks
-             || (part->begins
-                 && (!g_bytes_equal (part->init, self->init) || has_stepped (self, part)
-                     || self->written_ns + SLACK_NS >= self->settings->segment_ns)));
+  return self->fd >= 0 && !part->breaks
+         && (!part->begins || g_bytes_equal (part->init, self->init));
+}
+
+// Returns by how much the file is dated later than its first part. A publisher may send its first
+// half second at once, as FFmpeg does, and so be ahead of the clock when it leaves. What follows
+// begins no earlier than what was before ends, and then nears the clock slowly.
+static gint64
+find_ahead (const RecordingFolder *self, const RecordingPart *part)
+{
+  gint64 ahead_us = self->end_us - part->wall_us;
+
+  if (is_of_run (self, part))
+    return MAX (self->ahead_us - self->written_ns / NS_PER_US / SLOWNESS, 0);
+  return ahead_us > 0 && ahead_us <= AHEAD_MAX_US ? ahead_us : 0;
 }
 
 // Notes a part, which has been written.
@@ -245,6 +268,7 @@ append (RecordingFolder *self, const RecordingPart *part, GError **error)
   sync_file_range (self->fd, (off_t) self->facts.end, (off_t) size, SYNC_FILE_RANGE_WRITE);
   note_part (self, bytes, size);
   self->written_ns += part->duration_ns;
+  self->end_us = get_end_us (&self->facts);
   self->counts.parts++;
   self->counts.bytes += size;
   recording_list_put (self->list, &self->facts);
@@ -254,8 +278,13 @@ append (RecordingFolder *self, const RecordingPart *part, GError **error)
 RecordingWritten
 recording_folder_add (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
-  gboolean ok = !ends_before (self, part) || recording_folder_end (self, error);
+  gboolean stepped = part->begins && is_of_run (self, part) && has_stepped (self, part);
+  gboolean full = part->begins && self->written_ns + SLACK_NS >= self->settings->segment_ns;
+  gboolean ends = self->fd >= 0 && (!is_of_run (self, part) || stepped || full), ok;
 
+  if (ends || self->fd < 0)
+    self->ahead_us = stepped ? 0 : find_ahead (self, part);
+  ok = !ends || recording_folder_end (self, error);
   if (ok && self->fd < 0 && !part->begins)
     return RECORDING_SKIPPED;
   ok = ok && (self->fd >= 0 || begin_file (self, part, error)) && append (self, part, error);
@@ -459,12 +488,6 @@ static void delete (RecordingFolder *self, const RecordingFacts *facts)
         &self->told, "record %s: cannot delete %s: %s", self->mount, name, g_strerror (errno));
   }
   g_free (name);
-}
-
-static gint64
-get_end_us (const RecordingFacts *facts)
-{
-  return facts->start_us + recording_facts_get_duration_ns (facts) / 1000;
 }
 
 // Notes the clock. Returns FALSE for some time after a step of it: a clock that is wrong for a

@@ -121,8 +121,9 @@ recording_list_dup (RecordingList *self, gint64 from_us, gint64 to_us, guint max
   g_mutex_lock (&self->lock);
   i = find_place (self, from_us);
   end = find_place (self, to_us);
-  // The one before may last until then.
-  if (i > 0
+  // The one before may last until then. One that begins just then is what is asked for, even if a
+  // sender that was ahead of the clock made the one before end later.
+  if (i > 0 && !is_at (self, i, from_us)
       && nth (self, i - 1)->start_us + recording_facts_get_duration_ns (nth (self, i - 1)) / 1000
              > from_us)
     i--;

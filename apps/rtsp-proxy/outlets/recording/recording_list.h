@@ -19,7 +19,7 @@ void recording_list_remove (RecordingList *self, gint64 start_us);
 gboolean recording_list_find (RecordingList *self, gint64 start_us, RecordingFacts *facts);
 
 // Returns the segments (of RecordingFacts) that have something between `from_us` and `to_us`, at
-// most `max`. (transfer full)
+// most `max`. If one begins at `from_us`, it is the first. (transfer full)
 GArray *recording_list_dup (RecordingList *self, gint64 from_us, gint64 to_us, guint max);
 
 // Returns the number of segments, and their bytes.
