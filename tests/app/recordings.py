@@ -18,6 +18,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from burst import Burst
+from chromium import Chromium
 from control import Controlled
 from proc import Proc, Rtsp
 from proxy import QUICK, Read, wait_for_readers, wait_until
@@ -142,6 +143,7 @@ def files_and_stretches_have_the_frames_of_the_source():
         for path in proxy.files()[:2]:
             check_frames(frames(path), 25)
             check_seek(path)
+            check_own_times(path)
         check_served(proxy, found[0]['name'])
         check_start(proxy, found[0]['name'])
         metrics = proxy.get('/metrics').decode()
@@ -214,6 +216,21 @@ def check_seek(path):
     assert times.strip(), path
 
 
+def check_own_times(path):
+    """Checks that a file of 1 s begins at 0 and says when that was. Pictures begin later by the time that they are reordered."""
+    done = subprocess.run(['ffprobe', '-v', 'error', '-show_entries', 'format=start_time,duration:format_tags=creation_time:stream=duration', '-of',
+                           'json', path], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert 0 <= float(told['format']['start_time']) < 0.15 and 1 <= float(told['format']['duration']) < 1.15, told
+    assert all(0.9 < float(each['duration']) < 1.1 for each in told['streams']), told
+    name = datetime.strptime(os.path.basename(path)[:19], '%Y-%m-%dT%H-%M-%S').timestamp()
+    created = datetime.strptime(told['format']['tags']['creation_time'][:19], '%Y-%m-%dT%H:%M:%S').timestamp()
+    assert name - 1 <= created <= name, told
+    with open(path, 'rb') as file:
+        data = file.read()
+    assert data.index(b'mvhd') < 100 and 1000 <= struct.unpack('>I', data[data.index(b'mvhd') + 20:][:4])[0] < 1150
+
+
 def check_served(proxy, name):
     """The folder of recordings is one of titles."""
     url = f'rtsp://127.0.0.1:{proxy.port}/files/cam/{name}'
@@ -225,16 +242,31 @@ def check_served(proxy, name):
 
 
 def check_start(proxy, name):
-    """A PLAY from 0 plays pictures and sound at once, although the times of the file begin later."""
+    """A PLAY from 0 plays pictures and sound at once, and the title has its own length."""
     url = f'rtsp://127.0.0.1:{proxy.port}/files/cam/{name}'
     with Rtsp(proxy.port) as rtsp:
-        assert rtsp.request('DESCRIBE', url)[0] == 200
+        status, _, sdp = rtsp.request('DESCRIBE', url)
+        stated = re.search(rb'a=range:npt=([\d.]+)-([\d.]+)\r', sdp)
+        assert status == 200 and float(stated[1]) < 0.15 and 1 <= float(stated[2]) < 1.15, sdp
         for n in 0, 1:
             transport = f'RTP/AVP/TCP;unicast;interleaved={2 * n}-{2 * n + 1}'
             assert rtsp.request('SETUP', f'{url}/stream={n}', {'Transport': transport})[0] == 200
         assert rtsp.request('PLAY', url, {'Range': 'npt=0-'})[0] == 200
         channels = [rtsp.frame()[0] for _ in range(30)]
         assert channels.count(0) > 5 and channels.count(2) > 5, channels
+
+
+@test(timeout=120)
+def a_browser_plays_a_file_from_its_beginning():
+    with tempfile.TemporaryDirectory() as where:
+        with Recorder(where, {'segment': '2s'}) as proxy:
+            proxy.wait_for('written-segments', 3)
+            path = proxy.files()[2]
+        with Chromium('--allow-file-access-from-files') as browser:
+            browser.open('file://' + path)
+            browser.wait('document.querySelector("video") && document.querySelector("video").currentTime > 0.5', 30, 'the file plays')
+            length, begin = browser.run('(v => [v.duration, v.buffered.start(0)])(document.querySelector("video"))')
+            assert 2 <= length < 2.15 and begin < 0.15, (length, begin)
 
 
 def publish(proxy, film, least):

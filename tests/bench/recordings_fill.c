@@ -34,9 +34,9 @@ make_init (void)
   gsize size;
 
   weir_mp4_opus_config (opus, 2);
-  size = weir_mp4_write_init (NULL, 0, tracks, G_N_ELEMENTS (tracks));
+  size = weir_mp4_write_file_init (NULL, 0, tracks, G_N_ELEMENTS (tracks));
   bytes = g_malloc (size);
-  weir_mp4_write_init (bytes, size, tracks, G_N_ELEMENTS (tracks));
+  weir_mp4_write_file_init (bytes, size, tracks, G_N_ELEMENTS (tracks));
   return g_bytes_new_take (bytes, size);
 }
 

@@ -3,6 +3,7 @@
 #include "mp4/index.h"
 #include "mp4/init.h"
 #include "mp4/read.h"
+#include "mp4/times.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -226,6 +227,61 @@ a_file_is_read_as_it_was_written (void)
 }
 
 static void
+a_file_has_times_of_its_own (void)
+{
+  const WeirMp4Track tracks[] = {
+    { WEIR_MP4_AAC, 48000, 0, 0, 2, RECORD (asc) },
+    { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) },
+  };
+  const WeirMp4Times times = { UINT64_C (1800000000999999), 3600123, { 48000, 90001 } },
+                     none = { 0 };
+  uint8_t data[2048], plain[2048], before[2048];
+  size_t size = weir_mp4_write_file_init (data, sizeof data, tracks, 2);
+  WeirMp4Times found;
+  WeirMp4Init init;
+  WeirBytes box;
+  uint32_t value;
+
+  CHECK (weir_mp4_read_init (data, size, &init) == 0 && init.size == size && init.n_tracks == 2);
+  memcpy (plain, data, size);
+  weir_mp4_set_times (data, size, &times);
+  CHECK (
+      weir_mp4_get_times (data, size, &found) == 0 && memcmp (&found, &times, sizeof found) == 0);
+  box = find_box (data, size, "moov/mvhd");
+  CHECK (weir_bytes_skip (&box, 4) && weir_bytes_u32 (&box, &value));
+  CHECK_INT (value, 1800000000u + 2082844800u); // from 1904
+  CHECK (weir_bytes_skip (&box, 8) && weir_bytes_u32 (&box, &value) && value == 3600123);
+  for (size_t len = 0; len < size; len++) {
+    memcpy (before, data, size);
+    weir_mp4_set_times (data, len, &none);
+    CHECK (memcmp (before, data, size) == 0); // a moov that is cut off
+  }
+  weir_mp4_set_times (data, size, &none);
+  CHECK (memcmp (data, plain, size) == 0);
+
+  size = weir_mp4_write_init (data, sizeof data, tracks, 2);
+  memcpy (plain, data, size);
+  weir_mp4_set_times (data, size, &times);
+  CHECK (memcmp (data, plain, size) == 0);
+  CHECK (weir_mp4_get_times (data, size, &found) == 0 && memcmp (&found, &none, sizeof found) == 0);
+}
+
+static void
+times_that_could_overflow_are_refused (void)
+{
+  const WeirMp4Track track = { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) };
+  WeirMp4Times times = { 1, 2, { INT64_MAX / 4 } };
+  uint8_t data[2048];
+  size_t size = weir_mp4_write_file_init (data, sizeof data, &track, 1);
+
+  weir_mp4_set_times (data, size, &times);
+  CHECK_INT (weir_mp4_get_times (data, size, &times), 0);
+  times.bases[0]++;
+  weir_mp4_set_times (data, size, &times);
+  CHECK_INT (weir_mp4_get_times (data, size, &times), -EINVAL);
+}
+
+static void
 an_index_is_read_as_it_was_written (void)
 {
   const WeirMp4Entry entries[] = { { 7, 1000 }, { UINT64_C (1) << 40, UINT64_C (1) << 35 } };
@@ -253,6 +309,8 @@ main (void)
   RUN (a_fragment_says_where_its_data_are);
   RUN (a_short_buffer_is_never_overrun);
   RUN (a_file_is_read_as_it_was_written);
+  RUN (a_file_has_times_of_its_own);
+  RUN (times_that_could_overflow_are_refused);
   RUN (an_index_is_read_as_it_was_written);
   return tap_done ();
 }

@@ -6,6 +6,7 @@
 #include "fuzz.h"
 #include "mp4/index.h"
 #include "mp4/read.h"
+#include "mp4/times.h"
 
 static void
 move (const uint8_t *data, size_t size, const WeirMp4Moof *moof)
@@ -21,6 +22,21 @@ move (const uint8_t *data, size_t size, const WeirMp4Moof *moof)
   free (copy);
 }
 
+// What is set can be read again, and fits where it was.
+static void
+set_times (const uint8_t *data, size_t size)
+{
+  WeirMp4Times times = { 1, 2, { 3, 4, 5, 6, 7, 8, 9, 10 } };
+  uint8_t *copy = malloc (size);
+
+  memcpy (copy, data, size);
+  weir_mp4_get_times (copy, size, &times);
+  times.wall_us++;
+  weir_mp4_set_times (copy, size, &times);
+  weir_mp4_get_times (copy, size, &times);
+  free (copy);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
@@ -31,6 +47,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   if (weir_mp4_read_init (data, size, &init) == 0) {
     require (init.size <= size && init.n_tracks > 0 && init.n_tracks <= WEIR_MP4_TRACKS_MAX);
     require (init.lead < init.n_tracks && init.timescales[init.lead] > 0);
+    set_times (data, size);
   }
   if (weir_mp4_read_moof (data, size, &moof) == 0)
     move (data, size, &moof);

@@ -245,10 +245,16 @@ put_trak (WeirBoxes *w, const WeirMp4Track *track, uint32_t id)
 }
 
 static void
-put_mvex (WeirBoxes *w, size_t n_tracks)
+put_mvex (WeirBoxes *w, size_t n_tracks, bool is_file)
 {
   size_t mvex = weir_box_begin (w, "mvex");
 
+  if (is_file) {
+    size_t mehd = weir_box_begin_full (w, "mehd", 1, 0);
+
+    weir_boxes_zeros (w, 8);
+    weir_box_end (w, mehd);
+  }
   for (uint32_t i = 0; i < n_tracks; i++) {
     size_t trex = weir_box_begin_full (w, "trex", 0, 0);
 
@@ -260,8 +266,18 @@ put_mvex (WeirBoxes *w, size_t n_tracks)
   weir_box_end (w, mvex);
 }
 
-size_t
-weir_mp4_write_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks)
+static void
+put_udta (WeirBoxes *w, size_t n_tracks)
+{
+  size_t udta = weir_box_begin (w, "udta"), own = weir_box_begin_full (w, "WEIR", 0, 0);
+
+  weir_boxes_zeros (w, 8 + 8 * n_tracks);
+  weir_box_end (w, own);
+  weir_box_end (w, udta);
+}
+
+static size_t
+write_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks, bool is_file)
 {
   WeirBoxes w = { out, size, 0 };
   size_t moov;
@@ -271,7 +287,21 @@ weir_mp4_write_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size
   put_mvhd (&w, n_tracks);
   for (size_t i = 0; i < n_tracks; i++)
     put_trak (&w, &tracks[i], (uint32_t) i + 1);
-  put_mvex (&w, n_tracks);
+  put_mvex (&w, n_tracks, is_file);
+  if (is_file)
+    put_udta (&w, n_tracks);
   weir_box_end (&w, moov);
   return w.at;
+}
+
+size_t
+weir_mp4_write_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks)
+{
+  return write_init (out, size, tracks, n_tracks, false);
+}
+
+size_t
+weir_mp4_write_file_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks)
+{
+  return write_init (out, size, tracks, n_tracks, true);
 }

@@ -10,3 +10,7 @@
 // number i + 1. Returns the number of bytes that it takes; if that is more than `size`, `out` is
 // not complete.
 size_t weir_mp4_write_init (uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks);
+
+// Writes the beginning of a file on its own, with room for weir_mp4_set_times().
+size_t weir_mp4_write_file_init (
+    uint8_t *out, size_t size, const WeirMp4Track *tracks, size_t n_tracks);

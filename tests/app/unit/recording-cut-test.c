@@ -26,6 +26,7 @@ typedef struct {
   RecordingFolder *folder;
   guint16 height; // of the pictures
   guint audio_ms; // of a part
+  gboolean old;   // files whose times are the stream's
 } Fixture;
 
 static void
@@ -76,6 +77,8 @@ static GBytes *
 make_init (const Fixture *f)
 {
   static const guint8 avcc[] = { 1, 0x64, 0, 0x1f, 0xff, 0xe1, 0, 1, 0x67, 1, 0, 1, 0x68 };
+  size_t (*write) (uint8_t *, size_t, const WeirMp4Track *, size_t) =
+      f->old ? weir_mp4_write_init : weir_mp4_write_file_init;
   guint8 opus[WEIR_MP4_OPUS_CONFIG], *bytes;
   const WeirMp4Track tracks[] = {
     { WEIR_MP4_H264, VIDEO_RATE, 640, f->height, 0, avcc, sizeof avcc },
@@ -84,9 +87,9 @@ make_init (const Fixture *f)
   gsize size;
 
   weir_mp4_opus_config (opus, 2);
-  size = weir_mp4_write_init (NULL, 0, tracks, G_N_ELEMENTS (tracks));
+  size = write (NULL, 0, tracks, G_N_ELEMENTS (tracks));
   bytes = g_malloc (size);
-  weir_mp4_write_init (bytes, size, tracks, G_N_ELEMENTS (tracks));
+  write (bytes, size, tracks, G_N_ELEMENTS (tracks));
   return g_bytes_new_take (bytes, size);
 }
 
@@ -203,6 +206,16 @@ what_was_written_in_one_go_continues (Fixture *f, gconstpointer unused)
   part = cut (f, T + SECOND + 500 * 1000, 2 * SECOND);
   g_assert_cmpint (recording_cut_get_start_us (part), ==, T + SECOND);
   CHECK_TIMES (part, 0, 1000, 2000);
+}
+
+// Those of versions that wrote the stream's times into files.
+static void
+old_files_are_read (Fixture *f, gconstpointer unused)
+{
+  f->old = TRUE;
+  write_run (f, T, 100, 5);
+  CHECK_TIMES (cut (f, T, HOUR), 0, 1000, 2000, 3000, 4000);
+  CHECK_TIMES (cut (f, T + SECOND, 2500 * 1000), 0, 1000, 2000);
 }
 
 // The time of the answer is a time to ask for.
@@ -373,6 +386,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   ADD ("/recording-cut/continues", what_was_written_in_one_go_continues);
+  ADD ("/recording-cut/old", old_files_are_read);
   ADD ("/recording-cut/start", the_start_of_a_stretch_gives_the_same_stretch);
   ADD ("/recording-cut/gap", a_gap_keeps_its_length);
   ADD ("/recording-cut/forward", a_clock_that_steps_forward_is_a_gap);

@@ -16,10 +16,10 @@ make_recording_init (void)
 {
   static const guint8 avcc[] = { 1, 0x64, 0, 0x1f, 0xff, 0xe1, 0, 1, 0x67, 1, 0, 1, 0x68 };
   const WeirMp4Track track = { WEIR_MP4_H264, RECORDING_RATE, 640, 360, 0, avcc, sizeof avcc };
-  gsize size = weir_mp4_write_init (NULL, 0, &track, 1);
+  gsize size = weir_mp4_write_file_init (NULL, 0, &track, 1);
   guint8 *bytes = g_malloc (size);
 
-  weir_mp4_write_init (bytes, size, &track, 1);
+  weir_mp4_write_file_init (bytes, size, &track, 1);
   return g_bytes_new_take (bytes, size);
 }
 

@@ -89,6 +89,8 @@ get_lead (HlsCutter *self)
 static GBytes *
 make_init (HlsCutter *self, HlsFormat *format)
 {
+  size_t (*write) (uint8_t *, size_t, const WeirMp4Track *, size_t) =
+      self->output->ops->makes_files ? weir_mp4_write_file_init : weir_mp4_write_init;
   WeirMp4Track mp4[HLS_TRACKS_MAX];
   GString *codecs = g_string_new (NULL);
   gsize n = 0, size;
@@ -111,9 +113,9 @@ make_init (HlsCutter *self, HlsFormat *format)
     }
   }
   format->codecs = g_string_free (codecs, FALSE);
-  size = weir_mp4_write_init (NULL, 0, mp4, n);
+  size = write (NULL, 0, mp4, n);
   data = g_malloc (size);
-  weir_mp4_write_init (data, size, mp4, n);
+  write (data, size, mp4, n);
   return g_bytes_new_take (data, size);
 }
 

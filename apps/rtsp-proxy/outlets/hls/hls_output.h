@@ -18,8 +18,9 @@ typedef struct _HlsOutput HlsOutput;
 
 // No function may block.
 typedef struct {
-  const gchar *name; // for the log: "hls"
-  const gchar *noun; // for messages: "HLS"
+  const gchar *name;    // for the log: "hls"
+  const gchar *noun;    // for messages: "HLS"
+  gboolean makes_files; // their beginnings have room for times of their own (mp4/times.h)
   // Sets the longest duration of a part, which never changes later.
   void (*set_part_target) (HlsOutput *self, gint64 part_ns);
   // Begins a segment. `init` is its initialization segment if that differs from the one before, and

@@ -250,8 +250,8 @@ unref_output (HlsOutput *output)
   hls_window_unref ((HlsWindow *) output);
 }
 
-static const HlsOutputOps output_ops = { "hls", "HLS", set_part_target, begin_segment, add_part,
-  end_segment, get_segment_max, ref_output, unref_output };
+static const HlsOutputOps output_ops = { "hls", "HLS", FALSE, set_part_target, begin_segment,
+  add_part, end_segment, get_segment_max, ref_output, unref_output };
 
 HlsOutput *
 hls_window_get_output (HlsWindow *self)

@@ -131,8 +131,9 @@ find_end (int fd, const Piece *piece, guint64 from, gint64 ns)
 
   for (guint64 at = from; recording_file_read_box (fd, at, piece->facts.end, &box);
       at += box.size) {
-    guint8 *bytes =
-        g_str_equal (box.type, "moof") ? recording_file_read_moof (fd, at, box.size, &moof) : NULL;
+    guint8 *bytes = g_str_equal (box.type, "moof")
+                        ? recording_file_read_moof (fd, &piece->facts, at, box.size, &moof)
+                        : NULL;
     gboolean over =
         bytes && moof.trafs[piece->facts.init.lead].has && get_lead_ns (piece, &moof) >= ns;
 
@@ -162,7 +163,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
   while (recording_file_read_box (fd, at, first->to, &box) && g_str_equal (box.type, "styp"))
     at += box.size;
   if (at < first->to)
-    bytes = recording_file_read_moof (fd, at, box.size, &moof);
+    bytes = recording_file_read_moof (fd, &first->facts, at, box.size, &moof);
   if (!bytes || !moof.trafs[init->lead].has) {
     g_free (bytes);
     return fail (self, "cannot be read", error);
@@ -407,7 +408,7 @@ append_some (RecordingCut *self, GByteArray *out, GError **error)
     if (!recording_file_read_box (self->fd, at, piece->to, &box))
       return fail (self, "cannot be read", error);
     if (g_str_equal (box.type, "moof")) {
-      bytes = recording_file_read_moof (self->fd, at, box.size, &moof);
+      bytes = recording_file_read_moof (self->fd, &piece->facts, at, box.size, &moof);
       if (!bytes)
         return fail (self, "cannot be read", error);
       append_moof (self, piece, out, bytes, box.size, &moof);
@@ -428,14 +429,22 @@ append_some (RecordingCut *self, GByteArray *out, GError **error)
 static gboolean
 append_beginning (RecordingCut *self, GByteArray *out, GError **error)
 {
+  static const WeirMp4Times none;
   const Piece *first = nth (self, 0);
+  gsize size = first->facts.init.size;
+  guint8 *bytes;
 
   self->piece = 0;
   close_piece (self);
   self->fd = open_piece (self, first, error);
-  if (self->fd < 0 || !append_file (self, out, self->at, first->facts.init.size - self->at, error))
+  if (self->fd < 0)
     return FALSE;
-  self->at += out->len;
+  bytes = recording_file_read_init (self->fd, &first->facts, &none);
+  if (!bytes)
+    return fail (self, "cannot be read", error);
+  g_byte_array_append (out, bytes + self->at, (guint) (size - self->at));
+  g_free (bytes);
+  self->at = size;
   return TRUE;
 }
 

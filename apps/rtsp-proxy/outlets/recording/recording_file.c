@@ -90,18 +90,56 @@ recording_facts_get_duration_ns (const RecordingFacts *self)
 gboolean
 recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size)
 {
+  static const WeirMp4Times none;
   GChecksum *sum;
-  guint8 digest[32];
+  guint8 digest[32], *plain;
   gsize len = sizeof digest;
 
-  if (weir_mp4_read_init (init, size, &facts->init) < 0)
+  if (weir_mp4_read_init (init, size, &facts->init) < 0
+      || weir_mp4_get_times (init, facts->init.size, &facts->times) < 0)
     return FALSE;
+  plain = g_memdup2 (init, facts->init.size);
+  weir_mp4_set_times (plain, facts->init.size, &none);
   sum = g_checksum_new (G_CHECKSUM_SHA256);
-  g_checksum_update (sum, init, (gssize) facts->init.size);
+  g_checksum_update (sum, plain, (gssize) facts->init.size);
   g_checksum_get_digest (sum, digest, &len);
   g_checksum_free (sum);
+  g_free (plain);
   memcpy (&facts->format, digest, sizeof facts->format);
   return TRUE;
+}
+
+static guint64
+get_ticks (const RecordingFacts *self, guint track, guint64 ns)
+{
+  guint32 rate = self->init.timescales[track];
+
+  return ns / NS_PER_S * rate + (ns % NS_PER_S * rate + NS_PER_S / 2) / NS_PER_S;
+}
+
+static guint64
+get_shown (const WeirMp4Traf *traf)
+{
+  return traf->start + (guint64) MAX (traf->offset, 0);
+}
+
+void
+recording_facts_set_times (RecordingFacts *facts, const WeirMp4Moof *moof)
+{
+  const guint lead = facts->init.lead;
+  gint64 lead_ns = recording_facts_get_ns (facts, lead, get_shown (&moof->trafs[lead]));
+  gint64 zero_ns = lead_ns;
+
+  facts->times = (WeirMp4Times) { 0 };
+  if (!moof->trafs[lead].has)
+    return;
+  for (guint i = 0; i < facts->init.n_tracks; i++) {
+    if (moof->trafs[i].has)
+      zero_ns = MIN (zero_ns, recording_facts_get_ns (facts, i, moof->trafs[i].start));
+  }
+  facts->times.wall_us = (guint64) MAX (facts->start_us - (lead_ns - zero_ns) / 1000, 0);
+  for (guint i = 0; i < facts->init.n_tracks; i++)
+    facts->times.bases[i] = get_ticks (facts, i, (guint64) zero_ns);
 }
 
 void
@@ -109,7 +147,7 @@ recording_facts_note (
     RecordingFacts *facts, const WeirMp4Moof *moof, guint64 at, gboolean *begun, GArray *entries)
 {
   const WeirMp4Traf *lead = &moof->trafs[facts->init.lead];
-  const WeirMp4Entry entry = { lead->start + (guint64) MAX (lead->offset, 0), at };
+  const WeirMp4Entry entry = { get_shown (lead), at };
 
   for (guint i = 0; i < facts->init.n_tracks; i++) {
     const WeirMp4Traf *traf = &moof->trafs[i];
@@ -120,8 +158,10 @@ recording_facts_note (
   }
   if (!lead->has)
     return;
-  if (!*begun)
+  if (!*begun) {
     facts->first = lead->start;
+    facts->shown = get_shown (lead);
+  }
   *begun = TRUE;
   facts->last = MAX (lead->start + lead->duration, facts->first);
   if (entries && lead->key)
@@ -151,14 +191,31 @@ recording_file_read_box (int fd, guint64 at, guint64 end, WeirMp4Box *box)
 }
 
 guint8 *
-recording_file_read_moof (int fd, guint64 at, guint64 size, WeirMp4Moof *moof)
+recording_file_read_moof (
+    int fd, const RecordingFacts *facts, guint64 at, guint64 size, WeirMp4Moof *moof)
 {
   guint8 *bytes = size <= MOOF_MAX ? g_malloc (size) : NULL;
 
-  if (bytes && read_all (fd, at, bytes, size) && weir_mp4_read_moof (bytes, size, moof) == 0)
-    return bytes;
-  g_free (bytes);
-  return NULL;
+  if (!bytes || !read_all (fd, at, bytes, size) || weir_mp4_read_moof (bytes, size, moof) < 0) {
+    g_free (bytes);
+    return NULL;
+  }
+  for (guint i = 0; i < facts->init.n_tracks; i++)
+    moof->trafs[i].start += facts->times.bases[i];
+  return bytes;
+}
+
+guint8 *
+recording_file_read_init (int fd, const RecordingFacts *facts, const WeirMp4Times *times)
+{
+  guint8 *bytes = g_malloc (facts->init.size);
+
+  if (!read_all (fd, 0, bytes, facts->init.size)) {
+    g_free (bytes);
+    return NULL;
+  }
+  weir_mp4_set_times (bytes, facts->init.size, times);
+  return bytes;
 }
 
 static gboolean
@@ -185,9 +242,46 @@ recording_file_read_entries (int fd, const RecordingFacts *facts)
   if (n > 0) {
     g_array_set_size (entries, (guint) n);
     weir_mp4_read_index (bytes, size, (WeirMp4Entry *) (gpointer) entries->data, (gsize) n);
+    for (guint i = 0; i < entries->len; i++)
+      g_array_index (entries, WeirMp4Entry, i).time += facts->times.bases[facts->init.lead];
   }
   g_free (bytes);
   return entries;
+}
+
+guint8 *
+recording_file_make_index (const RecordingFacts *facts, const GArray *entries, gsize *size)
+{
+  const guint lead = facts->init.lead;
+  WeirMp4Entry *own = g_new (WeirMp4Entry, entries->len);
+  guint8 *bytes;
+
+  for (guint i = 0; i < entries->len; i++) {
+    own[i] = g_array_index (entries, WeirMp4Entry, i);
+    own[i].time -= facts->times.bases[lead];
+  }
+  *size = weir_mp4_write_index (NULL, 0, lead + 1, own, entries->len);
+  bytes = g_malloc (*size);
+  weir_mp4_write_index (bytes, *size, lead + 1, own, entries->len);
+  g_free (own);
+  return bytes;
+}
+
+gboolean
+recording_file_write_duration (int fd, RecordingFacts *facts)
+{
+  const guint lead = facts->init.lead;
+  gint64 end_ns = recording_facts_get_ns (facts, lead, facts->shown + facts->last - facts->first);
+  gint64 ns =
+      MAX (end_ns, facts->over_ns) - recording_facts_get_ns (facts, lead, facts->times.bases[lead]);
+  guint8 *bytes;
+  gboolean ok;
+
+  facts->times.duration_ms = (guint64) MAX (ns, 0) / (NS_PER_S / 1000);
+  bytes = recording_file_read_init (fd, facts, &facts->times);
+  ok = bytes && pwrite (fd, bytes, facts->init.size, 0) == (gssize) facts->init.size;
+  g_free (bytes);
+  return ok;
 }
 
 // Finds the end of the parts by the index, if there is one. Returns where to go on from.
@@ -227,7 +321,7 @@ follow (int fd, RecordingFacts *facts, guint64 at, gboolean begun, GArray *entri
 
   for (; recording_file_read_box (fd, at, facts->end, &box); at += box.size) {
     if (g_str_equal (box.type, "moof")) {
-      guint8 *bytes = recording_file_read_moof (fd, at, box.size, &moof);
+      guint8 *bytes = recording_file_read_moof (fd, facts, at, box.size, &moof);
 
       if (!bytes)
         break;
@@ -257,7 +351,7 @@ read_first (int fd, RecordingFacts *facts)
   while (recording_file_read_box (fd, at, facts->end, &box) && g_str_equal (box.type, "styp"))
     at += box.size;
   bytes = at < facts->end && g_str_equal (box.type, "moof")
-              ? recording_file_read_moof (fd, at, box.size, &moof)
+              ? recording_file_read_moof (fd, facts, at, box.size, &moof)
               : NULL;
   if (bytes)
     recording_facts_note (facts, &moof, at, &begun, NULL);

@@ -42,6 +42,7 @@ struct _RecordingFolder {
   RecordingFacts facts;
   GArray *entries; // of WeirMp4Entry
   GBytes *init;
+  guint32 n_parts;
   gint64 written_ns;          // duration of its parts
   gint64 wall_us, wall_at_ns; // the time of the newest part with one, and its place in the file
 };
@@ -107,19 +108,21 @@ write_all (int fd, const guint8 *bytes, gsize size)
   return FALSE;
 }
 
-// Writes the index of a file that is open at its end, and makes the file durable.
+// Ends a file that is open at its end: writes its duration and its index, and makes it durable.
 static gboolean
-write_index (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries, GError **error)
+complete (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries, GError **error)
 {
-  const WeirMp4Entry *all = (const WeirMp4Entry *) (gconstpointer) entries->data;
-  guint32 track = facts->init.lead + 1;
-  gsize size = weir_mp4_write_index (NULL, 0, track, all, entries->len);
-  guint8 *bytes = g_malloc (size);
-  gboolean ok;
+  gchar *name = recording_file_dup_name (facts->start_us);
+  int again = openat (self->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC); // not only to append
+  gsize size;
+  guint8 *bytes = recording_file_make_index (facts, entries, &size);
+  gboolean ok = again >= 0 && recording_file_write_duration (again, facts)
+                && write_all (fd, bytes, size) && fdatasync (fd) == 0;
 
-  weir_mp4_write_index (bytes, size, track, all, entries->len);
-  ok = write_all (fd, bytes, size) && fdatasync (fd) == 0;
   g_free (bytes);
+  g_free (name);
+  if (again >= 0)
+    close (again);
   if (!ok)
     return fail (self, "cannot end a segment", error);
   facts->size = facts->end + size;
@@ -147,7 +150,7 @@ recording_folder_end (RecordingFolder *self, GError **error)
 
   if (self->fd < 0)
     return TRUE;
-  ok = write_index (self, self->fd, &self->facts, self->entries, error);
+  ok = complete (self, self->fd, &self->facts, self->entries, error);
   if (ok)
     tell_complete (self, &self->facts);
   else
@@ -156,21 +159,46 @@ recording_folder_end (RecordingFolder *self, GError **error)
   return ok;
 }
 
+// Finds the moof of a part. Returns its place, and in `box_size` its size, or 0 if there is none.
+static gsize
+find_moof (const RecordingPart *part, gsize *box_size, WeirMp4Moof *moof)
+{
+  gsize size, at = 0;
+  const guint8 *bytes = g_bytes_get_data (part->data, &size);
+  WeirMp4Box box = { 0 };
+
+  while (weir_mp4_read_box (bytes + at, size - at, &box) == 0 && g_str_equal (box.type, "styp")
+         && box.size < size - at)
+    at += box.size;
+  *box_size =
+      box.size <= size - at && weir_mp4_read_moof (bytes + at, box.size, moof) == 0 ? box.size : 0;
+  return at;
+}
+
 static gboolean
 write_init (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
-  gsize size;
-  const guint8 *init = g_bytes_get_data (part->init, &size);
+  gsize size, moof_size;
+  guint8 *init = g_memdup2 (g_bytes_get_data (part->init, &size), g_bytes_get_size (part->init));
+  gboolean ok = recording_facts_set_init (&self->facts, init, size);
+  WeirMp4Moof moof;
 
-  if (!recording_facts_set_init (&self->facts, init, size)) {
+  if (ok) {
+    find_moof (part, &moof_size, &moof);
+    if (moof_size > 0)
+      recording_facts_set_times (&self->facts, &moof);
+    weir_mp4_set_times (init, size, &self->facts.times);
+    ok = write_all (self->fd, init, size) || fail (self, "cannot write", error);
+  } else {
     errno = EINVAL;
-    return fail (self, "the stream's beginning", error);
+    fail (self, "the stream's beginning", error);
   }
-  if (!write_all (self->fd, init, size))
-    return fail (self, "cannot write", error);
+  g_free (init);
+  if (!ok)
+    return FALSE;
   self->facts.size = self->facts.end = size;
   self->init = g_bytes_ref (part->init);
-  self->written_ns = self->wall_at_ns = 0;
+  self->written_ns = self->wall_at_ns = self->n_parts = 0;
   self->wall_us = part->wall_us;
   return TRUE;
 }
@@ -230,43 +258,49 @@ find_ahead (const RecordingFolder *self, const RecordingPart *part)
   return ahead_us > 0 && ahead_us <= AHEAD_MAX_US ? ahead_us : 0;
 }
 
-// Notes a part, which has been written.
-static void
-note_part (RecordingFolder *self, const guint8 *bytes, gsize size)
+// Writes a part with one write, in the file's times, and notes it.
+static gboolean
+write_part (RecordingFolder *self, const RecordingPart *part)
 {
   RecordingFacts *facts = &self->facts;
-  gboolean begun = facts->end > facts->init.size;
+  gint64 earlier[WEIR_MP4_TRACKS_MAX];
+  gboolean begun = facts->end > facts->init.size, ok;
+  gsize size = g_bytes_get_size (part->data), at, moof_size;
+  guint8 *bytes = g_memdup2 (g_bytes_get_data (part->data, NULL), size);
   WeirMp4Moof moof;
-  WeirMp4Box box;
-  gsize at = 0;
 
-  while (weir_mp4_read_box (bytes + at, size - at, &box) == 0 && g_str_equal (box.type, "styp")
-         && box.size < size - at)
-    at += box.size;
-  if (box.size <= size - at && weir_mp4_read_moof (bytes + at, box.size, &moof) == 0)
+  at = find_moof (part, &moof_size, &moof);
+  for (guint i = 0; i < WEIR_MP4_TRACKS_MAX; i++)
+    earlier[i] = (gint64) facts->times.bases[i];
+  if (moof_size > 0)
+    weir_mp4_move (bytes + at, &moof, ++self->n_parts, earlier);
+  ok = write_all (self->fd, bytes, size);
+  g_free (bytes);
+  if (!ok)
+    return FALSE;
+  if (moof_size > 0)
     recording_facts_note (facts, &moof, facts->end + at, &begun, self->entries);
   facts->end = facts->size = facts->end + size;
+  return TRUE;
 }
 
 static gboolean
 append (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
-  gsize size;
-  const guint8 *bytes = g_bytes_get_data (part->data, &size);
+  const guint64 from = self->facts.end, size = g_bytes_get_size (part->data);
 
   if (part->begins) {
     self->wall_us = part->wall_us;
     self->wall_at_ns = self->written_ns;
   }
-  if (!write_all (self->fd, bytes, size)) {
+  if (!write_part (self, part)) {
     fail (self, "cannot write", error);
     if (ftruncate (self->fd, (off_t) self->facts.end) < 0) // the next start will do so
       log_event ("record %s: a part that was cut off stays for now", self->mount);
     return FALSE;
   }
   // Lets the disk begin at once, so that the end of a segment does not wait for all of it.
-  sync_file_range (self->fd, (off_t) self->facts.end, (off_t) size, SYNC_FILE_RANGE_WRITE);
-  note_part (self, bytes, size);
+  sync_file_range (self->fd, (off_t) from, (off_t) size, SYNC_FILE_RANGE_WRITE);
   self->written_ns += part->duration_ns;
   self->end_us = get_end_us (&self->facts);
   self->counts.parts++;
@@ -350,7 +384,7 @@ repair (RecordingFolder *self, const gchar *name, RecordingFacts *facts, GArray 
   if (!ok)
     fail (self, "cannot trim a segment", error);
   self->counts.trimmed += facts->size - facts->end;
-  ok = ok && write_index (self, fd, facts, entries, error);
+  ok = ok && complete (self, fd, facts, entries, error);
   if (fd >= 0)
     close (fd);
   if (ok)

@@ -125,8 +125,8 @@ unref_output (HlsOutput *output)
   recording_writer_unref ((RecordingWriter *) output);
 }
 
-static const HlsOutputOps output_ops = { "record", "a recording", set_part_target, begin_segment,
-  add_part, end_segment, get_segment_max, ref_output, unref_output };
+static const HlsOutputOps output_ops = { "record", "a recording", TRUE, set_part_target,
+  begin_segment, add_part, end_segment, get_segment_max, ref_output, unref_output };
 
 // ---- the thread ----
 
