@@ -86,6 +86,51 @@ def mpegts_arrives_unchanged():
             assert track['sender_reports'] > 0, track
 
 
+@contextmanager
+def rewritten(port, rewrite):
+    """Receives MPEG-TS, and sends to `port` what `rewrite(packets)` makes of each datagram's. The context's value is the port to send to."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.bind(('127.0.0.1', 0))
+
+        def run():
+            try:
+                while data := line.recv(65536):
+                    line.sendto(rewrite([data[at:at + 188] for at in range(0, len(data), 188)]), ('127.0.0.1', port))
+            except OSError: # closed
+                pass
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield line.getsockname()[1]
+        line.sendto(b'', line.getsockname())
+        thread.join()
+
+
+FORMS = {
+    'packets of 192 bytes': lambda packets: b''.join(b'\0\0\0\x47' + each for each in packets),
+    'packets of 204 bytes': lambda packets: b''.join(each + bytes(16) for each in packets),
+    'RTP': lambda packets: struct.pack('>BBHII', 0x80, 33, 1, 2, 3) + b''.join(packets),
+}
+
+
+@test(timeout=90)
+def mpegts_of_any_form_arrives_unchanged():
+    """FFmpeg's datagrams without pkt_size, which end within packets, packets of 192 and 204 bytes, and RTP"""
+    with ExitStack() as stack:
+        port = free_port()
+        proxies = {'no pkt_size': stack.enter_context(pulled(f'udp://127.0.0.1:{port}', port))}
+        outputs = [*ts_output(port)[:-1], f'udp://127.0.0.1:{port}']
+        for name, rewrite in FORMS.items():
+            port = free_port()
+            proxies[name] = stack.enter_context(pulled(f'udp://127.0.0.1:{port}', port))
+            outputs += ts_output(stack.enter_context(rewritten(port, rewrite)))
+        stack.enter_context(Sender(*outputs))
+        for name, proxy in proxies.items():
+            wait_up(proxy, 2)
+            check_frames(proxy, ('video', 'audio'))
+            assert dropped(proxy) == [0, 0, 0], (name, proxy.output())
+
+
 @test
 def other_codecs_in_mpegts_arrive_unchanged():
     codecs = ('libx265', 'mp2'), ('libx264', 'libmp3lame'), ('libx264', 'libopus')

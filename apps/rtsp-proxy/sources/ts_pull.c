@@ -10,11 +10,10 @@
 #include "sources/pull_uri.h"
 #include "sources/tracks.h"
 #include "sources/ts_clock.h"
+#include "sources/ts_framer.h"
 #include "sources/ts_guard.h"
 #include "sources/udp_input.h"
 
-#define TS_PACKET 188
-#define TS_SYNC 0x47
 // Latency of the jitter buffer that puts RTP packets in order before tsdemux.
 #define REORDER_MS 50
 
@@ -26,7 +25,8 @@ typedef struct {
   GstElement *pipeline; // not owned
   UdpInput *input;
   Tracks *tracks;
-  gint payload; // RTP payload type; -1: not in RTP
+  gint payload;    // RTP payload type; -1: not in RTP
+  TsFramer framer; // of datagrams that are not in RTP
   // The elements after the source, the demultiplexer last. Not owned; used only in the source's
   // thread.
   GstElement *chain[MAX_CHAIN];
@@ -47,33 +47,47 @@ pull_free (gpointer data)
   g_free (self);
 }
 
-static gboolean
-is_ts (const guint8 *data, gsize len)
+// Returns a datagram of whole packets, made of this one. Returns NULL if there are none in it.
+// (transfer full)
+static GstBuffer *
+frame (TsPull *self, GstBuffer *datagram, const GstMapInfo *map)
 {
-  if (len == 0 || len % TS_PACKET)
-    return FALSE;
-  for (gsize at = 0; at < len; at += TS_PACKET) {
-    if (data[at] != TS_SYNC)
-      return FALSE;
+  GByteArray *out = g_byte_array_new ();
+  GstBuffer *framed = NULL;
+
+  if (ts_framer_push (&self->framer, map->data, map->size, out)) {
+    framed = gst_buffer_new_memdup (out->data, out->len);
+    gst_buffer_copy_into (framed, datagram,
+        GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS | GST_BUFFER_COPY_META, 0, -1);
   }
-  return TRUE;
+  g_byte_array_unref (out);
+  return framed;
 }
 
+// Checks a datagram, and replaces it by one of whole packets. Returns FALSE if it has none.
 static gboolean
-is_valid (TsPull *self, GstBuffer *datagram)
+take_datagram (TsPull *self, GstBuffer **datagram)
 {
+  GstBuffer *framed = NULL;
   gboolean valid;
   GstMapInfo map;
   WeirRtp rtp;
 
-  if (!gst_buffer_map (datagram, &map, GST_MAP_READ))
+  if (!gst_buffer_map (*datagram, &map, GST_MAP_READ))
     return FALSE;
-  if (self->payload < 0)
-    valid = is_ts (map.data, map.size);
-  else
-    valid = weir_rtp_parse (map.data, map.size, &rtp) == 0 && rtp.pt == self->payload
-            && is_ts (map.data + rtp.payload_offset, rtp.payload_length);
-  gst_buffer_unmap (datagram, &map);
+  if (self->payload >= 0) {
+    valid =
+        weir_rtp_parse (map.data, map.size, &rtp) == 0 && rtp.pt == self->payload
+        && ts_framer_is_whole (&self->framer, map.data + rtp.payload_offset, rtp.payload_length);
+  } else if (!(valid = ts_framer_is_whole (&self->framer, map.data, map.size))) {
+    framed = frame (self, *datagram, &map);
+    valid = framed != NULL;
+  }
+  gst_buffer_unmap (*datagram, &map);
+  if (framed) {
+    gst_buffer_unref (*datagram);
+    *datagram = framed;
+  }
   return valid;
 }
 
@@ -205,10 +219,13 @@ on_datagram (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   overflow = udp_input_take_overflow (self->input, now);
   if (overflow > 0)
     relay_count (self->context->source, RELAY_OVERFLOW, overflow);
-  if (!is_valid (self, datagram)) {
+  if (!take_datagram (self, &datagram)) {
     udp_input_refuse (self->input);
     return GST_PAD_PROBE_DROP;
   }
+  info->data = datagram;
+  if (gst_buffer_get_size (datagram) == 0) // the next one ends its packet
+    return GST_PAD_PROBE_DROP;
   if (!udp_input_accept (self->input, datagram, now))
     return GST_PAD_PROBE_PASS;
   drop_chain (self);
