@@ -21,6 +21,8 @@ from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, 
 from scripted import Server
 from sent import Sender, check_frames, clip_hashes, media, read_hashes
 from tap import run, test
+from transportstream import stream_of
+from tspackets import section
 
 GROUP = '239.255.77.1'
 MOST_PACKETS = 300 # of the film's two tracks in a second, about
@@ -86,6 +88,16 @@ def mpegts_arrives_unchanged():
             assert track['sender_reports'] > 0, track
 
 
+@test
+def sound_in_latm_is_left_out_with_a_line():
+    port = free_port()
+    with pulled(f'udp://127.0.0.1:{port}', port) as proxy, \
+            Sender(*ts_output(port, '-mpegts_flags', 'latm')):
+        proxy.wait_for_line(r'a track is left out: RTP here has no form for audio/mpeg as loas$', 20)
+        wait_up(proxy, 1)
+        check_frames(proxy, ('video',))
+
+
 @contextmanager
 def rewritten(port, rewrite):
     """Receives MPEG-TS, and sends to `port` what `rewrite(packets)` makes of each datagram's. The context's value is the port to send to."""
@@ -129,6 +141,34 @@ def mpegts_of_any_form_arrives_unchanged():
             wait_up(proxy, 2)
             check_frames(proxy, ('video', 'audio'))
             assert dropped(proxy) == [0, 0, 0], (name, proxy.output())
+
+
+def with_streams(packets, streams):
+    """Adds streams (type, PID) to FFmpeg's PMT."""
+    for at, packet in enumerate(packets):
+        if stream_of(packet) != 0x1000 or not packet[1] & 0x40:
+            continue
+        size = (packet[6] & 15) << 8 | packet[7]
+        body = packet[13:4 + size] + b''.join(struct.pack('>BHH', kind, 0xe000 | pid, 0xf000) for kind, pid in streams)
+        table = section(packet[5], body)
+        packets[at] = packet[:4] + table + b'\xff' * (184 - len(table))
+    return b''.join(packets)
+
+
+@test(timeout=90)
+def streams_that_send_nothing_are_left_out():
+    """a type of private data, as GoPro cameras have, and video of both kinds"""
+    with ExitStack() as stack:
+        proxies, outputs = [], []
+        for streams in [(0x80, 0x200)], [(0x02, 0x201)], [(0x1b, 0x202), (0x0f, 0x203), (0xc1, 0x204)]:
+            port = free_port()
+            proxies.append(stack.enter_context(pulled(f'udp://127.0.0.1:{port}', port, **{'connect-timeout': '20s'})))
+            outputs += ts_output(stack.enter_context(rewritten(port, lambda packets, add=streams: with_streams(packets, add))))
+        stack.enter_context(Sender(*outputs))
+        for proxy in proxies:
+            wait_up(proxy, 2)
+            proxy.wait_for_line(r'udp://\S+: a track is left out until something comes on it: ')
+            check_frames(proxy, ('video', 'audio'))
 
 
 @test

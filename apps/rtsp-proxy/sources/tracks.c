@@ -142,13 +142,24 @@ on_overrun (GstElement *queue, gpointer data)
   g_object_set (queue, "max-size-time", held + GST_SECOND, NULL);
 }
 
+static GstPadProbeReturn
+on_heard (GstPad *pad, GstPadProbeInfo *info, gpointer track)
+{
+  g_atomic_int_set (&((Track *) track)->heard, TRUE);
+  return GST_PAD_PROBE_REMOVE;
+}
+
 // Call with the lock held.
 static void
 add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
 {
   GstAppSinkCallbacks callbacks = { .new_sample = tracks_on_sample };
   Track *track = g_new0 (Track, 1);
+  GstPad *pad = gst_element_get_static_pad (branch, "sink");
 
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST, on_heard, track, NULL);
+  gst_object_unref (pad);
   track->owner = self;
   track->branch = branch;
   track->sink = gst_bin_get_by_name (GST_BIN (branch), "sink");
@@ -212,9 +223,14 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   GstElement *branch;
   gchar *text;
 
-  if (!kind && !gst_caps_is_any (caps) && !gst_caps_is_empty (caps))
-    log_event_limited (&left_out, "%s: a track is left out: RTP here has no form for %s",
-        self->context->config->uri, gst_structure_get_name (gst_caps_get_structure (caps, 0)));
+  if (!kind && !gst_caps_is_any (caps) && !gst_caps_is_empty (caps)) {
+    const GstStructure *s = gst_caps_get_structure (caps, 0);
+    const gchar *format = gst_structure_get_string (s, "stream-format");
+
+    log_event_limited (&left_out, "%s: a track is left out: RTP here has no form for %s%s%s",
+        self->context->config->uri, gst_structure_get_name (s), format ? " as " : "",
+        format ? format : "");
+  }
   gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
   if (self->tracks->len == RELAY_MAX_TRACKS)

@@ -2,7 +2,10 @@
 
 // Holds the tracks' packets until all tracks can be passed to the relay, then sends the packets.
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "relay/relay_caps.h"
 #include "rtp/rtp.h"
 #include "sources/tracks_private.h"
@@ -10,6 +13,8 @@
 // Longest wait, in ms, for an announced stream that sends no packet or no keyframe. The wait is
 // also limited to half of the upstream's connect time-out.
 #define HOLD_LIMIT_MS 3000
+
+static LogLimit left_out = { .burst = 8, .interval_ms = 10000 };
 
 void
 tracks_packet_free (gpointer data)
@@ -73,17 +78,25 @@ compare_tracks (gconstpointer a, gconstpointer b)
   return rank (*(Track *const *) a) - rank (*(Track *const *) b);
 }
 
-// Sets the caps of a track that has sent no keyframe yet.
+// Sets the caps of a track that has sent no keyframe yet. One that has sent nothing at all is left
+// out: it may be of any kind, whatever the tables of a transport stream say.
 static void
 presume_caps (Track *track)
 {
   gchar *text;
 
-  if (track->caps || !track->kind || !track->kind->known)
+  if (track->caps || !track->kind)
+    return;
+  if (!g_atomic_int_get (&track->heard))
+    log_event_limited (&left_out, "%s: a track is left out until something comes on it: %.*s",
+        track->owner->context->config->uri, (int) strcspn (track->kind->caps, ","),
+        track->kind->caps);
+  if (!g_atomic_int_get (&track->heard) || !track->kind->known)
     return;
   text = g_strdup_printf (
       "application/x-rtp, media=(string)video, clock-rate=(int)90000, %s", track->kind->known);
   track->caps = gst_caps_from_string (text);
+  gst_caps_set_simple (track->caps, "payload", G_TYPE_INT, track->made_pt, NULL);
   g_free (text);
 }
 

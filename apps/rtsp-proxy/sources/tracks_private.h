@@ -15,6 +15,7 @@ typedef struct {
   GstElement *queue;      // likewise; NULL: the mode is TRACKS_ARRIVAL
   const TracksKind *kind; // NULL: the payloader was given
   gint made_pt;           // the payload type that the payloader writes
+  gint heard;             // atomic: something has come
   // Under the owner's lock:
   GstCaps *seen; // the last caps from the payloader, or NULL
   GstCaps *caps; // the caps for the relay
