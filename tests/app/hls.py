@@ -493,6 +493,16 @@ def check_page(proxy, browser):
 
 
 @test(timeout=90)
+def of_two_tracks_of_sound_the_first_plays_in_a_browser():
+    with tempfile.NamedTemporaryFile(suffix='.mp4') as film:
+        subprocess.run(['ffmpeg', '-y', '-v', 'error', '-i', clip(), '-map', '0:v', '-map', '0:a', '-map', '0:a', '-c', 'copy', film.name], check=True)
+        with Web(f'file://{film.name}') as proxy, Chromium() as browser:
+            check_page(proxy, browser)
+            proxy.wait_for_line(r'hls /cam: left out: track 2: HLS carries one track of sound$')
+            assert re.fullmatch(r'"avc1\.[0-9a-f]{6},mp4a\.40\.2"', variants(proxy)[0][0]['CODECS'])
+
+
+@test(timeout=90)
 def the_page_plays_in_a_browser():
     """the page plays in a browser, which is forgotten when it is killed"""
     with Web() as proxy:

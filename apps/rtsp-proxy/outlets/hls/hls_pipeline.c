@@ -267,9 +267,20 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
   return TRUE;
 }
 
-// Returns why the track cannot be carried (transfer full), or NULL.
+static gboolean
+has_kind (const HlsPipeline *self, int video)
+{
+  for (guint i = 0; i < self->n_tracks; i++) {
+    if (weir_mp4_is_video (self->tracks[i].codec) == video)
+      return TRUE;
+  }
+  return FALSE;
+}
+
+// Returns why the track cannot be carried (transfer full), or NULL. Browsers have one buffer for
+// sound and one for video, and refuse segments with more tracks.
 static gchar *
-try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const gchar *noun)
+try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const HlsOutputOps *to)
 {
   const Kind *kind = find_kind (caps);
   Track *track = &self->tracks[self->n_tracks];
@@ -277,9 +288,12 @@ try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const gchar *nou
   gchar *text;
 
   if (!kind)
-    return g_strdup_printf ("%s cannot carry %s", noun, left_out_codec (caps));
+    return g_strdup_printf ("%s cannot carry %s", to->noun, left_out_codec (caps));
   if (self->n_tracks == HLS_TRACKS_MAX)
-    return g_strdup_printf ("%s carries %u tracks at most", noun, HLS_TRACKS_MAX);
+    return g_strdup_printf ("%s carries %u tracks at most", to->noun, HLS_TRACKS_MAX);
+  if (!to->makes_files && has_kind (self, weir_mp4_is_video (kind->codec)))
+    return g_strdup_printf ("%s carries one track of %s", to->noun,
+        weir_mp4_is_video (kind->codec) ? "video" : "sound");
   *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
   if (add_track (self, track, kind, caps, &error)) {
     self->n_tracks++;
@@ -380,7 +394,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
   self->failed = failed;
   self->data = data;
   for (guint i = 0; i < caps->len; i++) {
-    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, output->ops->noun);
+    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, output->ops);
 
     if (problem) {
       left_out_add (left_out, i, "%s", problem);
