@@ -492,6 +492,34 @@ def check_page(proxy, browser):
     assert browser.run('problem.hidden') is True
 
 
+@test(timeout=120)
+def ffmpeg_shows_a_stream_whose_picture_changes_its_size():
+    """FFmpeg, which keeps its decoder, shows a stream of H.264 and H.265 whose picture changes its size"""
+    with tempfile.TemporaryDirectory() as folder:
+        for codec, convert in ('libx264', 'h264_mp4toannexb'), ('libx265', 'hevc_mp4toannexb'):
+            for size in '160x90', '320x180':
+                subprocess.run(['ffmpeg', '-y', '-v', 'quiet', '-f', 'lavfi', '-i', f'testsrc2=size={size}:rate=25', '-t', '40', '-c:v', codec,
+                                '-preset', 'ultrafast', '-x265-params', 'log-level=none', '-g', '25', '-pix_fmt', 'yuv420p', f'{folder}/{size}.mp4'], check=True)
+            with Web('publish') as proxy:
+                def publish(size, proxy=proxy, convert=convert):
+                    return Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', f'{folder}/{size}.mp4', '-c', 'copy', '-bsf:v', convert,
+                                '-f', 'rtsp', '-rtsp_transport', 'tcp', proxy.url())
+                with publish('160x90') as first:
+                    proxy.wait_for_line(' mount /cam up')
+                    reader = Proc('ffmpeg', '-nostdin', '-v', 'info', '-i', f'{proxy.web}/hls/cam/plain.m3u8', '-map', '0:v', '-vf', 'showinfo',
+                                  '-f', 'null', '-')
+                    reader.wait_for_line(' n: *50 .* s:160x90 ', 60)
+                    first.kill()
+                with reader, publish('320x180') as second:
+                    reader.wait_for_line(' s:320x180 ', 60)
+                    seen = len(reader.lines)
+                    wait_until(lambda reader=reader, seen=seen: sum(' s:320x180 ' in each for each in reader.lines[seen:]) > 50, 60, 'it goes on')
+                    wrong = [each for each in reader.lines if re.search('rror|nvalid|concealing|corrupt|non-exist', each)]
+                    assert not wrong, wrong[:5]
+                    second.kill()
+                    reader.kill()
+
+
 @test(timeout=90)
 def of_two_tracks_of_sound_the_first_plays_in_a_browser():
     with tempfile.NamedTemporaryFile(suffix='.mp4') as film:

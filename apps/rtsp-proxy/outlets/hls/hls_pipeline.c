@@ -249,6 +249,10 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
   depay = made[0], parse = made[1], wants = made[2], sink = made[3], layers = made[4];
   first = layers ? layers : depay;
   track->feed = feed_new (caps, TRUE);
+  // Players that do not begin anew where the picture changes its size, such as FFmpeg, find the new
+  // parameter sets before each keyframe.
+  if (kind->codec == WEIR_MP4_H264 || kind->codec == WEIR_MP4_H265)
+    g_object_set (parse, "config-interval", -1, NULL);
   wanted = gst_caps_from_string (kind->caps);
   g_object_set (wants, "caps", wanted, NULL);
   gst_caps_unref (wanted);
