@@ -126,7 +126,7 @@ def five_choices_of_one_camera_share_one_upstream_and_one_decoder():
 @test
 def equal_choices_share_a_pipeline_and_others_get_404():
     with Controlled({'/cam': live(choices={'transcode': ['size', 'rate']})},
-                    limits={'requests-per-second': 100000}) as proxy:
+                    limits={'requests-per-second': 100000}, **{'strict-queries': True}) as proxy:
         queries = ['size=160x90&rate=200k', 'rate=200k&size=160x90', 'rate=0.2M&size=160x90',
                    'size=160x90&rate=200000', 'size=160X90&rate=200K', 'rate=200k&size=160%7890',
                    'rate=200.0k&size=160x90', 'size=160x90&rate=%32%30%30k',

@@ -89,8 +89,10 @@ def a_stranger_cannot_use_a_session():
                 headers = {'Session': victim.session,
                            'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
                 url = proxy.url() + ('/stream=0' if method == 'SETUP' else '')
-                status = stranger.request(method, url, headers)[0]
-                assert status == 454, (method, status)
+                status, answer, _ = stranger.request(method, url, headers)
+                # A SETUP gets a session of its own, as some clients make one up.
+                own = method == 'SETUP' and answer['session'].split(';')[0] != victim.session
+                assert status == (200 if own else 454), (method, status)
             # The stranger has left, and the victim still plays.
             victim.frames.clear()
             for _ in range(10):

@@ -31,11 +31,18 @@ struct _RelaySets {
   gsize bytes;
 };
 
+static const Codec *
+find_codec (const GstCaps *caps)
+{
+  const gchar *name = gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name");
+
+  return !g_strcmp0 (name, "H264") ? &h264 : !g_strcmp0 (name, "H265") ? &h265 : NULL;
+}
+
 RelaySets *
 relay_sets_new (const GstCaps *caps)
 {
-  const gchar *name = gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name");
-  const Codec *codec = !g_strcmp0 (name, "H264") ? &h264 : !g_strcmp0 (name, "H265") ? &h265 : NULL;
+  const Codec *codec = find_codec (caps);
   RelaySets *self;
 
   if (!codec)
@@ -199,7 +206,7 @@ relay_sets_describe (const GstCaps *caps, GstSDPMedia *media)
   GString *text;
   gchar **parameters;
 
-  if (!old)
+  if (!old || !find_codec (caps))
     return;
   text = g_string_new_len (old, (gssize) strcspn (old, " "));
   parameters = g_strsplit (old + strcspn (old, " "), ";", -1);

@@ -38,7 +38,8 @@ cut_track (gchar *text)
 }
 
 // Takes a parameter out of a query. Returns how often the parameter appears. Sets `*value` to its
-// first value, or NULL, and `*rest` to the other parameters, or NULL; the caller owns both.
+// first value (empty without a '='), or NULL, and `*rest` to the other parameters, or NULL; the
+// caller owns both.
 static guint
 cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
 {
@@ -56,10 +57,10 @@ cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
   items = g_strsplit (query, "&", 0);
   left = g_string_new (NULL);
   for (gchar **item = items; *item; item++) {
-    if (strncmp (*item, param, len) != 0 || (*item)[len] != '=')
+    if (strncmp (*item, param, len) != 0 || ((*item)[len] != '=' && (*item)[len] != '\0'))
       g_string_append_printf (left, "%s%s", left->len ? "&" : "", *item);
     else if (n++ == 0)
-      *value = g_strdup (*item + len + 1);
+      *value = g_strdup (*item + len + ((*item)[len] == '='));
   }
   g_strfreev (items);
   *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);

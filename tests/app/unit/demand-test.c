@@ -96,7 +96,6 @@ a_query_gives_choices_layers_and_delay (void)
     { "delay=99999999999999999999", "delay=99999999999999999999", NULL, { -1, -1, -1 }, DAY_MS },
     { "a=1&layers=0.0.0&b=2&delay=1s&c", "a=1&b=2&delay=1s&c", "a=1&b=2&c", { 0, 0, 0 }, 1000 },
     { "delays=3", "delays=3", "delays=3", { -1, -1, -1 }, -1 },
-    { "delay", "delay", "delay", { -1, -1, -1 }, -1 },
     { "", "", NULL, { -1, -1, -1 }, -1 },
   };
 
@@ -124,10 +123,12 @@ wrong_layers_and_delays_are_named (void)
   } cases[] = {
     { "layers=1.0", TRUE, FALSE },
     { "layers=", TRUE, FALSE },
+    { "layers", TRUE, FALSE },
     { "layers=8.0.0", TRUE, FALSE },
     { "layers=0.0.8", TRUE, FALSE },
     { "layers=1.0.2&layers=1.0.2", TRUE, FALSE },
     { "delay=", FALSE, TRUE },
+    { "delay", FALSE, TRUE },
     { "delay=-1", FALSE, TRUE },
     { "delay=30x", FALSE, TRUE },
     { "delay=1e3", FALSE, TRUE },
