@@ -151,8 +151,8 @@ a_sender_that_begins_anew_continues_the_stream (void)
   reset ();
   take (65534, 1000, 1, false, 0, 65534, 1000);
   take (65535, 4600, 1, false, 40 * MS, 65535, 4600);
-  take (0, 8200, 2, true, 80 * MS, 0, 8200);             // its numbers go on
-  take (3, 11800, 3, true, 120 * MS, 3, 11800);          // two were lost
+  take (0, 8200, 2, false, 80 * MS, 0, 8200);            // its numbers go on
+  take (3, 11800, 3, false, 120 * MS, 3, 11800);         // so do these, and two were lost
   take (900, 11800 + HOUR, 4, true, 160 * MS, 4, 15400); // they do not
   take (901, 15400 + HOUR, 4, false, 200 * MS, 5, 19000);
   take (899, 15400 + HOUR, 4, false, 200 * MS, 3, 19000); // out of order

@@ -168,6 +168,7 @@ begin_run (WeirTrack *self, uint32_t ssrc)
   self->stats.runs++;
   self->max_seq = WEIR_UNWRAP_START;
   self->probe_seq = -1;
+  self->goes_on = false;
 }
 
 static bool
@@ -185,14 +186,21 @@ is_sender (const WeirTrack *self, const WeirAddress *from)
   return !from || (self->locked && memcmp (&self->sender, from, sizeof *from) == 0);
 }
 
+static bool
+numbers_go_on (const WeirTrack *self, uint16_t seq)
+{
+  int16_t ahead = (int16_t) (seq - (uint16_t) self->max_seq);
+
+  return ahead > 0 && ahead <= NUMBERS_GO_ON;
+}
+
 // Reports whether a packet of another SSRC takes over. Remembers the SSRC that does not.
 static bool
 takes_over (WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_t now_ns,
     int64_t silence_ns)
 {
   bool beside = rtp->ssrc == self->beside;
-  int16_t ahead = (int16_t) (rtp->seq - (uint16_t) self->max_seq);
-  bool goes_on = self->settings.interleaved || (ahead > 0 && ahead <= NUMBERS_GO_ON)
+  bool goes_on = self->settings.interleaved || numbers_go_on (self, rtp->seq)
                  || (beside && rtp->seq == self->beside_probe);
 
   if (silence_ns >= OTHER_SSRC_SILENCE || self->stats.bye)
@@ -216,6 +224,7 @@ find_seq (
     WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_t now_ns, int64_t *seq)
 {
   int64_t silence_ns = now_ns - self->stats.heard_ns, nearest;
+  bool goes_on;
 
   if (!self->begun) {
     begin_run (self, rtp->ssrc);
@@ -227,7 +236,12 @@ find_seq (
     self->beside = self->stats.ssrc;
     self->beside_ns = self->stats.heard_ns;
     self->beside_probe = -1;
+    goes_on = is_sender (self, from) && numbers_go_on (self, rtp->seq);
     begin_run (self, rtp->ssrc);
+    self->goes_on = goes_on;
+  } else if (self->beside_probe >= 0) {
+    self->beside = rtp->ssrc; // the other one's numbers are not in a row
+    self->beside_probe = -1;
   }
   nearest = self->max_seq;
   *seq = weir_unwrap16 (&nearest, rtp->seq);
@@ -297,7 +311,7 @@ count (WeirTrack *self, WeirIngestPacket *packet, bool begins)
   if (arrival == WEIR_RTP_DUPLICATE)
     return false;
   if (!passes) {
-    weir_steady_take_seq (steady, &packet->rtp, begins);
+    weir_steady_take_seq (steady, &packet->rtp, begins && !self->goes_on);
     write_numbers (packet);
   }
   return true;

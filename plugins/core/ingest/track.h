@@ -9,9 +9,9 @@
 // may take over after 50 ms of silence, any other address after `silence_ns`.
 //
 // Another SSRC takes over at once over a connection; from the locked address, if its numbers go on,
-// or with the second of two numbers in a row. It needs 100 ms of silence, or BYE, if it comes from
-// another address, has another payload type, or was heard in the last 500 ms: two senders at once
-// must not alternate.
+// or with the second of two numbers in a row, nothing of the former SSRC between them. It needs 100
+// ms of silence, or BYE, if it comes from another address, has another payload type, or was heard
+// in the last 500 ms: two senders at once must not alternate.
 //
 // A sequence number that is 512 or more behind is a restart if it comes after 100 ms of silence, or
 // if the next number follows it. A connection keeps the order: each number that does not go ahead
@@ -90,6 +90,7 @@ typedef struct {
   uint32_t beside;      // SSRC that was replaced or refused last
   int64_t beside_ns;    // when it was heard; 0: never
   int32_t beside_probe; // the number with which it takes over; -1: none
+  bool goes_on;         // the run goes on with the numbers of the one before
   WeirSteady steady;
   // RTCP.
   bool peer_known; // `peer` sends RTCP

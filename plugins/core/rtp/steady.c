@@ -5,7 +5,6 @@
 #define STEP_S 2                     // timestamps that are no further apart need no second look
 #define FAR_S 10                     // further from the expected timestamp is odd
 #define ELAPSED_MAX_S INT64_C (3600) // longer silence says nothing about timestamps
-#define GAP_MAX 100                  // packets missing between two senders whose numbers go on
 
 void
 weir_steady_init (WeirSteady *self, uint32_t clock_rate)
@@ -139,7 +138,7 @@ weir_steady_take_seq (WeirSteady *self, WeirRtp *rtp, bool begins)
     self->begun = true;
     self->ssrc = rtp->ssrc;
     self->last_seq = rtp->seq;
-  } else if (begins && (step <= 0 || step > GAP_MAX)) {
+  } else if (begins) {
     self->seq_shift = (uint16_t) (self->last_seq + self->seq_shift + 1 - rtp->seq);
     self->last_seq = rtp->seq;
   } else if (step > 0) {

@@ -70,7 +70,8 @@ weir_steady_passes (WeirSteady *self, const WeirRtp *rtp, bool begins, int64_t n
 void weir_steady_take_timestamp (
     WeirSteady *self, WeirRtp *rtp, bool begins, int64_t now_ns, bool *moved);
 
-// Replaces the sequence number and the SSRC. Call it after weir_steady_take_timestamp().
+// Replaces the sequence number and the SSRC. `begins` says that the number follows the last one,
+// whatever it is. Call it after weir_steady_take_timestamp().
 void weir_steady_take_seq (WeirSteady *self, WeirRtp *rtp, bool begins);
 
 // Returns the timestamp that leaves for one that a sender report names.
