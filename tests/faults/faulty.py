@@ -63,7 +63,7 @@ class Upstream(Server):
     def _garble(session):
         try:
             with session.lock:
-                session.connection.sendall(b'\0\1\2 not RTSP\r\n\r\n' * 20)
+                session.connection.sendall(b'\0\1\2 not RTSP\r\n\r\n' * 5000)  # less is skipped
         except OSError:
             pass
 
