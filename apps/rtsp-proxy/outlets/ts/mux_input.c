@@ -251,10 +251,34 @@ find_live (MuxInput *self)
   return live;
 }
 
+// A gap before the first frame of a track has no segment to be in, as a depayloader sends it with
+// that frame. GStreamer 1.22 warns critically.
+static GstPadProbeReturn
+on_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  GstEvent *segment;
+
+  if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_GAP)
+    return GST_PAD_PROBE_OK;
+  segment = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+  if (!segment)
+    return GST_PAD_PROBE_DROP;
+  gst_event_unref (segment);
+  return GST_PAD_PROBE_OK;
+}
+
+static gboolean
+watch_gaps (GstElement *mux, GstPad *pad, gpointer unused)
+{
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, on_gap, NULL, NULL);
+  return TRUE;
+}
+
 static gboolean
 make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
 {
   GError *error = NULL;
+  GstElement *mux;
   GstBus *bus;
   gchar *text;
 
@@ -271,6 +295,9 @@ make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
     return FALSE;
   }
   gst_object_ref_sink (self->pipeline);
+  mux = gst_bin_get_by_name (GST_BIN (self->pipeline), "mux");
+  gst_element_foreach_sink_pad (mux, watch_gaps, NULL);
+  gst_object_unref (mux);
   for (guint i = 0; i < caps->len; i++) {
     if (tracks & 1u << i)
       connect_track (self, i, g_ptr_array_index (caps, i));
