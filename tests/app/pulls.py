@@ -100,14 +100,17 @@ def sound_in_latm_is_left_out_with_a_line():
 
 @contextmanager
 def rewritten(port, rewrite):
-    """Receives MPEG-TS, and sends to `port` what `rewrite(packets)` makes of each datagram's. The context's value is the port to send to."""
+    """Receives MPEG-TS, and sends to `port` what `rewrite(packets)` makes of each datagram's: one or a tuple of them. The context's value is the port
+    to send to."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(('127.0.0.1', 0))
 
         def run():
             try:
                 while data := line.recv(65536):
-                    line.sendto(rewrite([data[at:at + 188] for at in range(0, len(data), 188)]), ('127.0.0.1', port))
+                    made = rewrite([data[at:at + 188] for at in range(0, len(data), 188)])
+                    for each in made if isinstance(made, tuple) else (made,):
+                        line.sendto(each, ('127.0.0.1', port))
             except OSError: # closed
                 pass
 
@@ -118,7 +121,14 @@ def rewritten(port, rewrite):
         thread.join()
 
 
+def in_pieces(packets):
+    """Returns three datagrams, of which the second neither ends a packet nor begins one."""
+    data = b''.join(packets)
+    return data[:-150], data[-150:-50], data[-50:]
+
+
 FORMS = {
+    'pieces of packets': in_pieces,
     'packets of 192 bytes': lambda packets: b''.join(b'\0\0\0\x47' + each for each in packets),
     'packets of 204 bytes': lambda packets: b''.join(each + bytes(16) for each in packets),
     'RTP': lambda packets: struct.pack('>BBHII', 0x80, 33, 1, 2, 3) + b''.join(packets),
@@ -127,7 +137,7 @@ FORMS = {
 
 @test(timeout=90)
 def mpegts_of_any_form_arrives_unchanged():
-    """FFmpeg's datagrams without pkt_size, which end within packets, packets of 192 and 204 bytes, and RTP"""
+    """FFmpeg's datagrams without pkt_size, which end within packets, pieces of packets, packets of 192 and 204 bytes, and RTP"""
     with ExitStack() as stack:
         port = free_port()
         proxies = {'no pkt_size': stack.enter_context(pulled(f'udp://127.0.0.1:{port}', port))}

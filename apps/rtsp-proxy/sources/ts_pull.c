@@ -56,7 +56,8 @@ frame (TsPull *self, GstBuffer *datagram, const GstMapInfo *map)
   GstBuffer *framed = NULL;
 
   if (ts_framer_push (&self->framer, map->data, map->size, out)) {
-    framed = gst_buffer_new_memdup (out->data, out->len);
+    framed = gst_buffer_new_allocate (NULL, out->len, NULL); // perhaps of no bytes
+    gst_buffer_fill (framed, 0, out->data, out->len);
     gst_buffer_copy_into (framed, datagram,
         GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS | GST_BUFFER_COPY_META, 0, -1);
   }
