@@ -122,10 +122,13 @@ static GstBuffer *
 insert (GstBuffer *picture, gsize at, GByteArray *bytes)
 {
   GstBuffer *out = gst_buffer_new ();
+  const gsize size = bytes->len;
 
   gst_buffer_copy_into (out, picture, GST_BUFFER_COPY_METADATA, 0, (gsize) -1);
   gst_buffer_copy_into (out, picture, GST_BUFFER_COPY_MEMORY, 0, at);
-  gst_buffer_append (out, gst_buffer_new_wrapped_bytes (g_byte_array_free_to_bytes (bytes)));
+  if (size > 0)
+    gst_buffer_append (out, gst_buffer_new_wrapped (g_byte_array_steal (bytes, NULL), size));
+  g_byte_array_unref (bytes);
   gst_buffer_copy_into (out, picture, GST_BUFFER_COPY_MEMORY, at, (gsize) -1);
   gst_buffer_unref (picture);
   return out;
