@@ -45,6 +45,8 @@
 // A buffer that needs more rounds of changes was made to: all of its bytes become invalid.
 #define ROUNDS_MAX 8
 
+static LogLimit dropped = { .burst = 8, .interval_ms = 10000 };
+
 typedef enum {
   VALID,
   INVALIDATE,
@@ -68,6 +70,7 @@ typedef struct {
 typedef struct {
   TsRuns runs;
   GArray *changes;
+  gboolean pulls;             // the demultiplexer does, so a buffer may end before a packet
   guint64 offset;             // of the next buffer, if it continues the last one
   guint8 untimed[N_PIDS / 8]; // bits of the PIDs that had PES packets without a time
   guint n_dropped;            // PES packets
@@ -79,7 +82,8 @@ id_has_time (guint8 id)
   return !memchr ("\xbc\xbe\xbf\xf0\xf1\xf2\xf8\xff", id, 8);
 }
 
-// Checks the PES packet that may begin at `payload`. Sets `head`, but not for INVALIDATE.
+// Checks the PES packet that may begin at `payload`. Sets `head` if it has no time, whatever
+// follows.
 static Result
 check_pes (const guint8 *payload, gsize left, gboolean is_cut, gsize *head)
 {
@@ -91,9 +95,9 @@ check_pes (const guint8 *payload, gsize left, gboolean is_cut, gsize *head)
   }
   if (left >= 8 && payload[7] & PES_TIME && id_has_time (payload[3]))
     return TIMED;
-  if (left < PES_HEAD)
+  if (left < PES_HEAD - 1)
     return is_cut ? INCOMPLETE : left == 0 ? VALID : INVALIDATE;
-  *head = PES_HEAD + (gsize) payload[PES_HEAD - 1];
+  *head = PES_HEAD + (left < PES_HEAD ? 0 : (gsize) payload[PES_HEAD - 1]);
   if (!id_has_time (payload[3]) || payload[6] >> 6 != 2)
     return INVALIDATE;
   if (*head < left)
@@ -142,9 +146,11 @@ static void
 invalidate (Guard *self, const guint8 *data, gsize packet, const Found *found, gsize size)
 {
   const gsize end = packet + MIN (size - packet, TS_PACKET);
+  const gsize id = packet + found->payload + START_CODE;
 
-  change (self, data, MIN (packet + found->payload + START_CODE, end) - 1, 0xff);
-  self->n_dropped++;
+  change (self, data, MIN (id, end) - 1, 0xff);
+  if (id >= end || id_has_time (data[id]))
+    self->n_dropped++;
 }
 
 static void
@@ -213,8 +219,10 @@ find_changes (Guard *self, const guint8 *data, gsize size)
     Found found = { 0 };
     Result result = check_packet (at, size - packet, &found);
 
-    if (result == INCOMPLETE)
+    if (result == INCOMPLETE && self->pulls)
       return packet;
+    if (result == INCOMPLETE)
+      result = found.head > 0 ? INVALIDATE : VALID;
     if (result == TIMED && !(self->untimed[found.pid / 8] >> found.pid % 8 & 1))
       result = VALID;
     if (result != VALID && ts_runs_may_begin (&self->runs, data, size, packet)) {
@@ -283,6 +291,7 @@ on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return GST_PAD_PROBE_OK;
   note_jump (self, buffer);
+  self->pulls = (info->type & GST_PAD_PROBE_TYPE_PULL) != 0;
   size = map.size;
   ts_runs_begin (&self->runs, map.data, size);
   checked = find_changes (self, map.data, size);
@@ -295,8 +304,8 @@ on_data (GstPad *pad, GstPadProbeInfo *info, gpointer data)
     }
     checked = make_changes (self, map.data, size);
   }
-  // A demultiplexer in pull mode continues where the buffer ends.
-  if (checked == 0 || !(info->type & GST_PAD_PROBE_TYPE_PULL))
+  // A demultiplexer that pulls continues where the buffer ends.
+  if (checked == 0)
     checked = size;
   ts_runs_end (&self->runs, map.data, checked);
   gst_buffer_unmap (buffer, &map);
@@ -315,8 +324,9 @@ guard_free (gpointer data)
   Guard *self = data;
 
   if (self->n_dropped > 0)
-    log_event (
-        "MPEG-TS: dropped %u PES packets without a timestamp (PTS): their heads fill packets",
+    log_event_limited (&dropped,
+        "MPEG-TS: dropped %u PES packets without a timestamp (PTS): they could not be joined to "
+        "the packets before them",
         self->n_dropped);
   g_array_unref (self->changes);
   g_free (self);

@@ -170,6 +170,28 @@ test_heads (void)
   check_head (filled, sizeof filled, filled_invalid);
 }
 
+// What a demultiplexer gets in pieces may end within a head, of which it must not get one without a
+// time.
+static void
+test_cut_heads (void)
+{
+  static const guint8 long_head[] = { 0x47, 0x40, 65, 0x10, 0, 0, 1, 0xe0, 0, 0, 0x80, 0, 50 };
+  guint8 data[8 * TS_PACKET];
+
+  for (gsize cut = 12; cut <= 4 + 9 + 50; cut++) {
+    GByteArray *passed;
+
+    memset (data, 0x55, sizeof data);
+    for (guint n = 0; n < 8; n++)
+      memcpy (data + n * TS_PACKET, (const guint8[]) { 0x47, 0, 66, 0x10 }, 4);
+    memcpy (data + 5 * TS_PACKET, long_head, sizeof long_head);
+    passed = pass (data, sizeof data, 5 * TS_PACKET + cut);
+    g_assert_cmpuint (passed->len, ==, sizeof data);
+    g_assert_cmphex (passed->data[5 * TS_PACKET + 6], ==, 0xff);
+    g_byte_array_unref (passed);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -178,5 +200,6 @@ main (int argc, char **argv)
   g_test_add_func ("/ts-guard/what-looks-like-a-packet-in-a-payload-stays", test_payload);
   g_test_add_func ("/ts-guard/packets-of-each-size-are-found", test_packets);
   g_test_add_func ("/ts-guard/heads-without-a-time-become-stuffing", test_heads);
+  g_test_add_func ("/ts-guard/cut-heads-are-made-invalid", test_cut_heads);
   return g_test_run ();
 }
