@@ -102,6 +102,18 @@ def the_api_names_them():
 
 
 @test
+def of_many_tracks_the_first_are_named():
+    """a title with many such tracks plays, and the line in the log has a limit"""
+    with tempfile.TemporaryDirectory() as where, TitleProxy({'upstream': f'file://{where}/'}, isolate='no') as proxy:
+        ffmpeg('-f', 'lavfi', '-i', f'testsrc2=s=160x120:r={FPS}', '-f', 'lavfi', '-i', 'sine=440:r=48000', '-map', '0', *(['-map', '1'] * 60),
+               '-c:v', *VIDEO, '-c:a', 'flac', '-pix_fmt', 'yuv420p', '-t', '1', os.path.join(where, 'many.mkv'))
+        with Player(proxy, 'many.mkv') as player:
+            assert player.status == 200, player.status
+            told = proxy.wait_for_line(r' /films/many\.mkv: left out: (.*)$')[1]
+            assert told.startswith(f'track 1: {AUDIO}flac; track 2: ') and 1000 < len(told) < 1100, told
+
+
+@test
 def a_title_without_any_other_track_is_refused():
     """a title of which RTP can carry no track is refused with 415, and the log says why"""
     with TitleProxy({'upstream': f'file://{folder().name}/'}) as proxy, Player(proxy, 'none.mkv') as player:
