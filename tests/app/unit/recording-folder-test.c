@@ -463,6 +463,24 @@ what_follows_begins_no_earlier_than_what_was_before_ends (Fixture *f, gconstpoin
   g_assert_true (is_there (f, T + HOUR) && is_there (f, T + HOUR - 20 * SECOND));
 }
 
+// Whoever deletes the file that is being written, or puts another one in its place, costs no part
+// of the next one.
+static void
+a_file_that_is_replaced_costs_no_other (Fixture *f, gconstpointer unused)
+{
+  gchar *path = g_build_filename (f->cam, T_NAME, NULL), *content;
+
+  add (f, T);
+  g_assert_cmpint (g_unlink (path), ==, 0);
+  g_assert_true (g_file_set_contents (path, "other", -1, NULL));
+  add (f, T + SECOND);
+  g_assert_true (is_there (f, T + SECOND));
+  g_assert_true (g_file_get_contents (path, &content, NULL, NULL));
+  g_assert_cmpstr (content, ==, "other");
+  g_free (content);
+  g_free (path);
+}
+
 // ---- one process ----
 
 static void
@@ -561,6 +579,7 @@ main (int argc, char **argv)
   ADD ("/recording-folder/back", a_clock_that_steps_back_costs_no_file);
   ADD ("/recording-folder/ahead-of-the-clock",
       what_follows_begins_no_earlier_than_what_was_before_ends);
+  ADD ("/recording-folder/replaced", a_file_that_is_replaced_costs_no_other);
   ADD ("/recording-folder/lock", only_one_records_to_a_folder);
   ADD ("/recording-folder/cannot-begin", a_file_that_cannot_begin_leaves_nothing);
   ADD ("/recording-folder/no-space", a_disk_without_space_costs_no_part_that_was_written);

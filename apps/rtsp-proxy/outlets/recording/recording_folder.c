@@ -108,21 +108,26 @@ write_all (int fd, const guint8 *bytes, gsize size)
   return FALSE;
 }
 
-// Ends a file that is open at its end: writes its duration and its index, and makes it durable.
+// A file that is open to append takes bytes at its end only, whatever place they are for.
+static gboolean
+write_duration (int fd, RecordingFacts *facts)
+{
+  const int flags = fcntl (fd, F_GETFL);
+  gboolean ok = flags >= 0 && fcntl (fd, F_SETFL, flags & ~O_APPEND) == 0
+                && recording_file_write_duration (fd, facts);
+
+  return flags >= 0 && fcntl (fd, F_SETFL, flags) == 0 && ok;
+}
+
+// Ends a file that is open to append: writes its duration and its index, and makes it durable.
 static gboolean
 complete (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries, GError **error)
 {
-  gchar *name = recording_file_dup_name (facts->start_us);
-  int again = openat (self->dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC); // not only to append
   gsize size;
   guint8 *bytes = recording_file_make_index (facts, entries, &size);
-  gboolean ok = again >= 0 && recording_file_write_duration (again, facts)
-                && write_all (fd, bytes, size) && fdatasync (fd) == 0;
+  gboolean ok = write_duration (fd, facts) && write_all (fd, bytes, size) && fdatasync (fd) == 0;
 
   g_free (bytes);
-  g_free (name);
-  if (again >= 0)
-    close (again);
   if (!ok)
     return fail (self, "cannot end a segment", error);
   facts->size = facts->end + size;
@@ -188,6 +193,7 @@ write_init (RecordingFolder *self, const RecordingPart *part, GError **error)
     if (moof_size > 0)
       recording_facts_set_times (&self->facts, &moof);
     weir_mp4_set_times (init, size, &self->facts.times);
+    weir_mp4_get_times (init, size, &self->facts.times); // zeros if it has no room for them
     ok = write_all (self->fd, init, size) || fail (self, "cannot write", error);
   } else {
     errno = EINVAL;
@@ -219,8 +225,8 @@ begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
   while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
     self->facts.start_us++;
   name = recording_file_dup_name (self->facts.start_us);
-  self->fd = openat (
-      self->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
+  self->fd =
+      openat (self->dir, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
   ok = self->fd >= 0 ? write_init (self, part, error) : fail (self, "cannot make a file", error);
   if (!ok && self->fd >= 0)
     unlinkat (self->dir, name, 0);
@@ -378,7 +384,7 @@ static gboolean
 repair (RecordingFolder *self, const gchar *name, RecordingFacts *facts, GArray *entries,
     GError **error)
 {
-  int fd = openat (self->dir, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  int fd = openat (self->dir, name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
   gboolean ok = fd >= 0 && ftruncate (fd, (off_t) facts->end) == 0;
 
   if (!ok)
