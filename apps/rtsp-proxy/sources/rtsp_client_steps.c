@@ -210,10 +210,11 @@ dup_known_fields (const gchar *text)
   GString *out = g_string_new (fields[0] ? g_strstrip (fields[0]) : NULL);
 
   for (guint i = 1; fields[0] && fields[i]; i++) {
-    gchar *name = g_strndup (g_strstrip (fields[i]), strcspn (fields[i], "="));
+    const gchar *field = g_strstrip (fields[i]);
+    gchar *name = g_strndup (field, strcspn (field, "="));
 
     if (g_strv_contains (known, g_strstrip (name)))
-      g_string_append_printf (out, ";%s", fields[i]);
+      g_string_append_printf (out, ";%s", field);
     g_free (name);
   }
   g_strfreev (fields);
