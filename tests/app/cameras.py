@@ -409,6 +409,19 @@ def a_transport_may_lack_unicast_and_have_blanks():
 
 
 @test
+def channels_behind_a_blank_are_those_of_the_packets():
+    def send(session):
+        session.connection = Spoiled(session.connection, lambda _, data: b'$\4' + data[2:])
+        send_film(session)
+
+    film()
+    with Server(send, mangle=lambda _, answer: re.sub(rb';interleaved=[^;\r]*', b'; interleaved=4-5', answer)) \
+            as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        check_film(proxy.url(), 30)
+
+
+@test
 def a_bad_answer_to_udp_is_followed_by_tcp():
     def mangle(method, answer):
         _, _, headers = server.sessions[-1].requests[-1]
@@ -536,6 +549,31 @@ def formats_that_alternate_and_extra_ones_are_dropped_counted_and_logged():
 
 
 @test
+def long_packets_are_split_by_the_format_that_comes():
+    sdp = {VIDEO: 'm=video 0 RTP/AVP 96 97\r\na=rtpmap:96 H264/90000\r\na=rtpmap:97 H265/90000\r\n'
+                  'a=control:track0\r\n'}
+
+    def send_pictures(session):
+        try:
+            for seq in range(100000):
+                packet = bytearray(rtp(seq, seq * FRAME, b'\x26\1' + bytes(3000)))
+                packet[1] = 97 | 0x80
+                session.send(VIDEO, bytes(packet))
+                if session.left.wait(0.04):
+                    return
+        except OSError:
+            pass
+
+    with Server(send_pictures, sdp=sdp) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: ', 10)
+        wait_until(lambda: 'H265/90000' in sdp_of(proxy), 10, 'another description')
+        with Watch(proxy) as reader:
+            for _ in range(9):
+                channel, packet = reader.frame()
+                assert channel != 0 or packet[12] >> 1 & 63 == 49, packet[:20] # FU of RFC 7798
+
+
+@test
 def a_sender_may_change_its_format():
     def change(session):
         send_sound(session, [0], stop=50)
@@ -566,6 +604,15 @@ def talk_back_and_nameless_formats_are_left_out():
             assert len(requests(server, 'SETUP')) == expected, requests(server, 'SETUP')
             assert bool(matches(proxy, r' upstream \S+: an audio track \(payload type 107\) is left '
                                 'out')) == (back in text), proxy.output()
+
+
+@test
+def many_tracks_that_are_left_out_have_few_lines():
+    sound = 'm=audio 0 RTP/AVP 8\r\na=control:track1\r\n'
+    back = 'm=audio 0 RTP/AVP 0\r\na=sendonly\r\n'
+    with Server(play, sdp={VIDEO: SDP[VIDEO] + back * 500 + sound}) as server, watched(server) as proxy:
+        proxy.wait_for_line(' mount /cam up: .*, 2 tracks', 10)
+        assert 0 < len(matches(proxy, ' is left out: ')) < 20, proxy.output()[-2000:]
 
 
 @test

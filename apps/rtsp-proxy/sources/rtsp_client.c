@@ -51,6 +51,10 @@ clear_request (RtspRequest *request)
 static void
 clear_session (RtspClient *self)
 {
+  // From now on no other thread reads the tracks.
+  g_mutex_lock (&self->describing);
+  g_atomic_int_set (&self->begun, 0);
+  g_mutex_unlock (&self->describing);
   g_clear_pointer (&self->link, rtsp_link_free);
   g_ptr_array_set_size (self->tracks, 0);
   clear_request (&self->request);
@@ -60,7 +64,6 @@ clear_session (RtspClient *self)
   self->session_timeout_s = 0;
   self->plays_each = FALSE;
   self->keep_alive_due = 0;
-  g_atomic_int_set (&self->begun, 0);
 }
 
 // Ends the client: nothing uses the context any more.

@@ -37,7 +37,10 @@ describe_anew (RtspTrack *self, const RtspFormat *format)
   g_mutex_lock (&client->describing);
   gst_caps_replace (&self->media.caps, format->caps);
   g_atomic_int_set (&self->payload, format->payload);
-  engine_tracks_begin (client->context, client->tracks);
+  if (self->interleaved)
+    engine_track_split_long (&self->media);
+  if (g_atomic_int_get (&client->begun)) // the tracks are not freed yet
+    engine_tracks_begin (client->context, client->tracks);
   g_mutex_unlock (&client->describing);
 }
 

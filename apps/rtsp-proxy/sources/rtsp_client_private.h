@@ -97,7 +97,7 @@ struct _RtspClient {
   guint refusal;         // status of the first DESCRIBE, which is repeated after OPTIONS; or 0
   gboolean began_anew;   // on a new connection, after that
   UdpStats drops;        // of the tracks that are gone
-  GMutex describing;     // held while a track gets another format
+  GMutex describing;     // held while a track gets another format, and when `begun` ends
   gint begun;            // atomic: the relay knows the tracks
   gint heard;            // atomic: a packet has arrived since PLAY
 };

@@ -147,11 +147,13 @@ is_talk_back (const GstSDPMessage *sdp, const GstSDPMedia *media)
 static void
 log_left_out (const RtspClient *self, const GstSDPMedia *media)
 {
+  static LogLimit limit = { .burst = 8, .interval_ms = 10000 };
   gchar *shown = log_redact (self->config.uri);
   const gchar *format = gst_sdp_media_get_format (media, 0);
 
-  log_event ("upstream %s: an audio track (payload type %d) is left out: it is for sound to the "
-             "camera (a=sendonly)",
+  log_event_limited (&limit,
+      "upstream %s: an audio track (payload type %d) is left out: it is for sound to the "
+      "camera (a=sendonly)",
       shown, format ? atoi (format) : -1);
   g_free (shown);
 }
