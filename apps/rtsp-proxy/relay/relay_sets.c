@@ -140,7 +140,7 @@ take_unit (RelaySets *self, const guint8 *unit, gsize len)
   for (guint i = 0; i < KINDS; i++) {
     if (type != self->codec->types[i] || type == 0)
       continue;
-    if (i == 0)
+    if (i == 0 && is_whole (self)) // the sets come once more
       forget (self);
     add (self, i, unit, len);
     return TRUE;
