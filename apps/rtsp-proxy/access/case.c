@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/case_private.h"
 
-#include "base/address.h"
-
 static void
 copy_request (AccessRequest *to, const AccessRequest *from)
 {
@@ -111,14 +109,8 @@ access_case_get_user (AccessCase *self)
 gchar *
 access_case_dup_identity (AccessCase *self)
 {
-  gchar *key, *identity;
-
-  if (self->user)
-    return g_strconcat ("user ", self->user, NULL);
-  key = address_dup_key_of_text (access_peer_get_address (self->peer));
-  identity = g_strconcat ("address ", key, NULL);
-  g_free (key);
-  return identity;
+  return self->user ? g_strconcat ("user ", self->user, NULL)
+                    : g_strconcat ("address ", access_peer_get_address (self->peer), NULL);
 }
 
 AccessBasis

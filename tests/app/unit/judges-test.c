@@ -215,6 +215,33 @@ checks_under_way_have_a_bound (void)
   g_object_unref (server);
 }
 
+// Hosts of one IPv6 network are not one client.
+static void
+a_client_without_a_name_is_its_address (void)
+{
+  static const gchar *const addresses[][2] = { { "192.0.2.1", "address 192.0.2.1" },
+    { "::ffff:192.0.2.1", "address 192.0.2.1" }, { "2001:db8::1", "address 2001:db8::1" },
+    { "2001:db8::2", "address 2001:db8::2" } };
+  SoupServer *server = soup_server_new (NULL, NULL);
+  Access *access = make_access (server);
+  gint n_decided = 0;
+
+  for (guint i = 0; i < G_N_ELEMENTS (addresses); i++) {
+    AccessPeer *peer = access_peer_new (addresses[i][0], "srt");
+    AccessCase *asked = ask (access, peer, &n_decided);
+    gchar *identity = access_case_dup_identity (asked);
+
+    g_assert_cmpstr (identity, ==, addresses[i][1]);
+    g_free (identity);
+    access_case_unref (asked);
+    access_peer_unref (peer);
+  }
+  access_close (access);
+  access_free (access);
+  g_clear_object (&held);
+  g_object_unref (server);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -227,5 +254,7 @@ main (int argc, char **argv)
   g_test_add_func ("/judges/the-same-question-is-asked-once-at-a-time",
       the_same_question_is_asked_once_at_a_time);
   g_test_add_func ("/judges/checks-under-way-have-a-bound", checks_under_way_have_a_bound);
+  g_test_add_func (
+      "/judges/a-client-without-a-name-is-its-address", a_client_without_a_name_is_its_address);
   return g_test_run ();
 }
