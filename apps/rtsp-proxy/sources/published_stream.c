@@ -2,6 +2,7 @@
 #include "sources/published_stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gio/gio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -378,8 +379,9 @@ published_stream_begin_anew (PublishedStream *self)
     self->gone (self->owner, "its tracks change faster than they can be read");
     return FALSE;
   }
-  close (self->writer.fd); // the container ends, and on_down() finds the next
-  self->writer.fd = fds[0];
+  // The container ends, and on_down() finds the next. The number stays, as its owner may watch it.
+  dup3 (fds[0], self->writer.fd, O_CLOEXEC);
+  close (fds[0]);
   return TRUE;
 }
 
