@@ -226,9 +226,8 @@ void
 asker_note_session (Asker *self, GstRTSPContext *ctx)
 {
   log_event_limited (&refusals,
-      "reader %s refused: %s: its header Session names no session of "
-      "this connection",
-      self->peer, gst_rtsp_method_as_text (ctx->method));
+      "reader %s refused: %s: its header Session names no session of this connection", self->peer,
+      gst_rtsp_method_as_text (ctx->method));
 }
 
 // Reports whether a SETUP needs a session, and the connection can have no other.

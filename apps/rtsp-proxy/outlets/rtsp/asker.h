@@ -58,9 +58,6 @@ gchar *asker_make_path (Asker *self, const GstRTSPUrl *url);
 // Replaces the content in use. Takes ownership of a reference to `content`, which may be NULL.
 void asker_use (Asker *self, Content *content);
 
-// Logs that a request was answered with 454.
-void asker_note_session (Asker *self, GstRTSPContext *ctx);
-
 // Hands the media of the content in use over: from now on gst-rtsp-server holds it, for the client
 // or for a session.
 void asker_hand_over (Asker *self);
