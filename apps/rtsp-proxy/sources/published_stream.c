@@ -215,17 +215,20 @@ take_waiting (PublishedStream *self)
 
 static gboolean start_next (gpointer data);
 
-// A socket cannot be read again, so there is no next attempt.
+// A socket cannot be read again, so there is no next attempt: by then, another one may have its
+// number.
 static void
 on_down (gpointer owner, const gchar *reason, guint retry_ms)
 {
   PublishedStream *self = owner;
 
+  upstream_stop (self->upstream);
   if (self->next < 0)
     self->next = take_waiting (self);
   if (self->next < 0)
     self->gone (self->owner, reason);
-  g_idle_add_full (G_PRIORITY_DEFAULT, start_next, ref (self), unref);
+  else
+    g_idle_add_full (G_PRIORITY_DEFAULT, start_next, ref (self), unref);
 }
 
 // Reads the container of the configuration's socket.
@@ -243,18 +246,14 @@ start (PublishedStream *self)
   }
 }
 
-// Ends the run of the last container, and begins that of the next, if there is one.
+// Begins the run of the next container.
 static gboolean
 start_next (gpointer data)
 {
   PublishedStream *self = data;
 
-  if (!self->upstream)
+  if (!self->upstream || self->next < 0)
     return G_SOURCE_REMOVE; // it has ended
-  if (self->next < 0) {
-    upstream_stop (self->upstream);
-    return G_SOURCE_REMOVE;
-  }
   upstream_free (self->upstream);
   self->config.endpoint.fd = self->next;
   self->next = -1;
