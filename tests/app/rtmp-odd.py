@@ -100,7 +100,7 @@ def read(proxy, seconds):
 
 def check(proxy, kinds=('video', 'audio'), size='320x240', rate=48000, seconds=5):
     """Checks that a reader gets the film's frames in order, in their time and in sync."""
-    got = read(proxy, seconds)
+    got = read(proxy, seconds + 2)  # a track may begin late on a busy machine
     assert set(got) == set(kinds), set(got)
     lags = {}
     for kind in kinds:
