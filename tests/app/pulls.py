@@ -104,21 +104,27 @@ def rewritten(port, rewrite):
     to send to."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(('127.0.0.1', 0))
+        line.settimeout(0.2)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        over = threading.Event()
 
         def run():
-            try:
-                while data := line.recv(65536):
-                    made = rewrite([data[at:at + 188] for at in range(0, len(data), 188)])
-                    for each in made if isinstance(made, tuple) else (made,):
-                        line.sendto(each, ('127.0.0.1', port))
-            except OSError: # closed
-                pass
+            while not over.is_set():
+                try:
+                    data = line.recv(65536)
+                except TimeoutError:
+                    continue
+                made = rewrite([data[at:at + 188] for at in range(0, len(data), 188)])
+                for each in made if isinstance(made, tuple) else (made,):
+                    line.sendto(each, ('127.0.0.1', port))
 
-        thread = threading.Thread(target=run)
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        yield line.getsockname()[1]
-        line.sendto(b'', line.getsockname())
-        thread.join()
+        try:
+            yield line.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
 
 
 def in_pieces(packets):
