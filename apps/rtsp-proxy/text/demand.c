@@ -37,11 +37,11 @@ cut_track (gchar *text)
   return track;
 }
 
-// Takes a parameter out of a query. Returns how often the parameter appears. Sets `*value` to its
-// first value (empty without a '='), or NULL, and `*rest` to the other parameters, or NULL; the
-// caller owns both.
+// Takes a parameter out of a query. Returns how often the parameter appears, with `bare` also
+// without a value. Sets `*value` to its first value, or NULL, and `*rest` to the other parameters,
+// or NULL; the caller owns both.
 static guint
-cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
+cut_param (const gchar *query, const gchar *param, gboolean bare, gchar **value, gchar **rest)
 {
   gchar **items;
   GString *left;
@@ -57,7 +57,8 @@ cut_param (const gchar *query, const gchar *param, gchar **value, gchar **rest)
   items = g_strsplit (query, "&", 0);
   left = g_string_new (NULL);
   for (gchar **item = items; *item; item++) {
-    if (strncmp (*item, param, len) != 0 || ((*item)[len] != '=' && (*item)[len] != '\0'))
+    if (strncmp (*item, param, len) != 0
+        || ((*item)[len] != '=' && !(bare && (*item)[len] == '\0')))
       g_string_append_printf (left, "%s%s", left->len ? "&" : "", *item);
     else if (n++ == 0)
       *value = g_strdup (*item + len + ((*item)[len] == '='));
@@ -72,7 +73,7 @@ static void
 take_token (Demand *self)
 {
   gchar *value, *rest;
-  guint n = cut_param (self->query, "token", &value, &rest);
+  guint n = cut_param (self->query, "token", FALSE, &value, &rest);
 
   if (n == 1 && *value)
     self->token = g_uri_unescape_string (value, NULL);
@@ -93,7 +94,7 @@ const gchar *
 demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
 {
   gchar *value, *left;
-  guint n = cut_param (query, "layers", &value, &left);
+  guint n = cut_param (query, "layers", TRUE, &value, &left);
   gboolean fine = n == 0;
 
   *layers = WEIR_LAYER_SET_ALL;
@@ -134,7 +135,7 @@ static void
 take_delay (Demand *self)
 {
   gchar *value;
-  guint n = cut_param (self->stages, "delay", &value, &self->choices), ms;
+  guint n = cut_param (self->stages, "delay", TRUE, &value, &self->choices), ms;
 
   self->delay_ns = -1;
   if (n > 1)
