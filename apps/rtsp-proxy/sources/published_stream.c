@@ -223,8 +223,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   PublishedStream *self = owner;
 
   upstream_stop (self->upstream);
-  if (self->next < 0)
-    self->next = take_waiting (self);
+  self->next = take_waiting (self);
   if (self->next < 0)
     self->gone (self->owner, reason);
   else
