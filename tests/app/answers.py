@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Upstreams with invalid answers: the proxy survives and serves its other mounts."""
 
+import contextlib
 import itertools
 import os
 import threading
 
+from proc import known_criticals
 from proxy import CLIENT, QUICK, Proxy, wait_until
 from scripted import (CHALLENGES, KEY_PICTURE, VIDEO, Server, adding, changing, describing,
                       refusing, removing, rtp)
@@ -12,6 +14,9 @@ from tap import run, test
 
 SDP = b'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\n'
 PATIENCE = 10 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 2
+# rtspsrc of GStreamer 1.22, if a server that answered with a transport over UDP sends over TCP while
+# rtspsrc waits for the answer to TEARDOWN.
+STRAY_DATA = r"GStreamer-CRITICAL .*gst_event_set_seqnum: assertion 'seqnum != GST_SEQNUM_INVALID' failed"
 TRACK = b'm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track0\r\n'
 
 
@@ -92,16 +97,18 @@ def the_proxy_survives_a_challenged_keep_alive():
 
 @test
 def the_proxy_survives_unrequested_transports():
-    for transport in 'udp', 'tcp':
-        survived([changing(b'Transport', value) for value in (
-            b'x-real-rdt/tcp;interleaved=0', b'x-real-rdt/udp;client_port=5000', b'RAW/RAW/UDP', b'',
-            b';;', b'RTP/AVP', b'RTP/AVP/TCP', b'RTP/AVP/TCP;interleaved=0-255',
-            b'RTP/AVP/TCP;interleaved=255-0', b'RTP/AVP/TCP;interleaved=-1--2',
-            b'RTP/AVP/TCP;interleaved=300-301', b'RTP/SAVP/TCP;interleaved=0-1',
-            b'RTP/AVP;unicast;client_port=1-2;server_port=70000-80000',
-            b'RTP/AVP;unicast;client_port=0-0;server_port=0-0;source=256.0.0.1',
-            b'RTP/AVP;multicast', b'RTP/AVP;multicast;destination=x;port=1-2;ttl=999')]
-            + [removing(b'Transport')], transport)
+    mangles = [changing(b'Transport', value) for value in (
+        b'x-real-rdt/tcp;interleaved=0', b'x-real-rdt/udp;client_port=5000', b'RAW/RAW/UDP', b'',
+        b';;', b'RTP/AVP', b'RTP/AVP/TCP', b'RTP/AVP/TCP;interleaved=0-255',
+        b'RTP/AVP/TCP;interleaved=255-0', b'RTP/AVP/TCP;interleaved=-1--2',
+        b'RTP/AVP/TCP;interleaved=300-301', b'RTP/SAVP/TCP;interleaved=0-1',
+        b'RTP/AVP;unicast;client_port=1-2;server_port=70000-80000',
+        b'RTP/AVP;unicast;client_port=0-0;server_port=0-0;source=256.0.0.1',
+        b'RTP/AVP;multicast', b'RTP/AVP;multicast;destination=x;port=1-2;ttl=999')]
+    mangles.append(removing(b'Transport'))
+    survived(mangles, 'udp')
+    with known_criticals(STRAY_DATA) if CLIENT == 'rtspsrc' else contextlib.nullcontext():
+        survived(mangles, 'tcp')
 
 
 @test
