@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from control import Controlled, Watch
-from proc import Rtsp
+from proc import Rtsp, open_files
 from proxy import CLIP
 from tap import run, test
 
@@ -127,7 +127,7 @@ def what_is_named_is_served():
             with Watch(proxy, path) as reader:
                 reader.take()
                 if path == '/spill':
-                    used = [os.readlink(f'/proc/{proxy.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{proxy.pid}/fd')]
+                    used = list(open_files(proxy.pid))
                     assert any(name.startswith(f'{top}/in/films/') for name in used), used
             # A change of another key keeps the limits, and the files.
             assert proxy.http('PATCH', f'/v1/mounts{path}', {'linger': '1s'})[0] == 200, path
@@ -150,7 +150,7 @@ def a_path_that_changes_leads_nowhere_else():
         proxy.wait_for_line(r'title refused: a.mp4 in \S+: the folder is not below `file-roots`')
         for path in '/clip', '/slate', '/sdp':
             assert described(proxy, path) in (404, 503), path
-        opened = {os.readlink(f'/proc/{proxy.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{proxy.pid}/fd')}
+        opened = list(open_files(proxy.pid))
         assert not [name for name in opened if name.startswith(f'{top}/out')], opened
         os.unlink(f'{top}/in/films')
         os.rename(f'{top}/in/before', f'{top}/in/films')

@@ -20,7 +20,7 @@ import time
 from control import Controlled, rss_kib
 from good import PATIENCE, SANITIZED, Good, play_on
 from multicast import enter_network
-from proc import Rtsp, free_port, known_criticals
+from proc import Rtsp, free_port, known_criticals, open_files
 from proxy import CLIENT, wait_until
 from scripted import KEY_PICTURE, PICTURE, VIDEO, Server, rtp, sender_report
 from spoil import HEADERS, other_lines, spoilt
@@ -311,14 +311,6 @@ def held(proxy):
     return (len(os.listdir(f'/proc/{proxy.pid}/fd')), len(os.listdir(f'/proc/{proxy.pid}/task')))
 
 
-def descriptors(proxy):
-    for name in os.listdir(f'/proc/{proxy.pid}/fd'):
-        try:
-            yield os.readlink(f'/proc/{proxy.pid}/fd/{name}')
-        except OSError:
-            pass
-
-
 def wait_for_rest(proxy, before=None):
     def rests():
         mounts = proxy.get('/v1/mounts')['mounts']
@@ -330,7 +322,7 @@ def wait_for_rest(proxy, before=None):
         # A session whose connection is gone lasts a minute.
         wait_until(rests, 100, 'the resources are returned')
     except AssertionError as error:
-        raise AssertionError(f'{error}: {before}, {held(proxy)}: {list(descriptors(proxy))}') from None
+        raise AssertionError(f'{error}: {before}, {held(proxy)}: {list(open_files(proxy.pid))}') from None
     return held(proxy)
 
 

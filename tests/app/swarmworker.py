@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from films import ffmpeg
 from nginx import Nginx
-from proc import thread_names
+from proc import open_files, thread_names
 from proxy import CLIP, Read
 from rangeserver import bencode
 from stockpeers import Peer, describe
@@ -62,7 +62,7 @@ def a_crash_in_the_process_of_swarms_costs_nobody_a_packet():
             rtsp = pool.submit(frames, proxy.url('/films/long.mp4'), '-rtsp_transport', 'tcp')
             wait_until(lambda: (proxy.figures('long.mp4') or {'starts': 0})['starts'] == 2)
             victim = proxy.worker()
-            files = [os.readlink(f'/proc/{victim}/fd/{fd}') for fd in os.listdir(f'/proc/{victim}/fd')]
+            files = list(open_files(victim))
             assert any(path.startswith(pieces + '/') for path in files), files
             for number in signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL:
                 before, seen = proxy.figures('long.mp4'), len(proxy.lines)

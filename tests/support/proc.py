@@ -200,6 +200,13 @@ def read_threads(pid, name):
     return texts
 
 
+def open_files(pid):
+    """Yields what the descriptors of a process name. It may close some meanwhile."""
+    for fd in os.listdir(f'/proc/{pid}/fd'):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(f'/proc/{pid}/fd/{fd}')
+
+
 def thread_names(pid):
     """Returns {id: name} of the threads of a process."""
     return {thread: text.rstrip('\n') for thread, text in read_threads(pid, 'comm').items()}
