@@ -144,6 +144,41 @@ def a_live_mount_describes_its_group():
         with Client(proxy, '/cam?layers=0.0.0') as chosen:
             status, headers, body = chosen.describe()
             assert status == 200 and 'supported' not in headers and b'x-weir' not in body
+            assert 'no broadcast' in chosen.ask('live', 415)
+        # A wrong value is one for any client.
+        with Client(proxy, '/cam?delay=3') as wrong:
+            assert wrong.describe()[0] == 404
+            wrong.ask('live', 404)
+
+
+QUERIES = '?_=123', '?tcp', '?transportmode=unicast&profile=Profile_1', '?', '?token=S3cr3t', '?a=b/c'
+
+
+@test
+def queries_that_a_mount_does_not_offer_change_no_broadcast():
+    """a live mount's broadcast is described and read, and its tracks are set up, by any such URL"""
+    with Controlled(live()) as proxy:
+        wait_until_up(proxy)
+        for query in QUERIES:
+            with Client(proxy, '/cam' + query) as client:
+                status, headers, body = client.describe()
+                assert status == 200 and b'\na=x-weir-schedule:1 ' in body, (query, status, body)
+                # Clients append the tracks to it, so it has no query, and no secret of one.
+                assert headers['content-base'] == proxy.url('/cam/'), headers
+                assert client.ask('live'), query
+            for url in '/cam/stream=0', f'/cam{query}/stream=0', f'/cam/stream=0{query}':
+                with Client(proxy, '/cam' + query) as client:
+                    assert client.describe()[0] == 200
+                    status = client.request('SETUP', proxy.url(url), {
+                        'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'})[0]
+                    assert status == 200, (url, status)
+        with Client(proxy, '/cam/') as client:
+            assert client.describe()[1]['content-base'] == proxy.url('/cam/')
+        assert 'reloaded' in proxy.hang_up(config(live(), **{'strict-queries': True}))
+        for query in QUERIES:
+            with Client(proxy, '/cam' + query) as client:
+                allowed = query in ('?', '?token=S3cr3t')
+                assert client.describe()[0] == (200 if allowed else 404), query
 
 
 def receive(receiver, got):

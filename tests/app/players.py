@@ -201,6 +201,11 @@ def unknown_queries_are_ignored():
                             assert track['lost'] == 0 and track['packets'] > 20, (number, name, track)
                 paths = {each['path'] for each in proxy.get('/v1/mounts')['mounts']}
                 assert '/cam' in paths, paths
+                with Read(proxy.url('/scaled?tcp&size=160x120&_=1'), duration=2) as read:
+                    proxy.wait_for_line(r' reader \S+ in: /scaled')
+                    urls = {each['url'] for each in proxy.get('/v1/mounts/scaled')['presentations']}
+                    assert urls == {'/scaled', '/scaled?size=160x120'}, urls
+                    read.result()
 
 
 if __name__ == '__main__':

@@ -346,6 +346,26 @@ def bad_requests_are_refused():
 
 
 @test
+def urls_of_publishers_may_have_queries():
+    """queries are ignored, wherever a publisher puts the name of the track, and if there is none"""
+    nameless = (HEAD + VIDEO).replace('a=control:streamid=0\r\n', '')
+    assert 'control' not in nameless, nameless
+    with Proxy({'/cam': LIVE}) as proxy:
+        for query in '', '?_=123', '?tcp', '?a=b/c', '?', '?token=S3cr3t':
+            for sdp, track in ((HEAD + VIDEO, f'/cam{query}/streamid=0'), (HEAD + VIDEO, f'/cam/streamid=0{query}'),
+                               (HEAD + VIDEO, '/cam/streamid=0'), (nameless, f'/cam{query}')):
+                with Rtsp(proxy.port) as rtsp:
+                    assert announce(rtsp, proxy.url(f'/cam{query}'), sdp)[0] == 200, query
+                    for wrong in f'/cam/streamid=7{query}', f'/other{query}':
+                        status = rtsp.request('SETUP', proxy.url(wrong), {'Transport': 'RTP/AVP/TCP'})[0]
+                        assert status == 404, (wrong, status)
+                    status = rtsp.request('SETUP', proxy.url(track), {'Transport': 'RTP/AVP/TCP'})[0]
+                    assert status == 200, (query, track, status)
+                    assert record(rtsp, proxy.url(f'/cam{query}')) == 200
+                    assert rtsp.request('TEARDOWN', proxy.url(f'/cam{query}'))[0] == 200
+
+
+@test
 def a_mount_that_is_removed_closes_its_publisher():
     """a reload that removes the mount closes its publisher"""
     with Controlled({'/cam': {**LIVE, 'read-timeout': '20s'}, '/other': LIVE}) as proxy, \

@@ -138,7 +138,7 @@ is_main_chain (Mount *self, const GPtrArray *stages)
 static Presentation *
 find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
 {
-  gchar *path = dup_path (self, stages);
+  gchar *path = dup_path (self, stages), *offered;
   Presentation *found = g_hash_table_lookup (self->presentations, path);
 
   if (!found && is_main_chain (self, stages)) {
@@ -146,8 +146,10 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
   } else if (!found && self->stopped) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is stopping");
   } else if (!found && choices_take (self->choices, self->config->max_presentations, error)) {
-    found = add (self, path, query, stages, 0);
+    offered = offer_dup_choices (self->config, query);
+    found = add (self, path, offered, stages, 0);
     presentation_set_choices (found, self->choices, TRUE);
+    g_free (offered);
   }
   g_free (path);
   return found;

@@ -30,9 +30,8 @@ offer_configure (const ProxyConfig *config)
   trusted_networks_set (config->trusted_networks);
 }
 
-// Returns what counts of the choices. (transfer full)
-static gchar *
-dup_offered (const MountConfig *config, const gchar *choices)
+gchar *
+offer_dup_choices (const MountConfig *config, const gchar *choices)
 {
   if (!choices || offer_is_strict ())
     return g_strdup (choices);
@@ -67,7 +66,7 @@ offer_check (const MountConfig *config, const Demand *demand, const gchar **choi
   }
   // Without a cache, `delay` may be a choice of a stage.
   *choices = delays ? demand->choices : demand->stages;
-  offered = dup_offered (config, *choices);
+  offered = offer_dup_choices (config, *choices);
   if (!offered)
     *choices = NULL;
   g_free (offered);
@@ -77,7 +76,7 @@ offer_check (const MountConfig *config, const Demand *demand, const gchar **choi
 GPtrArray *
 offer_make_chain (const MountConfig *config, const gchar *choices, GError **error)
 {
-  gchar *offered = dup_offered (config, choices);
+  gchar *offered = offer_dup_choices (config, choices);
   GPtrArray *chain =
       choice_make_chain (config->stage_set, config->stages, config->choices, offered, error);
 

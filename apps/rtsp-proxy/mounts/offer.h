@@ -22,5 +22,9 @@ void offer_configure (const ProxyConfig *config);
 gboolean offer_check (
     const MountConfig *config, const Demand *demand, const gchar **choices, GError **error);
 
+// Returns what counts of the choices: all with strict queries, else without unknown parameters;
+// NULL if nothing is left. (transfer full)
+gchar *offer_dup_choices (const MountConfig *config, const gchar *choices);
+
 // Returns the chain of stages (of Stage) for these choices, or NULL and an error. (transfer full)
 GPtrArray *offer_make_chain (const MountConfig *config, const gchar *choices, GError **error);

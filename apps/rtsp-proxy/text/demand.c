@@ -20,14 +20,15 @@ names_track (const gchar *segment)
          && segment[9] == '\0';
 }
 
-// Cuts the track, or a trailing slash, off `text`. Returns the track, or ""; the caller owns it.
+// Cuts the track, or a trailing slash, off `text`, but not its first `kept` characters. Returns the
+// track, or ""; the caller owns it.
 static gchar *
-cut_track (gchar *text)
+cut_track (gchar *text, gsize kept)
 {
   gchar *slash = strrchr (text, '/');
   gchar *track = g_strdup ("");
 
-  if (slash && slash != text && (slash[1] == '\0' || names_track (slash))) {
+  if (slash && slash >= text + kept && (slash[1] == '\0' || names_track (slash))) {
     if (slash[1]) {
       g_free (track);
       track = g_strdup (slash);
@@ -68,6 +69,15 @@ cut_param (const gchar *query, const gchar *param, gboolean bare, gchar **value,
   return n;
 }
 
+// Makes the URL of its parts again.
+static void
+write_url (Demand *self)
+{
+  g_free (self->url);
+  self->url = g_strconcat (
+      self->path, self->query ? "?" : "", self->query ? self->query : "", self->track, NULL);
+}
+
 // Takes the token out of the query and of the URL.
 static void
 take_token (Demand *self)
@@ -82,9 +92,7 @@ take_token (Demand *self)
   if (n > 0) {
     g_free (self->query);
     self->query = g_steal_pointer (&rest);
-    g_free (self->url);
-    self->url = g_strconcat (
-        self->path, self->query ? "?" : "", self->query ? self->query : "", self->track, NULL);
+    write_url (self);
   }
   g_free (value);
   g_free (rest);
@@ -151,6 +159,20 @@ take_delay (Demand *self)
   g_free (value);
 }
 
+// Cuts the track off the URL. Some players append it to the query, others to the path before the
+// query; then it is put behind the query.
+static void
+take_track (Demand *self)
+{
+  self->track = self->query ? cut_track (self->query, 0) : g_strdup ("");
+  if (*self->track)
+    return;
+  g_free (self->track);
+  self->track = cut_track (self->path, 1);
+  if (self->query && *self->track)
+    write_url (self);
+}
+
 Demand *
 demand_new (const gchar *url)
 {
@@ -160,7 +182,7 @@ demand_new (const gchar *url)
   self->url = g_strdup (url);
   self->path = g_strndup (url, len);
   self->query = url[len] ? g_strdup (url + len + 1) : NULL;
-  self->track = cut_track (self->query ? self->query : self->path);
+  take_track (self);
   take_token (self);
   self->wrong_layers = demand_cut_layers (self->query, &self->layers, &self->stages);
   take_delay (self);

@@ -20,8 +20,12 @@ a_url_gives_path_track_and_query (void)
     { "/cam?size=640x360", "/cam", "", "size=640x360" },
     { "/cam?size=640x360/stream=0", "/cam", "/stream=0", "size=640x360" },
     { "/cam?size=640x360/", "/cam", "", "size=640x360" },
-    { "/cam/stream=0?size=640x360", "/cam/stream=0", "", "size=640x360" },
+    { "/cam/?size=640x360", "/cam", "", "size=640x360" },
+    { "/cam/stream=x?size=640x360", "/cam/stream=x", "", "size=640x360" },
+    { "/stream=0?size=640x360", "/stream=0", "", "size=640x360" },
     { "/cam?", "/cam", "", "" },
+    { "/cam?/", "/cam", "", "" },
+    { "/cam?/stream=0", "/cam", "/stream=0", "" },
     { "/cam?a?b", "/cam", "", "a?b" },
     { "/", "/", "", NULL },
     { "", "", "", NULL },
@@ -29,6 +33,31 @@ a_url_gives_path_track_and_query (void)
 
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     Demand *demand = demand_new (cases[i].url);
+
+    g_assert_cmpstr (demand->url, ==, cases[i].url);
+    g_assert_cmpstr (demand->path, ==, cases[i].path);
+    g_assert_cmpstr (demand->track, ==, cases[i].track);
+    g_assert_cmpstr (demand->query, ==, cases[i].query);
+    demand_free (demand);
+  }
+}
+
+static void
+a_track_before_the_query_is_put_behind_it (void)
+{
+  static const struct {
+    const gchar *asked, *url, *path, *track, *query;
+  } cases[] = {
+    { "/cam/stream=0?a=1", "/cam?a=1/stream=0", "/cam", "/stream=0", "a=1" },
+    { "/cam/stream=0?", "/cam?/stream=0", "/cam", "/stream=0", "" },
+    { "/cam/stream=1?a=1/", "/cam?a=1/stream=1", "/cam", "/stream=1", "a=1" },
+    { "/cam/stream=1?token=x", "/cam/stream=1", "/cam", "/stream=1", NULL },
+    { "/cam/stream=1?a=1/stream=0", "/cam/stream=1?a=1/stream=0", "/cam/stream=1", "/stream=0",
+        "a=1" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Demand *demand = demand_new (cases[i].asked);
 
     g_assert_cmpstr (demand->url, ==, cases[i].url);
     g_assert_cmpstr (demand->path, ==, cases[i].path);
@@ -186,6 +215,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/demand/a-url-gives-path-track-and-query", a_url_gives_path_track_and_query);
+  g_test_add_func ("/demand/a-track-before-the-query-is-put-behind-it",
+      a_track_before_the_query_is_put_behind_it);
   g_test_add_func ("/demand/a-token-is-in-its-own-field-only", a_token_is_in_its_own_field_only);
   g_test_add_func (
       "/demand/a-query-gives-choices-layers-and-delay", a_query_gives_choices_layers_and_delay);

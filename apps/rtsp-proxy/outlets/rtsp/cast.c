@@ -8,6 +8,7 @@
 #include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/resume.h"
+#include "text/config_error.h"
 #include "weir-rtsp.h"
 
 #include <libsoup/soup.h>
@@ -136,7 +137,9 @@ refuse_error (Cast *self, GstRTSPContext *ctx, const GError *error)
     { G_IO_ERROR_NO_SPACE, GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH },
     { G_IO_ERROR_BUSY, GST_RTSP_STS_SERVICE_UNAVAILABLE },
   };
-  GstRTSPStatusCode status = GST_RTSP_STS_INTERNAL_SERVER_ERROR;
+  // The query of the URL has a wrong value, as for any reader.
+  gboolean wrong = error->domain == CONFIG_ERROR;
+  GstRTSPStatusCode status = wrong ? GST_RTSP_STS_NOT_FOUND : GST_RTSP_STS_INTERNAL_SERVER_ERROR;
 
   for (guint i = 0; i < G_N_ELEMENTS (codes); i++) {
     if (g_error_matches (error, G_IO_ERROR, (gint) codes[i].code))
@@ -184,6 +187,15 @@ dup_source (Mount *mount)
   return source;
 }
 
+// Reports whether the demand is for what the broadcast of a stream sends: the mount's own
+// presentation, all its layers, at the live edge.
+static gboolean
+is_own (const Demand *demand, const Resolved *resolved)
+{
+  return !resolved->is_below && !resolved->choices && demand->delay_ns < 0
+         && weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL);
+}
+
 // Finds what a request is about. Returns FALSE, with or without an error, if it has no broadcast.
 static gboolean
 find (Cast *self, const GstRTSPUrl *url, Found *found, GError **error)
@@ -197,7 +209,7 @@ find (Cast *self, const GstRTSPUrl *url, Found *found, GError **error)
   if (resolved.title) {
     found->broadcast = mount_dup_broadcast (resolved.mount);
     found->name = title_decode_name (resolved.title);
-  } else if (!resolved.is_below && !demand->query) {
+  } else if (is_own (demand, &resolved)) {
     found->live = mount_dup_live_cast (resolved.mount);
   }
   if (found->live || (found->broadcast && found->name))
@@ -265,10 +277,12 @@ answer_description (
 {
   gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri);
 
+  // Clients append the URLs of the tracks to it, so it has no query.
+  uri[strcspn (uri, "?")] = '\0';
   answer_begin (ctx, GST_RTSP_STS_OK);
   gst_rtsp_message_add_header_by_name (ctx->response, "Supported", FEATURE);
-  gst_rtsp_message_take_header (
-      ctx->response, GST_RTSP_HDR_CONTENT_BASE, g_strconcat (uri, "/", NULL));
+  gst_rtsp_message_take_header (ctx->response, GST_RTSP_HDR_CONTENT_BASE,
+      g_strconcat (uri, g_str_has_suffix (uri, "/") ? "" : "/", NULL));
   add_etag (ctx, etag);
   if (run)
     add_run (ctx, run);

@@ -319,18 +319,21 @@ last_part (const gchar *url)
 static PublishedTrack *
 find_track (Publisher *self, const GstRTSPUrl *url)
 {
-  gchar *text = url->query ? g_strconcat (url->abspath, "?", url->query, NULL)
-                           : g_strdup (url->abspath ? url->abspath : "");
+  const gchar *path = url->abspath ? url->abspath : "", *query = url->query ? url->query : "";
+  gchar *text = g_strconcat (path, *query ? "?" : "", query, NULL);
   PublishedTrack *found = NULL;
 
   for (guint i = 0; !found && i < self->tracks->len; i++) {
     PublishedTrack *track = g_ptr_array_index (self->tracks, i);
     const gchar *control = published_track_get_control (track);
 
-    if (control && *control && g_str_equal (last_part (text), last_part (control)))
+    if (control && *control
+        && (g_str_equal (last_part (text), last_part (control))
+            || g_str_equal (last_part (path), last_part (control))))
       found = track;
   }
-  if (!found && self->tracks->len == 1 && g_str_equal (text, self->path))
+  path = asker_get_demand (self->publishing->asker, url)->path;
+  if (!found && self->tracks->len == 1 && g_str_equal (path, self->path))
     found = g_ptr_array_index (self->tracks, 0);
   g_free (text);
   return found;
