@@ -56,6 +56,26 @@ find_packets (TsFramer *self, const guint8 *data, gsize len)
   return FALSE;
 }
 
+// Takes a datagram of few packets if they are all that is in it. The time of a packet of 192 bytes
+// is before it.
+static gboolean
+find_few (TsFramer *self, const guint8 *data, gsize len)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (strides); i++) {
+    gsize first = strides[i] == 192 ? 192 - TS_FRAMER_PACKET : 0, at = first;
+
+    if (len == 0 || len % strides[i])
+      continue;
+    while (at < len && is_head (data, len, at))
+      at += strides[i];
+    if (at != len + first)
+      continue;
+    *self = (TsFramer) { .stride = strides[i], .skip = first };
+    return TRUE;
+  }
+  return FALSE;
+}
+
 // Appends the packets of the data, of which `skip` bytes are behind the packet before, and keeps
 // the beginning of the last one. Returns FALSE if anything else is between them.
 static gboolean
@@ -113,7 +133,8 @@ ts_framer_push (TsFramer *self, const guint8 *data, gsize len, GByteArray *out)
     g_byte_array_append (out, data + rtp.payload_offset, (guint) rtp.payload_length);
     return TRUE;
   }
-  if (find_packets (self, data, len) && take_packets (self, data, len, out))
+  if ((find_packets (self, data, len) || find_few (self, data, len))
+      && take_packets (self, data, len, out))
     return TRUE;
   g_byte_array_set_size (out, before);
   *self = (TsFramer) { 0 };

@@ -69,7 +69,8 @@ all_forms_become_whole_packets (void)
 
   for (guint f = 0; f < G_N_ELEMENTS (forms); f++) {
     guint stride = TS_FRAMER_PACKET + forms[f].before + forms[f].behind, refused;
-    const guint sizes[] = { 3 * stride, 7 * stride, 1472, 1316, 2 * stride + 100, 65507 };
+    const guint sizes[] = { stride, 2 * stride, 3 * stride, 7 * stride, 1472, 1316,
+      2 * stride + 100, 65507 };
     GByteArray *packets = make_packets (),
                *stream = wrap (packets, forms[f].before, forms[f].behind);
 
@@ -84,6 +85,30 @@ all_forms_become_whole_packets (void)
     g_byte_array_unref (stream);
     g_byte_array_unref (packets);
   }
+}
+
+// Each datagram has one packet, or two, of another form than the one before, and none is lost.
+static void
+the_form_may_change_with_each_datagram (void)
+{
+  static const guint forms[][2] = { { 0, 0 }, { 4, 0 }, { 0, 16 }, { 0, 20 } };
+  GByteArray *packets = make_packets (), *out = g_byte_array_new ();
+  TsFramer framer = { 0 };
+
+  for (guint i = 0, at = 0; at < packets->len; i++) {
+    GByteArray some = { packets->data + at, TS_FRAMER_PACKET * (1 + i / 4 % 2) };
+    GByteArray *datagram = wrap (&some, forms[i % 4][0], forms[i % 4][1]);
+
+    if (ts_framer_is_whole (&framer, datagram->data, datagram->len))
+      g_byte_array_append (out, datagram->data, datagram->len);
+    else
+      g_assert_true (ts_framer_push (&framer, datagram->data, datagram->len, out));
+    g_byte_array_unref (datagram);
+    at += some.len;
+  }
+  g_assert_cmpmem (out->data, out->len, packets->data, packets->len);
+  g_byte_array_unref (out);
+  g_byte_array_unref (packets);
 }
 
 // FFmpeg's datagrams without pkt_size end where its writes do.
@@ -182,6 +207,8 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/ts-framer/forms", all_forms_become_whole_packets);
+  g_test_add_func (
+      "/ts-framer/the-form-may-change-with-each-datagram", the_form_may_change_with_each_datagram);
   g_test_add_func ("/ts-framer/short", short_datagrams_between_are_taken);
   g_test_add_func ("/ts-framer/lost", a_lost_datagram_costs_its_packets_only);
   g_test_add_func ("/ts-framer/rtp", rtp_headers_are_taken_off);
