@@ -193,19 +193,37 @@ weir_client_resume (GstRTSPClient *client)
     weir_served_run (self, handle_again, G_PRIORITY_DEFAULT);
 }
 
+// gst-rtsp-server would change the transport, and never remove the reader from the sink. It would
+// leak the session if a handler of "pre-setup-request" refused.
+static gboolean
+refuse_setup (GstRTSPContext *ctx)
+{
+  const GstRTSPStatusCode status = GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+
+  gst_rtsp_message_init_response (
+      ctx->response, status, gst_rtsp_status_as_text (status), ctx->request);
+  gst_rtsp_client_send_message (ctx->client, ctx->session, ctx->response);
+  return FALSE;
+}
+
 static gboolean
 guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
 {
   Served *self = weir_served_get (ctx->client);
 
-  if (g_str_equal (check, GST_RTSP_AUTH_CHECK_URL) && is_behind (self)) {
+  gboolean is_url = g_str_equal (check, GST_RTSP_AUTH_CHECK_URL), good;
+
+  if (is_url && is_behind (self)) {
     hold (self, ctx->request, FALSE);
     return FALSE;
   }
-  if (self->auth)
-    return GST_RTSP_AUTH_GET_CLASS (self->auth)->check (self->auth, ctx, check);
-  // The result of gst-rtsp-server without a GstRTSPAuth.
-  return !g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS);
+  // Without a GstRTSPAuth, the result of gst-rtsp-server.
+  good = self->auth ? GST_RTSP_AUTH_GET_CLASS (self->auth)->check (self->auth, ctx, check)
+                    : !g_str_equal (check, GST_RTSP_AUTH_CHECK_TRANSPORT_CLIENT_SETTINGS);
+  if (good && is_url && ctx->method == GST_RTSP_SETUP && ctx->session && ctx->uri
+      && weir_transports_plays (self, ctx))
+    return refuse_setup (ctx);
+  return good;
 }
 
 static void

@@ -59,6 +59,10 @@ void weir_served_free_weak (gpointer weak);
 
 // ---- transports.c ----
 
+// Reports whether the stream that a SETUP names plays over the connection. The SETUP must have a
+// session and a URL.
+gboolean weir_transports_plays (Served *self, GstRTSPContext *ctx);
+
 // Handlers of the client's signals.
 GstRTSPStatusCode weir_transports_on_pre_setup (
     GstRTSPClient *client, GstRTSPContext *ctx, Served *self);

@@ -148,27 +148,44 @@ weir_transports_on_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *se
     gst_rtsp_transport_free (copy);
 }
 
-// Refuses a SETUP of a playing stream: gst-rtsp-server would change its transport, and never remove
-// the reader from the sink. Opens the sockets of a stream before gst-rtsp-server does, which would
-// look for free ports without end; of both families, as a running sink accepts no further socket.
-GstRTSPStatusCode
-weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+// Returns the stream of which the control follows the media's path in the path of a SETUP, or NULL.
+// (transfer none)
+static GstRTSPStream *
+find_stream (GstRTSPMedia *media, const gchar *path, gint matched)
 {
-  gchar *path = GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
+  const gchar *rest = path + matched;
+
+  if (!*rest)
+    return gst_rtsp_media_n_streams (media) == 1 ? gst_rtsp_media_get_stream (media, 0) : NULL;
+  return gst_rtsp_media_find_stream (media, matched == 1 ? rest : rest + 1);
+}
+
+gboolean
+weir_transports_plays (Served *self, GstRTSPContext *ctx)
+{
+  gchar *path = GST_RTSP_CLIENT_GET_CLASS (ctx->client)->make_path_from_uri (ctx->client, ctx->uri);
   GstRTSPSessionMedia *media;
+  GstRTSPStream *stream;
   gboolean plays = FALSE;
   gint matched;
 
-  media = ctx->session ? gst_rtsp_session_dup_media (ctx->session, path, &matched) : NULL;
-  g_free (path);
-  if (media) {
-    plays = gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING
-            && is_ours (self, gst_rtsp_session_media_get_transport (
-                                  media, gst_rtsp_stream_get_index (ctx->stream)));
-    g_object_unref (media);
+  media = path ? gst_rtsp_session_dup_media (ctx->session, path, &matched) : NULL;
+  if (media && gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING) {
+    stream = find_stream (gst_rtsp_session_media_get_media (media), path, matched);
+    plays = stream
+            && is_ours (self,
+                gst_rtsp_session_media_get_transport (media, gst_rtsp_stream_get_index (stream)));
   }
-  if (plays)
-    return GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE;
+  g_clear_object (&media);
+  g_free (path);
+  return plays;
+}
+
+// Opens the sockets of a stream before gst-rtsp-server does, which would look for free ports
+// without end; of both families, as a running sink accepts no further socket.
+GstRTSPStatusCode
+weir_transports_on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, Served *self)
+{
   // A relay media has opened its sockets.
   if (!self->stock && !weir_is_relay_media (ctx->media) && may_use_sinks (ctx->stream))
     weir_ports_open (ctx->stream, TRUE);

@@ -337,6 +337,12 @@ def play(proxy):
     return rtsp, rtsp.request('PLAY', proxy.url())[0]
 
 
+def admits(proxy):
+    rtsp, status = play(proxy)
+    rtsp.socket.close()
+    return status == 200
+
+
 @test
 def readers_beyond_the_limit_of_a_mount_get_453():
     with serving({'max-readers': 2}) as proxy:
@@ -352,14 +358,20 @@ def readers_beyond_the_limit_of_a_mount_get_453():
         # A place is free again after its reader has only closed its connection.
         late.socket.close()
 
-        def admits():
-            rtsp, status = play(proxy)
-            rtsp.socket.close()
-            return status == 200
-
-        wait_until(admits, 10, 'a reader is admitted')
+        wait_until(lambda: admits(proxy), 10, 'a reader is admitted')
         for rtsp, _ in readers:
             rtsp.socket.close()
+
+
+@test
+def a_refused_setup_does_not_keep_the_place():
+    """a reader whose SETUP was refused while it played gives its place back"""
+    with serving({'max-readers': 1}) as proxy:
+        reader, status = play(proxy)
+        assert status == 200
+        assert reader.request('SETUP', proxy.url('/cam/stream=0'), TCP)[0] == 455
+        reader.socket.close()
+        wait_until(lambda: admits(proxy), 10, 'another reader is admitted')
 
 
 def settle(proxy, least, readers=()):

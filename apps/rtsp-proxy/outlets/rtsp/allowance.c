@@ -79,8 +79,8 @@ on_pre_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 // ---- memory ----
 
 // A reader that plays may use what it has.
-static GstRTSPStatusCode
-on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
+GstRTSPStatusCode
+allowance_check (Asker *asker, GstRTSPContext *ctx)
 {
   if (memory_get_level () == MEMORY_ENOUGH || has_place (ctx->session))
     return GST_RTSP_STS_OK;
@@ -91,8 +91,6 @@ on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
 void
 allowance_watch (GstRTSPClient *client, Asker *asker)
 {
-  g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), asker);
-  g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), asker);
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), asker);
   g_signal_connect (client, "pre-teardown-request", G_CALLBACK (on_pre_teardown), NULL);
 }

@@ -10,6 +10,10 @@
 // must live as long as the client.
 void allowance_watch (GstRTSPClient *client, Asker *asker);
 
+// Returns an error status for a DESCRIBE or SETUP if memory is short, else OK. Call in the client's
+// thread, before gst-rtsp-server handles the request.
+GstRTSPStatusCode allowance_check (Asker *asker, GstRTSPContext *ctx);
+
 // Reports whether a session of the client has a place, and so plays or has played. Call from any
 // thread.
 gboolean allowance_is_playing (GstRTSPClient *client);

@@ -29,6 +29,7 @@
 #define NEED_URL                                                                                   \
   (GST_RTSP_DESCRIBE | GST_RTSP_ANNOUNCE | GST_RTSP_SETUP | GST_RTSP_PLAY | GST_RTSP_PAUSE         \
       | GST_RTSP_RECORD | GST_RTSP_TEARDOWN)
+#define NEED_CONTENT (GST_RTSP_DESCRIBE | GST_RTSP_SETUP)
 
 typedef struct {
   GstRTSPClient parent;
@@ -64,26 +65,17 @@ remember_context (Client *self)
   g_mutex_unlock (&self->lock);
 }
 
+// gst-rtsp-server would leak the session of a SETUP that a handler of "pre-setup-request" refuses.
 static GstRTSPStatusCode
-on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
+check_content (Client *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
-  Client *self = (Client *) client;
+  GstRTSPStatusCode status = GST_RTSP_STS_OK;
 
-  return asker_check (&self->asker, ctx, ctx->uri);
-}
-
-static GstRTSPStatusCode
-check_url (
-    Client *self, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges)
-{
-  GstRTSPStatusCode status;
-
-  if (publishing_handles (&self->publishing, ctx))
-    return publishing_answer (&self->publishing, ctx, url);
-  status = admission_check (&self->asker, ctx, url, challenges);
-  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
-    return publishing_announce (&self->publishing, ctx, url);
-  return status == GST_RTSP_STS_OK ? cast_check (&self->cast, ctx, url) : status;
+  if (ctx->method == GST_RTSP_SETUP)
+    status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
+  if (status == GST_RTSP_STS_OK)
+    status = allowance_check (&self->asker, ctx);
+  return status == GST_RTSP_STS_OK ? asker_check (&self->asker, ctx, url) : status;
 }
 
 // Called before gst-rtsp-server handles any request. A request for `*` has no URL. This decides
@@ -92,11 +84,21 @@ static GstRTSPStatusCode
 check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges)
 {
   Client *self = (Client *) client;
+  const GstRTSPUrl *url = ctx->uri;
+  GstRTSPStatusCode status;
 
   remember_context (self);
-  if (ctx->uri)
-    return check_url (self, ctx, ctx->uri, challenges);
-  return ctx->method & NEED_URL ? GST_RTSP_STS_BAD_REQUEST : GST_RTSP_STS_OK;
+  if (!url)
+    return ctx->method & NEED_URL ? GST_RTSP_STS_BAD_REQUEST : GST_RTSP_STS_OK;
+  if (publishing_handles (&self->publishing, ctx))
+    return publishing_answer (&self->publishing, ctx, url);
+  status = admission_check (&self->asker, ctx, url, challenges);
+  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
+    return publishing_announce (&self->publishing, ctx, url);
+  if (status == GST_RTSP_STS_OK)
+    status = cast_check (&self->cast, ctx, url);
+  return status == GST_RTSP_STS_OK && ctx->method & NEED_CONTENT ? check_content (self, ctx, url)
+                                                                 : status;
 }
 
 static gchar *
@@ -529,8 +531,6 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   g_object_unref (threads);
 
   allowance_watch (client, &self->asker);
-  g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), NULL);
-  g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_request), NULL);
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);

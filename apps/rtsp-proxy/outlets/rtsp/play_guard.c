@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/play_guard.h"
 
-#include "outlets/rtsp/setup_guard.h"
-#include "outlets/rtsp/tls_answer.h"
-
 typedef struct {
   GstRTSPAuth parent;
   PlayGuardFunc check;
@@ -60,8 +57,6 @@ play_guard_check (GstRTSPAuth *auth, GstRTSPContext *ctx, const gchar *check)
   status = ((PlayGuard *) auth)->check (ctx->client, ctx, &challenges);
   if (status == GST_RTSP_STS_OK && is_misplaced (ctx))
     status = GST_RTSP_STS_NOT_FOUND;
-  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP)
-    status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
   if (status != GST_RTSP_STS_OK && status != PLAY_GUARD_ANSWERED)
     refuse (ctx, status, challenges);
   return status == GST_RTSP_STS_OK;
