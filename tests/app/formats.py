@@ -2,12 +2,11 @@
 """Titles of each format: FFmpeg gets the pictures and the sound that are in the file."""
 
 import os
-import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
-from films import Player, ffmpeg
+from films import Player, ffmpeg, hashes
 from tap import run, test
 from title_proxy import TitleProxy
 
@@ -44,13 +43,6 @@ def folder():
     for name, words in AUDIO.items():
         ffmpeg(*sound, '-t', str(SECONDS), *words, os.path.join(made.name, name))
     return made
-
-
-def hashes(url, *words, kind='v'):
-    """Returns the hashes of decoded pictures, or of parts of the sound."""
-    done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-i', url, '-map', f'0:{kind}', '-vsync',
-                           'passthrough', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60, check=False)
-    return [line.split(',')[-1].strip() for line in done.stdout.splitlines() if line[:1].isdigit()]
 
 
 def check_video(proxy, name):

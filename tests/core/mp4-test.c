@@ -2,6 +2,7 @@
 #include "mp4/fragment.h"
 #include "mp4/index.h"
 #include "mp4/init.h"
+#include "mp4/length.h"
 #include "mp4/read.h"
 #include "mp4/times.h"
 
@@ -299,6 +300,135 @@ an_index_is_read_as_it_was_written (void)
   CHECK_INT (weir_mp4_index_size (data), 0);
 }
 
+// ---- durations ----
+
+typedef struct {
+  uint8_t bytes[8192];
+  size_t size;
+} Memory;
+
+static size_t
+read_memory (void *memory, uint64_t offset, uint8_t *bytes, size_t len)
+{
+  const Memory *self = memory;
+  size_t left = offset < self->size ? self->size - (size_t) offset : 0;
+  size_t n = left < len ? left : len;
+
+  memcpy (bytes, self->bytes + (offset < self->size ? offset : 0), n);
+  return n;
+}
+
+// Adds fragments of 1 s of video, and of 1.1 s of sound, in the seconds from `from` to `to`.
+// Returns where the last one begins.
+static size_t
+add_fragments (Memory *memory, uint32_t from, uint32_t to)
+{
+  const WeirMp4Sample video = { 0, 90000, 0, true }, sound = { 0, 52800, 0, true };
+  size_t at = 0;
+
+  for (uint32_t i = from; i < to; i++) {
+    const WeirMp4Run runs[] = { { UINT64_C (90000) * i, &video, 1 },
+      { UINT64_C (48000) * i, &sound, 1 } };
+
+    at = memory->size;
+    memory->size +=
+        weir_mp4_write_fragment (memory->bytes + at, sizeof memory->bytes - at, i, false, runs, 2);
+  }
+  return at;
+}
+
+// A fragmented file that begins at 5 s and ends at 10.1 s. The header says nothing about that.
+static size_t
+begin_movie (Memory *memory)
+{
+  const WeirMp4Track tracks[] = {
+    { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) },
+    { WEIR_MP4_AAC, 48000, 0, 0, 2, RECORD (asc) },
+  };
+
+  memory->size = weir_mp4_write_init (memory->bytes, sizeof memory->bytes, tracks, 2);
+  return add_fragments (memory, 5, 10);
+}
+
+static void
+check_length (Memory *memory, double start, double end)
+{
+  const WeirMp4File file = { read_memory, memory, memory->size };
+  WeirMp4Length length;
+
+  CHECK (weir_mp4_find_length (&file, &length));
+  CHECK_INT (length.start, start * length.timescale);
+  CHECK_INT (length.end, end * length.timescale);
+  CHECK (length.durations[0].size == 4 && !length.has_head);
+}
+
+static void
+fragments_tell_the_duration (void)
+{
+  Memory *memory = calloc (1, sizeof *memory);
+  size_t last = begin_movie (memory), whole = memory->size;
+  WeirMp4Entry entry = { 9, last };
+
+  check_length (memory, 5, 10.1);
+  for (memory->size = last; memory->size < whole - 8; memory->size++)
+    check_length (memory, 5, 9.1); // the last fragment is cut off
+  memory->size = whole;
+  memory->size += weir_mp4_write_index (memory->bytes + whole, 256, 1, &entry, 1);
+  check_length (memory, 5, 10.1);
+  for (entry.at = 0; entry.at <= whole + 256; entry.at++) { // an index that is wrong
+    weir_mp4_write_index (memory->bytes + whole, 256, 1, &entry, 1);
+    check_length (memory, 5, 10.1);
+  }
+  free (memory);
+}
+
+static void
+fragments_without_times_follow_each_other (void)
+{
+  Memory *memory = calloc (1, sizeof *memory);
+
+  begin_movie (memory);
+  for (size_t i = 0; i + 4 < memory->size; i++) {
+    if (memcmp (memory->bytes + i, "tfdt", 4) == 0)
+      memcpy (memory->bytes + i, "free", 4);
+  }
+  check_length (memory, 0, 5.5);
+  free (memory);
+}
+
+// Adds to the size of the first box of this type.
+static void
+widen (Memory *memory, const char *type, size_t by)
+{
+  uint8_t *name = memmem (memory->bytes, memory->size, type, 4);
+
+  by += (size_t) name[-2] << 8 | name[-1];
+  name[-2] = (uint8_t) (by >> 8);
+  name[-1] = (uint8_t) by;
+}
+
+static void
+the_edit_list_counts (void)
+{
+  static const uint8_t edits[] = { 0, 0, 0, 48, 'e', 'd', 't', 's', 0, 0, 0, 40, 'e', 'l', 's', 't',
+    0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0x07, 0xd0, 0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0, // 2 s of nothing
+    0, 0, 0, 0, 0, 0x06, 0xdd, 0xd0, 0, 1, 0, 0 };                                // from 5 s on
+  const WeirMp4Track track = { WEIR_MP4_H264, 90000, 640, 360, 0, RECORD (avcc) };
+  Memory *memory = calloc (1, sizeof *memory);
+  size_t at;
+
+  memory->size = weir_mp4_write_init (memory->bytes, sizeof memory->bytes, &track, 1);
+  at = (size_t) ((uint8_t *) memmem (memory->bytes, memory->size, "mdia", 4) - memory->bytes) - 4;
+  memmove (memory->bytes + at + sizeof edits, memory->bytes + at, memory->size - at);
+  memcpy (memory->bytes + at, edits, sizeof edits);
+  memory->size += sizeof edits;
+  widen (memory, "moov", sizeof edits);
+  widen (memory, "trak", sizeof edits);
+  add_fragments (memory, 5, 10);
+  check_length (memory, 2, 7);
+  free (memory);
+}
+
 int
 main (void)
 {
@@ -312,5 +442,8 @@ main (void)
   RUN (a_file_has_times_of_its_own);
   RUN (times_that_could_overflow_are_refused);
   RUN (an_index_is_read_as_it_was_written);
+  RUN (fragments_tell_the_duration);
+  RUN (fragments_without_times_follow_each_other);
+  RUN (the_edit_list_counts);
   return tap_done ();
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Fuzzes the readers of fragmented MP4 with the same bytes as a beginning, a fragment and an index.
+// Fuzzes the readers of fragmented MP4 with the same bytes as a beginning, a fragment, an index and
+// a file.
 
 #include <string.h>
 
 #include "fuzz.h"
 #include "mp4/index.h"
+#include "mp4/length.h"
 #include "mp4/read.h"
 #include "mp4/times.h"
 
@@ -37,6 +39,37 @@ set_times (const uint8_t *data, size_t size)
   free (copy);
 }
 
+typedef struct {
+  const uint8_t *data;
+  size_t size;
+} Input;
+
+static size_t
+read_input (void *input, uint64_t offset, uint8_t *bytes, size_t len)
+{
+  const Input *self = input;
+  size_t left = offset < self->size ? self->size - (size_t) offset : 0;
+  size_t n = left < len ? left : len;
+
+  if (n > 0)
+    memcpy (bytes, self->data + offset, n);
+  return n;
+}
+
+static void
+find_length (const uint8_t *data, size_t size)
+{
+  Input input = { data, size };
+  const WeirMp4File file = { read_input, &input, size };
+  WeirMp4Length length;
+
+  if (!weir_mp4_find_length (&file, &length))
+    return;
+  require (length.timescale > 0 && length.end > length.start);
+  for (unsigned i = 0; i < 2; i++)
+    require (length.durations[i].at + length.durations[i].size <= size);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
@@ -51,6 +84,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   }
   if (weir_mp4_read_moof (data, size, &moof) == 0)
     move (data, size, &moof);
+  find_length (data, size);
   if (size >= WEIR_MP4_INDEX_END)
     weir_mp4_index_size (data + size - WEIR_MP4_INDEX_END);
   require (weir_mp4_read_index (data, size, entries, 4) <= (int64_t) size);

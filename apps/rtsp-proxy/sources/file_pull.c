@@ -10,6 +10,7 @@
 #include "base/element.h"
 #include "base/file_roots.h"
 #include "base/file_source.h"
+#include "sources/mp4_guard.h"
 #include "sources/tracks.h"
 #include "sources/ts_guard.h"
 
@@ -25,7 +26,7 @@
 
 typedef struct {
   const PullContext *context;
-  GstElement *pipeline; // not owned
+  GstElement *pipeline, *source; // not owned
   Tracks *tracks;
   gint fd;
   gboolean begun;
@@ -147,6 +148,8 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer d
     ts_guard_add (element);
     g_atomic_int_set (&self->cannot_loop, TRUE);
   }
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "qtdemux"))
+    mp4_guard_add (self->source);
 }
 
 static void
@@ -249,9 +252,9 @@ file_pull_new (const PullContext *context, GError **error)
     close (fd);
     return NULL;
   }
-  source = file_source_new (fd);
 
   self = g_new0 (FilePull, 1);
+  self->source = source = file_source_new (fd);
   self->fd = fd;
   g_mutex_init (&self->lock);
   self->context = context;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bits/bytes.h"
+#include "mp4/length.h"
 
 #define BOXES_MAX 128 // looked at, of one level
 #define NS_PER_S G_GUINT64_CONSTANT (1000000000)
@@ -37,62 +38,14 @@ to_ns (guint64 units, guint64 per_second)
 
 #define BOX(a, b, c, d) ((guint32) (a) << 24 | (guint32) (b) << 16 | (guint32) (c) << 8 | (d))
 
-// Finds a box of this type among those from `*at` to `end`. Returns FALSE if there is none,
-// otherwise sets `*at` and `*length` to its content.
-static gboolean
-find_box (const File *file, guint32 wanted, guint64 *at, guint64 end, guint64 *length)
-{
-  for (guint i = 0; i < BOXES_MAX && *at < end; i++) {
-    guint8 bytes[16];
-    WeirBytes head = look (file, *at, bytes, sizeof bytes);
-    guint64 size, content = 8;
-    guint32 small = 0, type = 0;
-
-    weir_bytes_u32 (&head, &small);
-    if (!weir_bytes_u32 (&head, &type))
-      return FALSE;
-    size = small;
-    if (small == 1) {
-      content = 16;
-      if (!weir_bytes_u64 (&head, &size))
-        return FALSE;
-    } else if (small == 0) {
-      size = end - *at;
-    }
-    if (size < content || size > end - *at)
-      return FALSE;
-    if (type == wanted) {
-      *at += content;
-      *length = size - content;
-      return TRUE;
-    }
-    *at += size;
-  }
-  return FALSE;
-}
-
 static gint64
 find_mp4 (const File *file)
 {
-  guint64 at = 0, length, duration = 0;
-  guint32 timescale = 0, small = 0;
-  guint8 bytes[32], version = 0;
-  WeirBytes box;
+  const WeirMp4File mp4 = { file->read, file->file, file->size };
+  WeirMp4Length length;
 
-  if (!find_box (file, BOX ('m', 'o', 'o', 'v'), &at, file->size, &length)
-      || !find_box (file, BOX ('m', 'v', 'h', 'd'), &at, at + length, &length))
-    return -1;
-  box = look (file, at, bytes, sizeof bytes);
-  weir_bytes_u8 (&box, &version);
-  weir_bytes_skip (&box, version == 1 ? 3 + 16 : 3 + 8);
-  weir_bytes_u32 (&box, &timescale);
-  if (version == 1) {
-    weir_bytes_u64 (&box, &duration);
-  } else {
-    weir_bytes_u32 (&box, &small);
-    duration = small;
-  }
-  return box.failed ? -1 : to_ns (duration, timescale);
+  return weir_mp4_find_length (&mp4, &length) ? to_ns (length.end - length.start, length.timescale)
+                                              : -1;
 }
 
 // ---- Matroska ----

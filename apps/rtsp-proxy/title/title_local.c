@@ -8,7 +8,6 @@
 #include "relay/left_out.h"
 #include "sources/pull.h"
 #include "sources/tracks.h"
-#include "sources/ts_guard.h"
 #include "title/title_source.h"
 #include "title/title_type.h"
 
@@ -470,8 +469,7 @@ add_demuxer (TitleLocal *self, GstPad *pad, const gchar *name)
     g_free (missing);
     return;
   }
-  if (g_str_equal (name, "tsdemux"))
-    ts_guard_add (demuxer);
+  title_type_guard (name, demuxer, self->source);
   g_signal_connect (demuxer, "pad-added", G_CALLBACK (on_pad_added), self);
   g_signal_connect_swapped (demuxer, "no-more-pads", G_CALLBACK (end_pads), self);
   join (self, pad, demuxer);

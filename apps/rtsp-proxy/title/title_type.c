@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "title/title_type.h"
 
+#include "sources/mp4_guard.h"
+#include "sources/ts_guard.h"
+
 // mpegpsdemux seeks by the clock of the stream, which is some pictures before the times of what
 // comes with it, and to no keyframe.
 #define PS_EARLY (2 * GST_SECOND)
@@ -35,6 +38,15 @@ title_type_find (const GstCaps *caps)
       return &types[i];
   }
   return NULL;
+}
+
+void
+title_type_guard (const gchar *name, GstElement *demuxer, GstElement *source)
+{
+  if (g_str_equal (name, "tsdemux"))
+    ts_guard_add (demuxer);
+  if (g_str_equal (name, "qtdemux"))
+    mp4_guard_add (source);
 }
 
 static GstClockTime

@@ -14,6 +14,10 @@ typedef struct {
 // Returns NULL if files of this type are not served.
 const TitleType *title_type_find (const GstCaps *caps);
 
+// Keeps from a demuxer of this name what it does not take as it is in files. Call before it gets
+// its first byte, in the thread that reads from `source`.
+void title_type_guard (const gchar *name, GstElement *demuxer, GstElement *source);
+
 // Sets the timestamps of a frame of a raw stream of video, which has none, from the frame rate of
 // the pad's caps. The default is 25 frames/s. `n` is the number of frames before it. Takes and
 // returns the frame.
