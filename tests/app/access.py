@@ -748,6 +748,23 @@ def a_digest_that_was_not_asked_for_is_answered_with_basic_alone():
                 assert client.request('DESCRIBE', proxy.url(), header)[0] == expected, user
 
 
+@test
+def a_connection_may_change_its_way_to_log_in():
+    """a client that knows Basic only, one that sends it unasked, and one that changes to it and back, log in"""
+    argon = {**VIEWER, 'hash': hash_password(PASSWORD)['hash']}
+    for user in VIEWER, {**VIEWER, 'digest': [digests('viewer')[1]]}, argon:
+        with Guarded([user], **{'basic-without-tls': 'yes'}) as proxy:
+            url = proxy.url()
+            for forms in itertools.product(('none', 'basic', 'digest'), repeat=3):
+                with Client(proxy.port) as client:
+                    nonce = client.challenge(url)
+                    for form in forms:
+                        header = {'none': None, 'basic': basic('viewer'),
+                                  'digest': response('DESCRIBE', url, nonce)}[form]
+                        status = client.request('DESCRIBE', url, {'Authorization': header} if header else {})[0]
+                        assert status == (200 if header else 401), (user, forms, form, status)
+
+
 @test(timeout=180)
 def clients_log_in_by_basic():
     interop()

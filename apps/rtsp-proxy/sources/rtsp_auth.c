@@ -153,11 +153,13 @@ is_usable (const Challenge *self)
          && is_quotable (self->realm) && is_quotable (self->nonce) && is_quotable (self->opaque);
 }
 
-// Finds the strongest challenge that can be answered and is not refused.
+// Finds the strongest challenge that can be answered and is not refused. Basic authentication is
+// refused where a refused digest is offered beside it.
 static void
 find_best (const RtspAuth *self, const RtspMessage *answer, Challenge *best)
 {
   const gchar *text;
+  guint offered = 0;
 
   *best = (Challenge) { 0 };
   for (guint i = 0; (text = rtsp_message_get (answer, "WWW-Authenticate", i)); i++) {
@@ -165,6 +167,7 @@ find_best (const RtspAuth *self, const RtspMessage *answer, Challenge *best)
       Challenge each;
 
       text = read_challenge (text, &each);
+      offered |= is_usable (&each) ? 1u << each.scheme : 0;
       if (is_usable (&each) && each.scheme > best->scheme && !(self->refused >> each.scheme & 1)) {
         challenge_clear (best);
         *best = each;
@@ -172,6 +175,10 @@ find_best (const RtspAuth *self, const RtspMessage *answer, Challenge *best)
         challenge_clear (&each);
       }
     }
+  }
+  if (best->scheme == RTSP_SCHEME_BASIC && self->refused & offered) {
+    challenge_clear (best);
+    *best = (Challenge) { 0 };
   }
 }
 
@@ -193,7 +200,7 @@ rtsp_auth_take (RtspAuth *self, const RtspMessage *answer, guint nth)
 
   find_best (self, answer, &best);
   if (is_repeated (self, &best, nth) && best.scheme != RTSP_SCHEME_BASIC) {
-    self->refused |= 1u << best.scheme | 1u << RTSP_SCHEME_BASIC;
+    self->refused |= 1u << best.scheme;
     challenge_clear (&best);
     find_best (self, answer, &best);
   }

@@ -28,8 +28,8 @@ void rtsp_auth_clear (RtspAuth *self);
 // Takes the strongest challenge of an answer that can be answered; `nth` is the number of the
 // challenge to this request, from 1. If the server repeats a challenge without calling it stale, or
 // gives a third one, it does not accept the digest of that kind: the weaker digest is taken, but
-// not basic authentication, which shows the password. Returns FALSE if nothing is left, which means
-// that the credentials are wrong.
+// not basic authentication beside it, which shows the password. Returns FALSE if nothing is left,
+// which means that the credentials are wrong.
 gboolean rtsp_auth_take (RtspAuth *self, const RtspMessage *answer, guint nth);
 
 // Returns the value of an Authorization header, or NULL if no challenge was taken. (transfer full)

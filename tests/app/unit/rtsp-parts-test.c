@@ -298,6 +298,52 @@ challenges_are_answered (void)
   }
 }
 
+// A server that did not accept a digest may ask for something else later, but a password that may
+// be wrong is not shown.
+static void
+what_a_server_asks_for_later_is_answered (void)
+{
+  static const gchar sha2[] = "Digest realm=a, nonce=b, algorithm=SHA-256";
+  static const gchar md5[] = "Digest realm=a, nonce=b", new_md5[] = "Digest realm=a, nonce=c";
+  static const gchar old_md5[] = "Digest realm=a, nonce=c, stale=true", basic[] = "Basic realm=x";
+  static const struct {
+    const gchar *first, *second;
+    guint nth;
+    RtspScheme taken; // or RTSP_SCHEME_NONE
+    gboolean goes_on; // what was taken before still counts
+  } asked[] = {
+    { sha2, md5, 1, RTSP_SCHEME_SHA256, FALSE },
+    { sha2, md5, 2, RTSP_SCHEME_MD5, TRUE },
+    { sha2, md5, 3, RTSP_SCHEME_NONE, TRUE },
+    { new_md5, basic, 1, RTSP_SCHEME_MD5, TRUE },
+    { old_md5, sha2, 1, RTSP_SCHEME_MD5, TRUE },
+    { sha2, basic, 1, RTSP_SCHEME_NONE, TRUE },
+    { basic, sha2, 1, RTSP_SCHEME_NONE, TRUE },
+    { basic, NULL, 1, RTSP_SCHEME_BASIC, TRUE },
+    { basic, NULL, 2, RTSP_SCHEME_NONE, TRUE },
+    { md5, NULL, 1, RTSP_SCHEME_MD5, TRUE },
+    { md5, basic, 2, RTSP_SCHEME_NONE, TRUE },
+    { sha2, basic, 1, RTSP_SCHEME_SHA256, FALSE },
+    { sha2, basic, 2, RTSP_SCHEME_NONE, TRUE },
+    { basic, NULL, 1, RTSP_SCHEME_BASIC, TRUE },
+    { basic, md5, 2, RTSP_SCHEME_MD5, TRUE },
+  };
+  RtspAuth auth = { .user = "Mufasa", .password = "Circle" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (asked); i++) {
+    RtspMessage message = challenges (asked[i].first, asked[i].second);
+
+    g_test_message ("%u: %s; %s", i, asked[i].first, asked[i].second);
+    if (!asked[i].goes_on) {
+      rtsp_auth_clear (&auth);
+      auth = (RtspAuth) { .user = "Mufasa", .password = "Circle" };
+    }
+    g_assert_cmpint (rtsp_auth_take (&auth, &message, asked[i].nth), ==, asked[i].taken > 0);
+    g_assert_true (!asked[i].taken || auth.scheme == asked[i].taken);
+  }
+  rtsp_auth_clear (&auth);
+}
+
 // The examples of RFC 7616, section 3.9.1.
 static void
 qop_is_answered_as_the_rfc_shows (void)
@@ -483,6 +529,8 @@ main (int argc, char **argv)
   g_test_add_func ("/rtsp-parser/changed-bytes-do-no-harm", changed_bytes_do_no_harm);
   g_test_add_func ("/rtsp-auth/challenges-are-answered", challenges_are_answered);
   g_test_add_func ("/rtsp-auth/qop-is-answered-as-the-rfc-shows", qop_is_answered_as_the_rfc_shows);
+  g_test_add_func ("/rtsp-auth/what-a-server-asks-for-later-is-answered",
+      what_a_server_asks_for_later_is_answered);
   g_test_add_func ("/rtsp-auth/a-digest-that-is-refused-gives-way-to-the-weaker-one",
       a_digest_that_is_refused_gives_way_to_the_weaker_one);
   g_test_add_func ("/rtsp-auth/a-repeated-challenge-means-wrong-credentials",
