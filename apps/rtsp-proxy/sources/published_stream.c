@@ -237,12 +237,7 @@ start (PublishedStream *self)
   static const UpstreamCallbacks callbacks = { ignore, ignore, ignore, on_down };
 
   self->upstream = upstream_new (&self->config, self->config.make, self->source, &callbacks, self);
-  if (files_are_left (FILES_FOR_UPSTREAM)) {
-    upstream_start (self->upstream);
-  } else {
-    close (self->config.endpoint.fd);
-    self->gone (self->owner, FILES_PROBLEM);
-  }
+  upstream_start (self->upstream);
 }
 
 // Begins the run of the next container.

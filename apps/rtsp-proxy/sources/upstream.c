@@ -11,6 +11,7 @@
 #include "sources/isolated_pull.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define WATCH_INTERVAL_MS 250
 // After an upstream has sent media for this long, its next back-off starts from the beginning.
@@ -477,7 +478,9 @@ begin_run (Upstream *self)
 
   self->callbacks->connecting (self->owner);
   if (error) {
-    // the run does not begin
+    // The run does not begin, so it does not take its descriptor.
+    if (self->config->endpoint.is_open)
+      close (self->config->endpoint.fd);
   } else if (light) {
     run->light = light;
     run->client = light->start (&run->context, &error);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/upstream.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/files_left.h"
+
 // An element that opens like rtspsrc: in its own thread, it posts an error first and cleans up
 // afterwards.
 typedef struct {
@@ -112,6 +119,42 @@ a_failed_run_is_closed_after_its_clean_up (gconstpointer tells)
   relay_unref (relay);
 }
 
+static void
+on_full (gpointer n_down, const gchar *reason, guint retry_ms)
+{
+  g_assert_cmpstr (reason, ==, FILES_PROBLEM);
+  ++*(guint *) n_down;
+}
+
+static void
+a_descriptor_that_no_run_takes_is_closed (void)
+{
+  static const UpstreamCallbacks on = { .connecting = on_connecting, .down = on_full };
+  PullConfig config = { .make = make, .connect_timeout_ms = 5000, .read_timeout_ms = 5000 };
+  Relay *relay = relay_new ();
+  RelaySource *source = relay_source_new (relay, NULL, NULL);
+  struct rlimit limit, few;
+  gint fds[2];
+  guint n_down = 0;
+  Upstream *upstream = upstream_new (&config, make, source, &on, &n_down);
+
+  g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
+  config.endpoint.is_open = TRUE;
+  config.endpoint.fd = fds[0];
+  g_assert_cmpint (getrlimit (RLIMIT_NOFILE, &limit), ==, 0);
+  few = (struct rlimit) { (rlim_t) fds[1] + 1, limit.rlim_max };
+  g_assert_cmpint (setrlimit (RLIMIT_NOFILE, &few), ==, 0);
+  upstream_start (upstream);
+  g_assert_cmpint (setrlimit (RLIMIT_NOFILE, &limit), ==, 0);
+  upstream_free (upstream);
+  g_assert_cmpuint (n_down, ==, 1);
+  g_assert_cmpint (fcntl (fds[0], F_GETFD), <, 0);
+  g_assert_cmpint (read (fds[1], &limit, 1), ==, 0);
+  close (fds[1]);
+  relay_source_unref (source);
+  relay_unref (relay);
+}
+
 // A kind that reports the end of each run while it starts, as a publisher may leave meanwhile.
 static gpointer
 start_and_end (const PullContext *context, GError **error)
@@ -166,5 +209,7 @@ main (int argc, char **argv)
       a_run_may_end_while_it_starts);
   g_test_add_data_func ("/upstream/a-run-may-end-and-then-fail-to-start", GINT_TO_POINTER (TRUE),
       a_run_may_end_while_it_starts);
+  g_test_add_func ("/upstream/a-descriptor-that-no-run-takes-is-closed",
+      a_descriptor_that_no_run_takes_is_closed);
   return g_test_run ();
 }
