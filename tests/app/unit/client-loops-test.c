@@ -205,6 +205,25 @@ a_descriptor_can_be_another_one_the_next_time (void)
   close (pipes.duplicate);
 }
 
+// A thread may use a context that nobody uses, as g_main_context_invoke() does. The context's own
+// thread must not release it, nor dispatch anything, meanwhile.
+static void
+another_thread_may_use_a_context (void)
+{
+  GstRTSPThread *thread = client_loops_get_thread ();
+
+  for (guint i = 0; i < 5; i++) {
+    while (!g_main_context_acquire (thread->context))
+      g_thread_yield ();
+    attach (g_idle_source_new (), thread, note_thread, NULL); // wakes the other thread
+    g_assert_null (g_async_queue_timeout_pop (events, 20000));
+    g_assert_true (g_main_context_is_owner (thread->context));
+    g_main_context_release (thread->context);
+    g_assert_true (wait_for_event () != g_thread_self ());
+  }
+  gst_rtsp_thread_stop (thread);
+}
+
 static void
 connections_share_a_context_if_descriptors_are_short (void)
 {
@@ -241,6 +260,8 @@ main (int argc, char **argv)
       "/client-loops/a-context-is-woken-from-another-one", a_context_is_woken_from_another_one);
   g_test_add_func ("/client-loops/a-descriptor-can-be-another-one-the-next-time",
       a_descriptor_can_be_another_one_the_next_time);
+  g_test_add_func (
+      "/client-loops/another-thread-may-use-a-context", another_thread_may_use_a_context);
   g_test_add_func ("/client-loops/connections-share-a-context-if-descriptors-are-short",
       connections_share_a_context_if_descriptors_are_short);
   return g_test_run ();

@@ -13,6 +13,7 @@
 #define CONNECTIONS_MAX 16 // of a context
 #define SEARCHED 4         // contexts that are searched for room before another one is made
 #define EVENTS 64
+#define BUSY_MS 1    // until a context is tried again that another thread uses
 #define RETRY_MS 100 // until a context is run whose descriptors cannot be watched
 
 typedef struct {
@@ -138,14 +139,18 @@ end (Bundle *self)
   g_free (self);
 }
 
-// Dispatches what is ready once, so that no bundle keeps its thread.
+// Dispatches what is ready once, so that no bundle keeps its thread. While another thread runs a
+// function in the context, as g_main_context_invoke() does, this waits for its turn.
 static void
 take_turn (Bundle *self)
 {
   GMainContext *context = self->thread->context;
   gint timeout;
 
-  g_main_context_acquire (context);
+  if (!g_main_context_acquire (context)) {
+    schedule (self, BUSY_MS);
+    return;
+  }
   g_main_context_iteration (context, FALSE);
   timeout = query (self);
   g_main_context_release (context);
