@@ -26,6 +26,30 @@ is_size (const gchar *text)
          && strspn (text, "0123456789,- ") == strlen (text);
 }
 
+// Reports whether `text` has the form of a language tag (RFC 5646) that names a language.
+static gboolean
+is_language (const gchar *text)
+{
+  gsize length = text ? strlen (text) : 0;
+
+  if (length < 2 || length >= RELAY_LANGUAGE || g_ascii_strcasecmp (text, "und") == 0)
+    return FALSE;
+  for (gsize i = 0; i < length; i++) {
+    if (!g_ascii_isalnum (text[i]) && (text[i] != '-' || i == 0 || i == length - 1))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+const gchar *
+relay_caps_get_language (const GstCaps *caps)
+{
+  const gchar *text =
+      gst_structure_get_string (gst_caps_get_structure (caps, 0), RELAY_CAPS_LANGUAGE);
+
+  return is_language (text) ? text : NULL;
+}
+
 static gboolean
 is_publishable (GQuark field, GValue *value, gpointer unused)
 {
@@ -36,6 +60,8 @@ is_publishable (GQuark field, GValue *value, gpointer unused)
   // The size of JPEG pictures that RTP has no numbers for.
   if (g_str_equal (name, "x-dimensions") || g_str_equal (name, "a-framesize"))
     return G_VALUE_HOLDS_STRING (value) && is_size (g_value_get_string (value));
+  if (g_str_equal (name, RELAY_CAPS_LANGUAGE))
+    return G_VALUE_HOLDS_STRING (value) && is_language (g_value_get_string (value));
   if (g_str_equal (name, "a-framerate"))
     return G_VALUE_HOLDS_STRING (value) && relay_caps_is_printable (g_value_get_string (value));
   for (guint i = 0; private_prefixes[i]; i++) {
@@ -75,7 +101,7 @@ relay_caps_same (const GstCaps *published, const GstCaps *now)
 {
   static const gchar *const in_band[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
     "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
-    "level-id", "profile-level-id", "a-framerate", "payload", "ssrc", NULL };
+    "level-id", "profile-level-id", "a-framerate", RELAY_CAPS_LANGUAGE, "payload", "ssrc", NULL };
   const guint first_of_any = 10;
   GstStructure *a = dup_published (published), *b = dup_published (now);
   const gchar *name = gst_structure_get_string (a, "encoding-name");

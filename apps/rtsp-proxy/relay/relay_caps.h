@@ -10,6 +10,12 @@
 // out of an SDP line, are removed. (transfer full)
 GstCaps *relay_caps_publish (const GstCaps *caps, guint32 ssrc);
 
+#define RELAY_CAPS_LANGUAGE "a-lang" // a field, as GStreamer names the attribute of an SDP
+#define RELAY_LANGUAGE 36            // bytes of a language tag (RFC 5646), with its zero
+
+// Returns the language of a track, such as "de", or NULL. It has letters, digits and hyphens only.
+const gchar *relay_caps_get_language (const GstCaps *caps);
+
 // Reports whether `word` may stand in an SDP: printable ASCII, at most 8192 bytes. A track needs a
 // media type and an encoding for which this is TRUE.
 gboolean relay_caps_is_printable (const gchar *word);

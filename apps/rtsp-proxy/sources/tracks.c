@@ -13,6 +13,7 @@ track_free (gpointer data)
 {
   Track *track = data;
 
+  g_free (track->stream);
   gst_clear_caps (&track->seen);
   gst_clear_caps (&track->caps);
   g_free (track);
@@ -149,8 +150,28 @@ on_heard (GstPad *pad, GstPadProbeInfo *info, gpointer track)
   return GST_PAD_PROBE_REMOVE;
 }
 
+static GstPadProbeReturn
+on_tags (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+{
+  GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info);
+  Track *track = data;
+  GstTagList *tags;
+  gchar *language;
+
+  if (GST_EVENT_TYPE (event) != GST_EVENT_TAG)
+    return GST_PAD_PROBE_OK;
+  gst_event_parse_tag (event, &tags);
+  if (gst_tag_list_get_string (tags, GST_TAG_LANGUAGE_CODE, &language)) {
+    g_mutex_lock (&track->owner->lock);
+    g_strlcpy (track->language, language, sizeof track->language);
+    g_mutex_unlock (&track->owner->lock);
+    g_free (language);
+  }
+  return GST_PAD_PROBE_OK;
+}
+
 // Call with the lock held.
-static void
+static Track *
 add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
 {
   GstAppSinkCallbacks callbacks = { .new_sample = tracks_on_sample };
@@ -159,6 +180,7 @@ add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
 
   gst_pad_add_probe (
       pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST, on_heard, track, NULL);
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, on_tags, track, NULL);
   gst_object_unref (pad);
   track->owner = self;
   track->branch = branch;
@@ -175,6 +197,7 @@ add_track (Tracks *self, GstElement *branch, const TracksKind *kind, gint pt)
     g_signal_connect (track->queue, "overrun", G_CALLBACK (on_overrun), self);
     gst_object_unref (track->queue); // likewise
   }
+  return track;
 }
 
 static void
@@ -242,7 +265,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   g_free (text);
   if (branch && kind) {
     tracks_kind_prepare (kind, branch, "payloader");
-    add_track (self, branch, kind, pt);
+    add_track (self, branch, kind, pt)->stream = gst_pad_get_stream_id (pad);
   }
   g_mutex_unlock (&self->lock);
   if (!branch)

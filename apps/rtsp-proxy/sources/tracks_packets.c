@@ -50,6 +50,8 @@ tracks_set_caps (Track *track, GstCaps *caps)
   gst_structure_remove_fields (s, "profile", "level", "tier", NULL);
   if (track->kind)
     gst_structure_set (s, "payload", G_TYPE_INT, track->pt, NULL);
+  if (track->language[0])
+    gst_structure_set (s, RELAY_CAPS_LANGUAGE, G_TYPE_STRING, track->language, NULL);
   if (track->index >= 0 && !relay_caps_same (track->caps, caps))
     tracks_close_description (track->owner);
   gst_caps_take (&track->caps, caps);
@@ -66,16 +68,29 @@ tracks_all_known (Tracks *self)
 }
 
 static gint
-rank (const Track *track)
+is_audio (const Track *track)
 {
-  return track->made_pt + (track->kind && !track->kind->video ? 128 : 0);
+  return track->kind && !track->kind->video;
 }
 
-// Sorts video tracks first, whichever was found first.
+// Returns the demuxer's number of the stream, as text of one length: what is before it may differ.
+static const gchar *
+get_number (const Track *track)
+{
+  const gchar *slash = track->stream ? strrchr (track->stream, '/') : NULL;
+
+  return slash ? slash + 1 : "";
+}
+
+// Sorts video tracks first, and those of a kind as their demuxer numbers them, whichever was found
+// first.
 static gint
 compare_tracks (gconstpointer a, gconstpointer b)
 {
-  return rank (*(Track *const *) a) - rank (*(Track *const *) b);
+  const Track *x = *(Track *const *) a, *y = *(Track *const *) b;
+  gint by_kind = is_audio (x) - is_audio (y), by_stream = strcmp (get_number (x), get_number (y));
+
+  return by_kind ? by_kind : by_stream ? by_stream : x->made_pt - y->made_pt;
 }
 
 // Sets the caps of a track that has sent no keyframe yet. One that has sent nothing at all is left

@@ -6,6 +6,7 @@
 
 #include <gst/app/gstappsink.h>
 
+#include "relay/relay_caps.h"
 #include "sources/tracks.h"
 
 typedef struct {
@@ -15,12 +16,14 @@ typedef struct {
   GstElement *queue;      // likewise; NULL: the mode is TRACKS_ARRIVAL
   const TracksKind *kind; // NULL: the payloader was given
   gint made_pt;           // the payload type that the payloader writes
+  gchar *stream;          // the demuxer's name of the stream; or NULL
   gint heard;             // atomic: something has come
   // Under the owner's lock:
-  GstCaps *seen; // the last caps from the payloader, or NULL
-  GstCaps *caps; // the caps for the relay
-  gint index;    // in the relay, or -1
-  gint pt;       // the payload type that is sent
+  GstCaps *seen;                  // the last caps from the payloader, or NULL
+  GstCaps *caps;                  // the caps for the relay
+  gint index;                     // in the relay, or -1
+  gint pt;                        // the payload type that is sent
+  gchar language[RELAY_LANGUAGE]; // "": not known
   gboolean mapped;
 } Track;
 

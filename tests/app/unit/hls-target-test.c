@@ -11,6 +11,7 @@ targets_are_told_apart (void)
     const gchar *target;
     HlsThing thing;
     guint64 number;
+    guint window;
   } cases[] = {
     { "/hls/cam/index.m3u8", HLS_MASTER, 0 },
     { "/hls/a/b/plain.m3u8?token=x/y", HLS_MASTER, 0 },
@@ -23,6 +24,12 @@ targets_are_told_apart (void)
     { FOLDER "init0.mp4", HLS_INIT, 0 },
     { FOLDER "part12.mp4", HLS_PART, 12 },
     { FOLDER "seg3.mp4?x", HLS_SEGMENT, 3 },
+    { "/hls/cam/~" ID "/1-7/part12.mp4", HLS_PART, 12, 7 },
+    { "/hls/cam/~" ID "/1-0/segments.m3u8", HLS_PLAYLIST, 0 },
+    { "/hls/cam/~" ID "/1-/part1.mp4", HLS_NOTHING, 0 },
+    { "/hls/cam/~" ID "/-1/part1.mp4", HLS_NOTHING, 0 },
+    { "/hls/cam/~" ID "/1-1-1/part1.mp4", HLS_NOTHING, 0 },
+    { "/hls/cam/~" ID "/1-99999999999/part1.mp4", HLS_NOTHING, 0 },
     { FOLDER "seg.mp4", HLS_NOTHING, 0 },
     { FOLDER "part-1.mp4", HLS_NOTHING, 0 },
     { FOLDER "part1.mp4.mp4", HLS_NOTHING, 0 },
@@ -46,6 +53,7 @@ targets_are_told_apart (void)
     if (target.thing > HLS_MASTER) {
       g_assert_cmpstr (target.session, ==, ID);
       g_assert_cmpuint (target.rendition, ==, 1);
+      g_assert_cmpuint (target.window, ==, cases[i].window);
     }
   }
 }

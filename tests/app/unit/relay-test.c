@@ -595,6 +595,7 @@ private_fields_do_not_make_tracks_differ (void)
     { AAC, AAC ", payload=97", TRUE },
     { AAC ", profile-level-id=(string)1", AAC ", profile-level-id=(string)2", TRUE },
     { AAC ", config=(string)1190", AAC ", config=(string)1210", FALSE },
+    { AAC ", a-lang=(string)de", AAC, TRUE },
     { H264, AAC, FALSE },
   };
 #undef AAC
@@ -608,6 +609,35 @@ private_fields_do_not_make_tracks_differ (void)
       g_error ("%s and %s: expected %d", cases[i].told, cases[i].now, cases[i].same);
     gst_caps_unref (told);
     gst_caps_unref (now);
+  }
+}
+
+// A language goes into SDPs and playlists, so it has no other characters than those of its form.
+static void
+a_language_is_told_if_it_has_the_form (void)
+{
+  static const struct {
+    const gchar *text;
+    gboolean told;
+  } cases[] = { { "de", TRUE }, { "deu", TRUE }, { "zh-Hant-TW", TRUE }, { "x", FALSE },
+    { "", FALSE }, { "und", FALSE }, { "UND", FALSE }, { "-de", FALSE }, { "de-", FALSE },
+    { "de,en", FALSE }, { "de\"", FALSE }, { "de\r\nm=audio", FALSE }, { "d\xc3\xa9", FALSE },
+    { "abcdefgh-abcdefgh-abcdefgh-abcdefgh", TRUE },
+    { "abcdefgh-abcdefgh-abcdefgh-abcdefghi", FALSE } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GstCaps *caps = gst_caps_new_simple (
+        "application/x-rtp", RELAY_CAPS_LANGUAGE, G_TYPE_STRING, cases[i].text, NULL);
+    GstCaps *published = relay_caps_publish (caps, 1);
+    const gchar *wanted = cases[i].told ? cases[i].text : NULL;
+
+    g_assert_cmpstr (relay_caps_get_language (caps), ==, wanted);
+    g_assert_cmpstr (relay_caps_get_language (published), ==, wanted);
+    g_assert_cmpint (
+        gst_structure_has_field (gst_caps_get_structure (published, 0), RELAY_CAPS_LANGUAGE), ==,
+        cases[i].told);
+    gst_caps_unref (published);
+    gst_caps_unref (caps);
   }
 }
 
@@ -698,6 +728,8 @@ main (int argc, char **argv)
       a_source_learns_whether_its_tracks_changed);
   g_test_add_func (
       "/relay/private-fields-do-not-make-tracks-differ", private_fields_do_not_make_tracks_differ);
+  g_test_add_func (
+      "/relay/a-language-is-told-if-it-has-the-form", a_language_is_told_if_it_has_the_form);
   g_test_add_func ("/relay/only-the-codec-is-published", only_the_codec_is_published);
   return g_test_run ();
 }

@@ -21,7 +21,10 @@
 typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
 
 struct _HlsCutter {
-  HlsOutput *output;
+  HlsOutput *outputs[HLS_TRACKS_MAX];
+  guint n_outputs;
+  guint output_of[HLS_TRACKS_MAX]; // the tracks
+  gchar languages[HLS_TRACKS_MAX][RELAY_LANGUAGE];
   HlsSettings settings;
   gchar *label;
   guint n_tracks, lead;
@@ -33,7 +36,8 @@ struct _HlsCutter {
   gint64 first_pts, newest_pts; // of the leading track since the last discontinuity
   gint64 part_ns;               // most of a part; 0: not measured yet
   gint64 part_start, segment_start;
-  gboolean in_segment, changed, discontinuity;
+  gboolean changed[HLS_TRACKS_MAX]; // an output's format
+  gboolean in_segment, discontinuity;
   guint examined; // frames of the leading track
   guint32 sequence;
   guint64 dropped;
@@ -44,22 +48,27 @@ struct _HlsCutter {
 static void restart (HlsCutter *self);
 
 HlsCutter *
-hls_cutter_new (HlsOutput *output, const HlsSettings *settings, const gchar *label,
-    const WeirMp4Codec *codecs, guint n_tracks)
+hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *settings,
+    const gchar *label, const HlsCutterTrack *tracks, guint n_tracks)
 {
   HlsCutter *self = g_new0 (HlsCutter, 1);
 
   g_mutex_init (&self->lock);
-  output->ops->ref (output);
-  self->output = output;
+  self->n_outputs = n_outputs;
+  for (guint i = 0; i < n_outputs; i++) {
+    outputs[i]->ops->ref (outputs[i]);
+    self->outputs[i] = outputs[i];
+  }
   self->settings = *settings;
   self->label = g_strdup (label);
   self->n_tracks = n_tracks;
   self->full = LOG_LIMIT_FAILURES;
   self->wall_least_us = G_MAXINT64;
   for (guint i = n_tracks; i-- > 0;) {
-    hls_track_init (&self->tracks[i], codecs[i]);
-    if (weir_mp4_is_video (codecs[i]) || !weir_mp4_is_video (codecs[self->lead]))
+    hls_track_init (&self->tracks[i], tracks[i].codec);
+    self->output_of[i] = tracks[i].output;
+    g_strlcpy (self->languages[i], tracks[i].language ? tracks[i].language : "", RELAY_LANGUAGE);
+    if (weir_mp4_is_video (tracks[i].codec) || !weir_mp4_is_video (tracks[self->lead].codec))
       self->lead = i;
   }
   return self;
@@ -71,7 +80,8 @@ hls_cutter_free (HlsCutter *self)
   restart (self);
   for (guint i = 0; i < self->n_tracks; i++)
     hls_track_clear (&self->tracks[i]);
-  self->output->ops->unref (self->output);
+  for (guint i = 0; i < self->n_outputs; i++)
+    self->outputs[i]->ops->unref (self->outputs[i]);
   g_mutex_clear (&self->lock);
   g_free (self->label);
   g_free (self);
@@ -85,12 +95,13 @@ get_lead (HlsCutter *self)
   return &self->tracks[self->lead];
 }
 
-// Returns the format of the tracks that are known by now, and their initialization segment.
+// Returns the format of the output's tracks that are known by now, and their initialization
+// segment. Returns NULL if nothing has come yet of a track with an output of its own.
 static GBytes *
-make_init (HlsCutter *self, HlsFormat *format)
+make_init (HlsCutter *self, guint output, HlsFormat *format)
 {
   size_t (*write) (uint8_t *, size_t, const WeirMp4Track *, size_t) =
-      self->output->ops->makes_files ? weir_mp4_write_file_init : weir_mp4_write_init;
+      self->outputs[output]->ops->makes_files ? weir_mp4_write_file_init : weir_mp4_write_init;
   WeirMp4Track mp4[HLS_TRACKS_MAX];
   GString *codecs = g_string_new (NULL);
   gsize n = 0, size;
@@ -101,7 +112,10 @@ make_init (HlsCutter *self, HlsFormat *format)
     const HlsTrack *track = &self->tracks[i];
     char text[WEIR_MP4_CODEC_TEXT];
 
-    self->written[i] = track->mp4.config && weir_mp4_codec_text (&track->mp4, text) == 0;
+    if (self->output_of[i] != output)
+      continue;
+    self->written[i] = track->mp4.config && weir_mp4_codec_text (&track->mp4, text) == 0
+                       && (output == 0 || track->frames->len > 0 || self->written[i]);
     if (!self->written[i])
       continue;
     mp4[n++] = track->mp4;
@@ -110,9 +124,14 @@ make_init (HlsCutter *self, HlsFormat *format)
       format->width = track->mp4.width;
       format->height = track->mp4.height;
       format->frame_rate = track->typical_ns > 0 ? 1e9 / (gdouble) track->typical_ns : 0;
+    } else if (!weir_mp4_is_video (track->mp4.codec)) {
+      format->channels = track->mp4.channels;
+      g_strlcpy (format->language, self->languages[i], RELAY_LANGUAGE);
     }
   }
   format->codecs = g_string_free (codecs, FALSE);
+  if (n == 0 && output > 0)
+    return NULL;
   size = write (NULL, 0, mp4, n);
   data = g_malloc (size);
   write (data, size, mp4, n);
@@ -133,18 +152,24 @@ follow_wall (HlsCutter *self)
   self->wall_least_us = G_MAXINT64;
 }
 
+// The first output is the last to begin a segment, to get a part and to end a segment: who sees it
+// there finds it in the others, too.
 static void
 begin_segment (HlsCutter *self, const HlsFrame *first)
 {
-  HlsFormat format = { 0 };
-  GBytes *init = self->changed ? make_init (self, &format) : NULL;
-
   follow_wall (self);
-  self->output->ops->begin_segment (self->output, init, init ? &format : NULL,
-      first->pts / 1000 + self->wall_us, self->discontinuity);
-  g_clear_pointer (&init, g_bytes_unref);
-  g_free (format.codecs);
-  self->changed = self->discontinuity = FALSE;
+  for (guint i = self->n_outputs; i-- > 0;) {
+    HlsOutput *output = self->outputs[i];
+    HlsFormat format = { 0 };
+    GBytes *init = self->changed[i] ? make_init (self, i, &format) : NULL;
+
+    output->ops->begin_segment (output, init, init ? &format : NULL,
+        first->pts / 1000 + self->wall_us, self->discontinuity);
+    g_free (format.codecs);
+    self->changed[i] = self->changed[i] && !init;
+    g_clear_pointer (&init, g_bytes_unref);
+  }
+  self->discontinuity = FALSE;
   self->in_segment = TRUE;
   self->segment_start = self->part_start = first->dts;
 }
@@ -152,7 +177,8 @@ begin_segment (HlsCutter *self, const HlsFrame *first)
 static void
 end_segment (HlsCutter *self)
 {
-  self->output->ops->end_segment (self->output);
+  for (guint i = self->n_outputs; i-- > 0;)
+    self->outputs[i]->ops->end_segment (self->outputs[i]);
   self->in_segment = FALSE;
 }
 
@@ -181,8 +207,16 @@ add_frames (guint8 *at, const HlsTrack *track, guint n)
   return at;
 }
 
+static gboolean
+is_written (const HlsCutter *self, guint track, guint output)
+{
+  return self->written[track] && self->output_of[track] == output;
+}
+
+// Returns the fragment of an output: the first `n` frames of its tracks. Returns NULL if a track
+// with an output of its own has none.
 static GBytes *
-write_fragment (HlsCutter *self, const guint *n, gboolean begins_segment)
+write_fragment (HlsCutter *self, guint output, const guint *n, gboolean begins_segment)
 {
   WeirMp4Run runs[HLS_TRACKS_MAX];
   gsize head, size, n_runs = 0, total = 0;
@@ -190,15 +224,17 @@ write_fragment (HlsCutter *self, const guint *n, gboolean begins_segment)
   guint8 *data, *at;
 
   for (guint i = 0; i < self->n_tracks; i++)
-    total += n[i];
+    total += is_written (self, i, output) ? n[i] : 0;
+  if (total == 0 && output > 0)
+    return NULL;
   samples = g_new (WeirMp4Sample, total);
   total = 0;
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (self->written[i])
-      hls_track_fill (&self->tracks[i], n[i], samples + total, &runs[n_runs++]);
+    if (!is_written (self, i, output))
+      continue;
+    hls_track_fill (&self->tracks[i], n[i], samples + total, &runs[n_runs++]);
     total += n[i];
   }
-  self->sequence++;
   size = head = weir_mp4_write_fragment (NULL, 0, self->sequence, begins_segment, runs, n_runs);
   for (gsize i = 0; i < n_runs; i++)
     for (gsize k = 0; k < runs[i].n_samples; k++)
@@ -207,7 +243,7 @@ write_fragment (HlsCutter *self, const guint *n, gboolean begins_segment)
   weir_mp4_write_fragment (data, head, self->sequence, begins_segment, runs, n_runs);
   at = data + head;
   for (guint i = 0; i < self->n_tracks; i++)
-    at = self->written[i] ? add_frames (at, &self->tracks[i], n[i]) : at;
+    at = is_written (self, i, output) ? add_frames (at, &self->tracks[i], n[i]) : at;
   g_free (samples);
   return g_bytes_new_take (data, size);
 }
@@ -219,18 +255,22 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
 {
   HlsTrack *lead = get_lead (self);
   gint64 end = hls_track_get_end (lead, n_lead - 1);
+  gint64 duration = MIN (end - self->part_start, self->part_ns);
   gboolean independent = hls_track_nth (lead, 0)->key;
   guint n[HLS_TRACKS_MAX];
-  GBytes *data;
 
   for (guint i = 0; i < self->n_tracks; i++)
     n[i] = i == self->lead ? n_lead : count_before (&self->tracks[i], all ? G_MAXINT64 : end, all);
-  data = write_fragment (self, n, self->part_start == self->segment_start);
-  for (guint i = 0; i < self->n_tracks; i++)
+  self->sequence++;
+  for (guint i = self->n_outputs; i-- > 0;)
+    self->outputs[i]->ops->add_part (self->outputs[i],
+        write_fragment (self, i, n, self->part_start == self->segment_start), duration,
+        independent || i > 0);
+  for (guint i = 0; i < self->n_tracks; i++) {
+    self->dropped += self->written[i] ? 0 : n[i];
     hls_track_drop (&self->tracks[i], n[i]);
+  }
   self->examined -= MIN (n_lead, self->examined);
-  self->output->ops->add_part (
-      self->output, data, MIN (end - self->part_start, self->part_ns), independent);
   self->part_start = end;
 }
 
@@ -238,7 +278,7 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
 static gint64
 get_segment_max (HlsCutter *self)
 {
-  gint64 max = self->output->ops->get_segment_max (self->output);
+  gint64 max = self->outputs[0]->ops->get_segment_max (self->outputs[0]);
 
   return max > 0 ? max : MAX (FIRST_MAX_NS, self->settings.segment_ns);
 }
@@ -312,7 +352,8 @@ measure (HlsCutter *self)
   if (self->part_ns == 0) {
     frames = MAX ((self->settings.part_ns + typical / 2) / typical, 1);
     self->part_ns = (frames * typical / NS_PER_MS + 1) * NS_PER_MS;
-    self->output->ops->set_part_target (self->output, self->part_ns);
+    for (guint i = 0; i < self->n_outputs; i++)
+      self->outputs[i]->ops->set_part_target (self->outputs[i], self->part_ns);
   }
   self->phase = PHASE_RUNNING;
 }
@@ -340,7 +381,7 @@ accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
     bytes += self->tracks[k].bytes;
   if (bytes > BYTES_MAX || track->frames->len >= FRAMES_MAX) {
     log_event_limited (&self->full, "%s %s: too many frames wait to be written",
-        self->output->ops->name, self->label);
+        self->outputs[0]->ops->name, self->label);
     restart (self);
   }
   if (i == self->lead && self->phase != PHASE_WAITING && ABS (pts - self->newest_pts) > GAP_NS)
@@ -350,20 +391,24 @@ accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
     self->first_pts = self->newest_pts = pts;
   }
   return track->mp4.config && self->phase != PHASE_WAITING && pts >= self->first_pts
-         && (self->phase == PHASE_PROBING || !self->in_segment || self->written[i]);
+         && (self->phase == PHASE_PROBING || !self->in_segment || self->written[i]
+             || self->output_of[i] > 0);
 }
 
 void
 hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format)
 {
+  guint output = self->output_of[track];
+
   g_mutex_lock (&self->lock);
   // The frames so far are of the format before.
   if (self->phase == PHASE_RUNNING && self->tracks[track].mp4.config
       && (self->tracks[track].mp4.config_len != format->config_len
           || memcmp (self->tracks[track].mp4.config, format->config, format->config_len) != 0))
     restart (self);
-  self->changed |= hls_track_set_format (&self->tracks[track], format);
-  if (self->phase == PHASE_RUNNING && self->changed && !self->written[track])
+  self->changed[output] |= hls_track_set_format (&self->tracks[track], format);
+  // A late track needs another beginning, which only one with an output of its own has not had.
+  if (self->phase == PHASE_RUNNING && self->changed[output] && !self->written[track] && output == 0)
     restart (self);
   g_mutex_unlock (&self->lock);
 }

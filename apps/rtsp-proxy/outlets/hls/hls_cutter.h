@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Cuts the frames of all tracks of a stream into parts and segments, and writes them into an
-// output. The first video track leads, or the first audio track: segments begin with its keyframes,
-// and parts end between its frames. Call from any thread.
+// Cuts the frames of all tracks of a stream into parts and segments, and writes them into outputs:
+// one for all tracks, or some for a track each. The first video track leads, or the first audio
+// track: segments begin with its keyframes, and parts end between its frames, at the same time in
+// all outputs. Call from any thread.
 
 #include <gst/gst.h>
 
@@ -15,15 +16,23 @@
 
 typedef struct _HlsCutter HlsCutter;
 
-// `codecs` are of the tracks. `label` is for the log.
-HlsCutter *hls_cutter_new (HlsOutput *output, const HlsSettings *settings, const gchar *label,
-    const WeirMp4Codec *codecs, guint n_tracks);
+typedef struct {
+  WeirMp4Codec codec;
+  guint output;          // that the track goes into
+  const gchar *language; // in a form of relay_caps_get_language(), or NULL
+} HlsCutterTrack;
+
+// The track that leads goes into the first of the outputs, of which there are 1 to HLS_TRACKS_MAX.
+// Each of the others is for one track of sound. `label` is for the log.
+HlsCutter *hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *settings,
+    const gchar *label, const HlsCutterTrack *tracks, guint n_tracks);
 
 // Writes the frames that wait, ends the segment, and frees the cutter.
 void hls_cutter_free (HlsCutter *self);
 
 // Sets what the frames that follow are: a track of `codec`, whose record is `config`. If that
-// differs from before, a discontinuity begins.
+// differs from before, a discontinuity begins. A track that has an output of its own and begins
+// late makes none.
 void hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format);
 
 // Adds a frame, in the order of decoding. `pts` is in ns, on the same clock for all tracks.

@@ -71,6 +71,83 @@ hls_group_dup_left_out (HlsGroup *self)
 
 // ---- playlists ----
 
+// Adds the codec of a track to a value of CODECS, unless it has it.
+static void
+add_codec (GString *text, const gchar *codec)
+{
+  gchar **codecs = g_strsplit (text->str, ",", -1);
+
+  if (!g_strv_contains ((const gchar *const *) codecs, codec))
+    g_string_append_printf (text, ",%s", codec);
+  g_strfreev (codecs);
+}
+
+// Adds a rendition of sound of stream `i` to its group. Its number counts from 1; `uri` may be
+// NULL, if the variant has it. `languages` are those of the group so far: a player does not choose
+// by itself between two of one language.
+static void
+add_sound (GString *text, guint i, guint number, const HlsFormat *format, const gchar *uri,
+    GPtrArray *languages)
+{
+  gboolean is_told_apart = !g_ptr_array_find_with_equal_func (
+      languages, format->language, (GEqualFunc) g_str_equal, NULL);
+
+  g_string_append_printf (
+      text, "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"sound%u\",NAME=\"Sound %u", i, number);
+  if (*format->language)
+    g_string_append_printf (text, " (%s)\",LANGUAGE=\"%s", format->language, format->language);
+  g_string_append_printf (text, "\",DEFAULT=%s,AUTOSELECT=%s,CHANNELS=\"%u\"",
+      number == 1 ? "YES" : "NO", is_told_apart ? "YES" : "NO", format->channels);
+  if (uri)
+    g_string_append_printf (text, ",URI=\"%s\"", uri);
+  g_string_append (text, "\n");
+  g_ptr_array_add (languages, g_strdup (format->language));
+}
+
+static gchar *
+dup_uri (const gchar *folder, guint stream, guint window, HlsKind kind)
+{
+  const gchar *name = kind == HLS_LIVE ? "live.m3u8" : "segments.m3u8";
+
+  return window > 0 ? g_strdup_printf ("%s/%u-%u/%s", folder, stream, window, name)
+                    : g_strdup_printf ("%s/%u/%s", folder, stream, name);
+}
+
+// Adds the renditions of sound of stream `i`, if it has windows for them. Adds the greatest rates
+// of these, and their codecs, to `format`. Returns whether there are any.
+static gboolean
+add_sounds (
+    GString *text, HlsStream *stream, guint i, const gchar *folder, HlsKind kind, HlsFormat *format)
+{
+  GPtrArray *languages = g_ptr_array_new_with_free_func (g_free);
+  GString *codecs = g_string_new (format->codecs);
+  gboolean is_first = format->channels > 0; // the variant is the first of them
+  guint64 average = 0, peak = 0;
+  HlsFormat sound = { 0 };
+  guint n = 0;
+
+  for (guint k = 1; k < HLS_TRACKS_MAX; k++) {
+    gchar *uri = dup_uri (folder, i, k, kind);
+
+    if (hls_window_dup_format (hls_stream_get_window (stream, k), &sound)) {
+      if (n == 0 && is_first)
+        add_sound (text, i, ++n, format, NULL, languages);
+      add_sound (text, i, ++n, &sound, uri, languages);
+      add_codec (codecs, sound.codecs);
+      average = MAX (average, sound.average);
+      peak = MAX (peak, sound.peak);
+      hls_format_clear (&sound);
+    }
+    g_free (uri);
+  }
+  g_free (format->codecs);
+  format->codecs = g_string_free (codecs, FALSE);
+  format->average = is_first ? MAX (format->average, average) : format->average + average;
+  format->peak = is_first ? MAX (format->peak, peak) : format->peak + peak;
+  g_ptr_array_unref (languages);
+  return n > 0;
+}
+
 static void
 add_variant (GString *text, const HlsFormat *format)
 {
@@ -95,13 +172,19 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
 
   for (guint i = 0; i < self->n_streams; i++) {
     HlsFormat format = { 0 };
+    gboolean has_sounds;
+    gchar *uri;
 
-    if (!hls_window_dup_format (hls_stream_get_window (self->streams[i]), &format))
+    if (!hls_window_dup_format (hls_stream_get_window (self->streams[i], 0), &format))
       continue;
+    uri = dup_uri (folder, i, 0, kind);
+    has_sounds = add_sounds (text, self->streams[i], i, folder, kind, &format);
     add_variant (text, &format);
-    g_string_append_printf (
-        text, "\n%s/%u/%s\n", folder, i, kind == HLS_LIVE ? "live.m3u8" : "segments.m3u8");
+    if (has_sounds)
+      g_string_append_printf (text, ",AUDIO=\"sound%u\"", i);
+    g_string_append_printf (text, "\n%s\n", uri);
     hls_format_clear (&format);
+    g_free (uri);
     n++;
   }
   if (n > 0)
@@ -111,19 +194,21 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
 }
 
 GBytes *
-hls_group_write_reports (HlsGroup *self, guint own)
+hls_group_write_reports (HlsGroup *self, const HlsWindow *own)
 {
-  GString *text;
+  GString *text = g_string_new (NULL);
 
-  if (self->n_streams < 2)
-    return NULL;
-  text = g_string_new (NULL);
   for (guint i = 0; i < self->n_streams; i++) {
-    gchar *uri = g_strdup_printf ("../%u/live.m3u8", i);
+    for (guint k = 0; k < HLS_TRACKS_MAX && !hls_stream_has_failed (self->streams[i]); k++) {
+      HlsWindow *window = hls_stream_get_window (self->streams[i], k);
+      gchar *uri;
 
-    if (i != own && !hls_stream_has_failed (self->streams[i]))
-      hls_window_add_report (hls_stream_get_window (self->streams[i]), text, uri);
-    g_free (uri);
+      if (window == own || !hls_window_has_begun (window))
+        continue;
+      uri = dup_uri ("..", i, k, HLS_LIVE);
+      hls_window_add_report (window, text, uri);
+      g_free (uri);
+    }
   }
   if (text->len > 0)
     return g_string_free_to_bytes (text);

@@ -36,6 +36,6 @@ gchar *hls_group_dup_left_out (HlsGroup *self);
 // ready, else NULL. (transfer full)
 GBytes *hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind);
 
-// Returns what the live playlist of stream `i` says about those of the others, or NULL. (transfer
+// Returns what the live playlist of a window says about those of the others, or NULL. (transfer
 // full)
-GBytes *hls_group_write_reports (HlsGroup *self, guint i);
+GBytes *hls_group_write_reports (HlsGroup *self, const HlsWindow *own);

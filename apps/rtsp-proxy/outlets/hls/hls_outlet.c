@@ -52,7 +52,7 @@ add_reports (Reply *self)
 {
   GBytes *reports =
       self->target.ask.kind == HLS_LIVE
-          ? hls_group_write_reports (hls_session_get_group (self->session), self->target.rendition)
+          ? hls_group_write_reports (hls_session_get_group (self->session), self->window)
           : NULL;
 
   if (reports)
@@ -260,7 +260,8 @@ find_session (HlsOutlet *outlet, Reply *self)
                       ? hls_sessions_find (outlet->sessions, self->target.session)
                       : NULL;
   if (self->session
-      && self->target.rendition >= hls_group_n_streams (hls_session_get_group (self->session)))
+      && (self->target.rendition >= hls_group_n_streams (hls_session_get_group (self->session))
+          || self->target.window >= HLS_TRACKS_MAX))
     g_clear_pointer (&self->session, hls_session_unref);
   if (!self->session)
     fail (self, SOUP_STATUS_NOT_FOUND,
@@ -282,7 +283,7 @@ answer (gpointer outlet, const HttpAsked *asked)
   if (!self->session)
     return &self->reply;
   hls_session_enter (self->session);
-  self->window = hls_stream_get_window (get_stream (self));
+  self->window = hls_stream_get_window (get_stream (self), self->target.window);
   if (self->patience_ns == 0)
     self->patience_ns = hls_window_get_patience (self->window);
   hls_window_wait (self->window, asked->wake, asked->wake_data);

@@ -6,12 +6,16 @@
 
 #include <glib.h>
 
+#include "relay/relay_caps.h"
+
 // What is known of a stream.
 typedef struct {
   gchar *codecs; // "avc1.64001f,mp4a.40.2"
   guint width, height;
-  gdouble frame_rate;    // 0: not known
-  guint64 average, peak; // bits a second
+  guint channels;                 // of a track of sound
+  gchar language[RELAY_LANGUAGE]; // likewise (relay/relay_caps.h); "": not known
+  gdouble frame_rate;             // 0: not known
+  guint64 average, peak;          // bits a second
 } HlsFormat;
 
 typedef struct _HlsOutput HlsOutput;
@@ -29,7 +33,7 @@ typedef struct {
   void (*begin_segment) (HlsOutput *self, GBytes *init, const HlsFormat *format, gint64 wall_us,
       gboolean discontinuity);
   // Adds a part to the segment. `independent`: a decoder can start with it. Takes ownership of
-  // `data`.
+  // `data`, which is NULL if nothing of a track of sound that has an output of its own has come.
   void (*add_part) (HlsOutput *self, GBytes *data, gint64 duration_ns, gboolean independent);
   void (*end_segment) (HlsOutput *self);
   // Returns the longest allowed duration of a segment in ns; 0 if the first one sets it.

@@ -5,6 +5,7 @@
 #include "base/element.h"
 #include "relay/feed.h"
 #include "relay/left_out.h"
+#include "relay/relay_caps.h"
 #include "relay/synced_sink.h"
 
 #define DEFAULT_RATE 48000
@@ -271,20 +272,21 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
   return TRUE;
 }
 
-static gboolean
-has_kind (const HlsPipeline *self, int video)
+static guint
+count_video (const HlsPipeline *self)
 {
-  for (guint i = 0; i < self->n_tracks; i++) {
-    if (weir_mp4_is_video (self->tracks[i].codec) == video)
-      return TRUE;
-  }
-  return FALSE;
+  guint n = 0;
+
+  for (guint i = 0; i < self->n_tracks; i++)
+    n += weir_mp4_is_video (self->tracks[i].codec) ? 1 : 0;
+  return n;
 }
 
-// Returns why the track cannot be carried (transfer full), or NULL. Browsers have one buffer for
-// sound and one for video, and refuse segments with more tracks.
+// Returns why the track cannot be carried (transfer full), or NULL. With `apart`, only one track is
+// video.
 static gchar *
-try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const HlsOutputOps *to)
+try_track (
+    HlsPipeline *self, GstCaps *caps, guint relay_track, const HlsOutputOps *to, gboolean apart)
 {
   const Kind *kind = find_kind (caps);
   Track *track = &self->tracks[self->n_tracks];
@@ -295,9 +297,8 @@ try_track (HlsPipeline *self, GstCaps *caps, guint relay_track, const HlsOutputO
     return g_strdup_printf ("%s cannot carry %s", to->noun, left_out_codec (caps));
   if (self->n_tracks == HLS_TRACKS_MAX)
     return g_strdup_printf ("%s carries %u tracks at most", to->noun, HLS_TRACKS_MAX);
-  if (!to->makes_files && has_kind (self, weir_mp4_is_video (kind->codec)))
-    return g_strdup_printf ("%s carries one track of %s", to->noun,
-        weir_mp4_is_video (kind->codec) ? "video" : "sound");
+  if (apart && weir_mp4_is_video (kind->codec) && count_video (self) > 0)
+    return g_strdup_printf ("%s carries one track of video", to->noun);
   *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
   if (add_track (self, track, kind, caps, &error)) {
     self->n_tracks++;
@@ -383,13 +384,32 @@ start (HlsPipeline *self, const gchar *label)
   }
 }
 
+// Makes the cutter. With `apart`, tracks of sound that are several have an output each.
+static HlsCutter *
+make_cutter (const HlsPipeline *self, GPtrArray *caps, HlsOutput *const *outputs, gboolean apart,
+    const HlsSettings *settings, const gchar *label)
+{
+  guint n_video = count_video (self), n = MIN (n_video, 1);
+  HlsCutterTrack tracks[HLS_TRACKS_MAX];
+
+  apart &= self->n_tracks > n_video + 1;
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const Track *track = &self->tracks[i];
+
+    tracks[i] =
+        (HlsCutterTrack) { track->codec, apart && !weir_mp4_is_video (track->codec) ? n++ : 0,
+          relay_caps_get_language (g_ptr_array_index (caps, track->relay_track)) };
+  }
+  return hls_cutter_new (outputs, apart ? n : 1, settings, label, tracks, self->n_tracks);
+}
+
 HlsPipeline *
-hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSettings *settings,
-    const WeirLayerSet *layers, const gchar *label, GString *left_out,
+hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *const *outputs, guint n_outputs,
+    const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label, GString *left_out,
     void (*failed) (const gchar *reason, gpointer data), gpointer data)
 {
   HlsPipeline *self = g_new0 (HlsPipeline, 1);
-  WeirMp4Codec codecs[HLS_TRACKS_MAX];
+  const HlsOutputOps *to = outputs[0]->ops;
   gchar *log_label;
 
   self->bin = gst_pipeline_new (NULL);
@@ -398,19 +418,17 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output, const HlsSet
   self->failed = failed;
   self->data = data;
   for (guint i = 0; i < caps->len; i++) {
-    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, output->ops);
+    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, to, n_outputs > 1);
 
     if (problem) {
       left_out_add (left_out, i, "%s", problem);
       g_free (problem);
     }
   }
-  log_label = g_strdup_printf ("%s %s", output->ops->name, label);
+  log_label = g_strdup_printf ("%s %s", to->name, label);
   left_out_log (log_label, left_out->str);
-  for (guint i = 0; i < self->n_tracks; i++)
-    codecs[i] = self->tracks[i].codec;
   if (self->n_tracks > 0) {
-    self->cutter = hls_cutter_new (output, settings, label, codecs, self->n_tracks);
+    self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, settings, label);
     start (self, log_label);
   } else {
     g_clear_pointer (&self, hls_pipeline_free);

@@ -10,13 +10,17 @@
 
 typedef struct _HlsPipeline HlsPipeline;
 
-// Starts. `caps` are of the relay's tracks. `layers` are those to take of a video track with
+// Starts. `caps` are of the relay's tracks. All tracks go into the first of the `n_outputs`
+// outputs. Of more than one, the others are for further tracks of sound, then each in one of its
+// own; only the first track of video is taken, and the first of sound is with it if it is the only
+// one: browsers have one buffer for sound and one for video, and refuse segments with more tracks.
+// `layers` are those to take of a video track with
 // layers, and of H.264 the highest of these as plain H.264; NULL: all, as they are. `failed` runs
 // on the main thread if a pipeline's element fails. Adds to `left_out` why tracks are left out
 // (relay/left_out.h). Returns NULL if none is left.
-HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *output,
-    const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label, GString *left_out,
-    void (*failed) (const gchar *reason, gpointer data), gpointer data);
+HlsPipeline *hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *const *outputs,
+    guint n_outputs, const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label,
+    GString *left_out, void (*failed) (const gchar *reason, gpointer data), gpointer data);
 
 // Writes all frames that have come, and ends the segment. What follows begins a discontinuity.
 void hls_pipeline_interrupt (HlsPipeline *self);

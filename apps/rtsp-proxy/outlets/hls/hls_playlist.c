@@ -35,7 +35,9 @@ add_parts (GString *text, const HlsSegment *segment)
 
     add_seconds (text, "#EXT-X-PART:DURATION=", part->duration_ns);
     g_string_append_printf (text, ",URI=\"part%" G_GUINT64_FORMAT ".mp4\"%s\n", part->number,
-        part->independent ? ",INDEPENDENT=YES" : "");
+        !part->data         ? ",GAP=YES"
+        : part->independent ? ",INDEPENDENT=YES"
+                            : "");
   }
 }
 
@@ -50,7 +52,7 @@ add_segment (GString *text, const HlsSegment *segment, const HlsSegment *before,
         text, "#EXT-X-MAP:URI=\"init%" G_GUINT64_FORMAT ".mp4\"\n", segment->init);
   if (segment->gap)
     g_string_append (text, "#EXT-X-GAP\n");
-  else if (segment->parts->len > 0)
+  if (segment->parts->len > 0)
     add_wall (text, segment->wall_us);
   if (parts)
     add_parts (text, segment);

@@ -158,7 +158,7 @@ hls_session_is_over (HlsSession *self)
   gint64 unused = g_get_monotonic_time () - __atomic_load_n (&self->used_us, __ATOMIC_RELAXED);
   // All streams have the same target duration.
   gint64 patience =
-      hls_window_get_patience (hls_stream_get_window (hls_group_get_stream (self->group, 0)));
+      hls_window_get_patience (hls_stream_get_window (hls_group_get_stream (self->group, 0), 0));
 
   return g_atomic_int_get (&self->closed) || (!is_asked && unused > UNUSED_US + patience / 1000);
 }

@@ -12,7 +12,7 @@ struct _HlsStream {
   gatomicrefcount refs;
   HlsVariant shown;
   HlsSettings settings;
-  HlsWindow *window;
+  HlsWindow *windows[HLS_TRACKS_MAX];
   Relay *relay;
 
   // Of the main thread.
@@ -33,8 +33,9 @@ set_state (HlsStream *self, HlsStreamState state, const gchar *reason)
   g_free (self->reason);
   self->reason = g_strdup (reason);
   g_mutex_unlock (&self->lock);
-  hls_window_give_up (self->window);
-  hls_window_wake (self->window);
+  hls_window_give_up (self->windows[0]);
+  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+    hls_window_wake (self->windows[i]);
 }
 
 static void
@@ -52,11 +53,13 @@ static void
 start_pipeline (HlsStream *self, GPtrArray *caps)
 {
   GString *left_out = g_string_new (NULL);
+  HlsOutput *outputs[HLS_TRACKS_MAX];
 
+  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+    outputs[i] = hls_window_get_output (self->windows[i]);
   self->caps = g_ptr_array_ref (caps);
-  self->pipeline =
-      hls_pipeline_new (self->relay, caps, hls_window_get_output (self->window), &self->settings,
-          &self->shown.layers, content_get_label (self->shown.content), left_out, on_failed, self);
+  self->pipeline = hls_pipeline_new (self->relay, caps, outputs, HLS_TRACKS_MAX, &self->settings,
+      &self->shown.layers, content_get_label (self->shown.content), left_out, on_failed, self);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
   g_mutex_lock (&self->lock);
@@ -100,7 +103,8 @@ hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon 
   g_mutex_init (&self->lock);
   self->shown = *shown;
   self->settings = *settings;
-  self->window = hls_window_new (settings, common);
+  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+    self->windows[i] = hls_window_new (settings, common, i > 0);
   self->relay = relay_ref (presentation_get_relay (live_content_get (shown->content)));
   self->tracks = track_watch_new (self->relay, on_tracks, self);
   content_wait (shown->content, on_waited, hls_stream_ref (self));
@@ -119,7 +123,8 @@ hls_stream_unref (HlsStream *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  hls_window_unref (self->window);
+  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+    hls_window_unref (self->windows[i]);
   relay_unref (self->relay);
   content_unref (self->shown.content);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
@@ -158,7 +163,7 @@ hls_stream_ask (HlsStream *self, gchar **reason)
   if (state != HLS_STREAM_STARTING)
     *reason = g_strdup (self->reason);
   g_mutex_unlock (&self->lock);
-  if (state == HLS_STREAM_STARTING && hls_window_dup_format (self->window, &format))
+  if (state == HLS_STREAM_STARTING && hls_window_dup_format (self->windows[0], &format))
     state = HLS_STREAM_READY;
   hls_format_clear (&format);
   return state;
@@ -187,7 +192,7 @@ hls_stream_dup_left_out (HlsStream *self)
 }
 
 HlsWindow *
-hls_stream_get_window (HlsStream *self)
+hls_stream_get_window (HlsStream *self, guint i)
 {
-  return self->window;
+  return self->windows[i];
 }

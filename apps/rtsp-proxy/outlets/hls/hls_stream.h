@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A live presentation over HLS: its window, and the pipeline that fills it while the stream is in
-// use. Reference-counted. Call from any thread.
+// A live presentation over HLS: its windows, and the pipeline that fills them while the stream is
+// in use. The first window has all tracks; of a stream with more than one track of sound, it has
+// the video, or without video the first of them, and each other one has a window of its own.
+// Reference-counted. Call from any thread.
 
 #include "content/content.h"
+#include "outlets/hls/hls_cutter.h"
 #include "outlets/hls/hls_window.h"
 #include "svc/layerset.h"
 
@@ -39,4 +42,5 @@ gboolean hls_stream_has_failed (HlsStream *self);
 // Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
 gchar *hls_stream_dup_left_out (HlsStream *self);
 
-HlsWindow *hls_stream_get_window (HlsStream *self); // (transfer none)
+// Returns one of the HLS_TRACKS_MAX windows. (transfer none)
+HlsWindow *hls_stream_get_window (HlsStream *self, guint i);

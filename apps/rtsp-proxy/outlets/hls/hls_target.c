@@ -47,30 +47,32 @@ parse_file (HlsTarget *self, gchar *name)
   }
 }
 
-// Ends the text before its next slash. Returns what follows that, or NULL.
+// Ends the text before the next `mark`. Returns what follows that, or NULL.
 static gchar *
-cut (gchar *text)
+cut (gchar *text, gchar mark)
 {
-  gchar *slash = text ? strchr (text, '/') : NULL;
+  gchar *found = text ? strchr (text, mark) : NULL;
 
-  if (slash)
-    *slash = 0;
-  return slash ? slash + 1 : NULL;
+  if (found)
+    *found = 0;
+  return found ? found + 1 : NULL;
 }
 
-// Parses "~SESSION/0/NAME". Changes the text.
+// Parses "~SESSION/0/NAME" or "~SESSION/0-1/NAME". Changes the text.
 static void
 parse_session (HlsTarget *self, gchar *session)
 {
-  gchar *number = cut (session), *name = cut (number);
-  guint64 rendition;
+  gchar *number = cut (session, '/'), *name = cut (number, '/'), *further = cut (number, '-');
+  guint64 rendition, window = 0;
   gint kind;
 
   if (!name || strchr (name, '/') || strlen (session) != 1 + HLS_SESSION_DIGITS
-      || !read_number (number, G_MAXUINT, &rendition))
+      || !read_number (number, G_MAXUINT, &rendition)
+      || (further && !read_number (further, G_MAXUINT, &window)))
     return;
   g_strlcpy (self->session, session + 1, sizeof self->session);
   self->rendition = (guint) rendition;
+  self->window = (guint) window;
   kind = find (playlists, name);
   if (kind >= 0) {
     self->thing = HLS_PLAYLIST;

@@ -2,7 +2,8 @@
 #pragma once
 
 // The URLs of the HLS outlet. A reader begins with /hls/PATH/index.m3u8 or /hls/PATH/plain.m3u8,
-// which name its session: /hls/PATH/~SESSION/N/live.m3u8, init0.mp4, part7.mp4, seg3.mp4. So
+// which name its session: /hls/PATH/~SESSION/N/live.m3u8, init0.mp4, part7.mp4, seg3.mp4; of
+// further tracks of sound, /hls/PATH/~SESSION/N-WINDOW/live.m3u8 and so on (hls_stream.h). So
 // playlists have no secrets and are the same for all readers, whatever credentials they sent first.
 
 #include "outlets/hls/hls_window.h"
@@ -24,7 +25,7 @@ typedef struct {
   HlsAsk ask;     // of a playlist; `kind` also of a master
   gboolean wrong; // the directives of a playlist are against the rules
   gchar session[HLS_SESSION_DIGITS + 1];
-  guint rendition;
+  guint rendition, window;
   guint64 number; // of an initialization segment, a part or a segment
 } HlsTarget;
 

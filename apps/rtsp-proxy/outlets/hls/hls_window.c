@@ -13,7 +13,7 @@ free_part (gpointer data)
 {
   HlsPart *part = data;
 
-  g_bytes_unref (part->data);
+  g_clear_pointer (&part->data, g_bytes_unref);
   g_free (part);
 }
 
@@ -113,6 +113,27 @@ set_part_target (HlsOutput *output, gint64 part_ns)
   g_mutex_unlock (&self->lock);
 }
 
+// Bandwidth is of whole segments.
+static void
+measure (HlsWindow *self)
+{
+  guint64 bytes = 0;
+  gint64 duration = 0;
+
+  self->format.peak = 0;
+  for (guint i = 0; i < self->segments->len; i++) {
+    const HlsSegment *segment = hls_window_nth (self, i);
+
+    if (segment->ended && segment->duration_ns > 0) {
+      bytes += segment->bytes;
+      duration += segment->duration_ns;
+      self->format.peak = MAX (self->format.peak,
+          (guint64) ((gdouble) segment->bytes * 8e9 / (gdouble) segment->duration_ns));
+    }
+  }
+  self->format.average = duration > 0 ? (guint64) ((gdouble) bytes * 8e9 / (gdouble) duration) : 0;
+}
+
 static HlsSegment *
 add_segment (HlsWindow *self, gint64 wall_us)
 {
@@ -121,7 +142,7 @@ add_segment (HlsWindow *self, gint64 wall_us)
   segment->msn =
       self->segments->len > 0 ? hls_window_nth (self, self->segments->len - 1)->msn + 1 : 0;
   segment->parts = g_ptr_array_new_with_free_func (free_part);
-  segment->init = self->first_init + self->inits->len - 1;
+  segment->init = self->first_init + MAX (self->inits->len, 1) - 1;
   segment->discontinuities = self->discontinuities;
   segment->wall_us = wall_us;
   g_ptr_array_add (self->segments, segment);
@@ -144,6 +165,7 @@ begin_segment (HlsOutput *output, GBytes *init, const HlsFormat *format, gint64 
     hls_format_clear (&self->format);
     self->format = *format;
     self->format.codecs = g_strdup (format->codecs);
+    measure (self);
   }
   self->discontinuities =
       hls_common_count (self->common, self->discontinuities, wall_us, discontinuity);
@@ -175,36 +197,15 @@ add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independ
   g_mutex_lock (&self->lock);
   *part = (HlsPart) { data, self->next_part++, duration_ns, independent };
   segment = hls_window_nth (self, self->segments->len - 1);
-  segment->independent |= independent && segment->parts->len == 0;
+  segment->independent |= independent && segment->bytes == 0;
   g_ptr_array_add (segment->parts, part);
   segment->duration_ns += duration_ns;
-  segment->bytes += g_bytes_get_size (data);
+  segment->bytes += data ? g_bytes_get_size (data) : 0;
   hls_common_note_length (self->common, segment->duration_ns);
   begin_playlists (self);
   drop_texts (self);
   wake_all (self);
   g_mutex_unlock (&self->lock);
-}
-
-// Bandwidth is of whole segments.
-static void
-measure (HlsWindow *self)
-{
-  guint64 bytes = 0;
-  gint64 duration = 0;
-
-  self->format.peak = 0;
-  for (guint i = 0; i < self->segments->len; i++) {
-    const HlsSegment *segment = hls_window_nth (self, i);
-
-    if (segment->ended && segment->duration_ns > 0) {
-      bytes += segment->bytes;
-      duration += segment->duration_ns;
-      self->format.peak = MAX (self->format.peak,
-          (guint64) ((gdouble) segment->bytes * 8e9 / (gdouble) segment->duration_ns));
-    }
-  }
-  self->format.average = duration > 0 ? (guint64) ((gdouble) bytes * 8e9 / (gdouble) duration) : 0;
 }
 
 static void
@@ -216,6 +217,7 @@ end_segment (HlsOutput *output)
   g_mutex_lock (&self->lock);
   segment = hls_window_nth (self, self->segments->len - 1);
   segment->ended = TRUE;
+  segment->gap = segment->bytes == 0;
   self->is_open = FALSE;
   self->total_ns += segment->duration_ns;
   if (self->target_s == 0)
@@ -270,7 +272,7 @@ hls_window_give_up (HlsWindow *self)
 }
 
 HlsWindow *
-hls_window_new (const HlsSettings *settings, HlsCommon *common)
+hls_window_new (const HlsSettings *settings, HlsCommon *common, gboolean of_sound)
 {
   HlsWindow *self = g_new0 (HlsWindow, 1);
 
@@ -279,6 +281,7 @@ hls_window_new (const HlsSettings *settings, HlsCommon *common)
   g_mutex_init (&self->lock);
   self->settings = *settings;
   self->common = hls_common_ref (common);
+  self->counted = of_sound;
   self->segments = g_ptr_array_new_with_free_func (free_segment);
   self->inits = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   self->waiters = g_hash_table_new (NULL, NULL);
@@ -286,6 +289,13 @@ hls_window_new (const HlsSettings *settings, HlsCommon *common)
 }
 
 // ---- readers ----
+
+// Reports whether playlists can be had. Call with the lock held.
+static gboolean
+has_begun (HlsWindow *self)
+{
+  return self->target_s > 0 && self->inits->len > 0;
+}
 
 // Reports whether the playlist has got as far as the request says. `next` is set to the number of
 // the first segment that has not ended.
@@ -309,7 +319,7 @@ hls_window_get_playlist (HlsWindow *self, const HlsAsk *ask, GBytes **text)
 
   g_mutex_lock (&self->lock);
   begin_playlists (self);
-  if (self->target_s > 0) {
+  if (has_begun (self)) {
     if (has_reached (self, ask, &next)) {
       GBytes **kept = &self->texts[ask->kind][ask->skips];
 
@@ -355,8 +365,10 @@ hls_window_get_part (HlsWindow *self, guint64 number, GBytes **data)
       guint64 at = number - first->number;
 
       if (at < segment->parts->len) {
-        *data = g_bytes_ref (((HlsPart *) g_ptr_array_index (segment->parts, at))->data);
-        state = HLS_READY;
+        const HlsPart *part = g_ptr_array_index (segment->parts, at);
+
+        *data = part->data ? g_bytes_ref (part->data) : NULL;
+        state = part->data ? HLS_READY : HLS_GONE;
       }
       break;
     }
@@ -380,12 +392,26 @@ hls_window_get_segment (HlsWindow *self, guint64 msn, GPtrArray **blocks)
     if (!segment->ended)
       break;
     *blocks = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
-    for (guint k = 0; k < segment->parts->len; k++)
-      g_ptr_array_add (
-          *blocks, g_bytes_ref (((HlsPart *) g_ptr_array_index (segment->parts, k))->data));
+    for (guint k = 0; k < segment->parts->len; k++) {
+      const HlsPart *part = g_ptr_array_index (segment->parts, k);
+
+      if (part->data)
+        g_ptr_array_add (*blocks, g_bytes_ref (part->data));
+    }
   }
   g_mutex_unlock (&self->lock);
   return state;
+}
+
+gboolean
+hls_window_has_begun (HlsWindow *self)
+{
+  gboolean begun;
+
+  g_mutex_lock (&self->lock);
+  begun = has_begun (self);
+  g_mutex_unlock (&self->lock);
+  return begun;
 }
 
 void
@@ -394,15 +420,13 @@ hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri)
   const HlsSegment *last;
 
   g_mutex_lock (&self->lock);
-  if (self->target_s > 0) {
-    last = hls_window_nth (self, self->segments->len - 1);
-    // A segment that has just begun has no part yet.
-    if (last->parts->len == 0)
-      last = hls_window_nth (self, self->segments->len - 2);
-    g_string_append_printf (text,
-        "#EXT-X-RENDITION-REPORT:URI=\"%s\",LAST-MSN=%" G_GUINT64_FORMAT ",LAST-PART=%u\n", uri,
-        last->msn, last->parts->len - 1);
-  }
+  last = hls_window_nth (self, self->segments->len - 1);
+  // A segment that has just begun has no part yet.
+  if (last->parts->len == 0)
+    last = hls_window_nth (self, self->segments->len - 2);
+  g_string_append_printf (text,
+      "#EXT-X-RENDITION-REPORT:URI=\"%s\",LAST-MSN=%" G_GUINT64_FORMAT ",LAST-PART=%u\n", uri,
+      last->msn, last->parts->len - 1);
   g_mutex_unlock (&self->lock);
 }
 
@@ -413,7 +437,7 @@ hls_window_dup_format (HlsWindow *self, HlsFormat *format)
 
   g_mutex_lock (&self->lock);
   begin_playlists (self);
-  known = self->target_s > 0;
+  known = has_begun (self) && self->format.average > 0;
   if (known) {
     *format = self->format;
     format->codecs = g_strdup (self->format.codecs);

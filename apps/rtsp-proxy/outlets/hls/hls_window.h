@@ -13,7 +13,9 @@
 
 typedef struct _HlsWindow HlsWindow;
 
-HlsWindow *hls_window_new (const HlsSettings *settings, HlsCommon *common);
+// `of_sound`: of a further track of a variant, which has a window beside this one. It may have gaps
+// where nothing came, and playlists only when something has come.
+HlsWindow *hls_window_new (const HlsSettings *settings, HlsCommon *common, gboolean of_sound);
 HlsWindow *hls_window_ref (HlsWindow *self);
 void hls_window_unref (HlsWindow *self);
 
@@ -50,10 +52,13 @@ HlsState hls_window_get_init (HlsWindow *self, guint64 number, GBytes **data);
 HlsState hls_window_get_part (HlsWindow *self, guint64 number, GBytes **data);
 HlsState hls_window_get_segment (HlsWindow *self, guint64 msn, GPtrArray **blocks); // of GBytes
 
-// Adds how far the live playlist is, for the playlist of another variant (EXT-X-RENDITION-REPORT).
+// Reports whether playlists can be had.
+gboolean hls_window_has_begun (HlsWindow *self);
+
+// Adds how far the live playlist is, for another playlist (EXT-X-RENDITION-REPORT). It has begun.
 void hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri);
 
-// Returns whether playlists can be had, and then sets `format`. (transfer full)
+// Returns whether there are playlists with media in them, and then sets `format`. (transfer full)
 gboolean hls_window_dup_format (HlsWindow *self, HlsFormat *format);
 
 // Returns how long a request may wait, in ns.

@@ -4,7 +4,7 @@
 #include "outlets/hls/hls_window.h"
 
 typedef struct {
-  GBytes *data;
+  GBytes *data; // NULL: nothing came of the window's track
   guint64 number;
   gint64 duration_ns;
   gboolean independent;
@@ -15,9 +15,9 @@ typedef struct {
   GPtrArray *parts; // of HlsPart
   gint64 duration_ns, wall_us;
   guint64 bytes;
-  guint64 init;            // number of its initialization segment
-  guint64 discontinuities; // before it, and at its start
-  gboolean ended, gap, independent;
+  guint64 init;                     // number of its initialization segment
+  guint64 discontinuities;          // before it, and at its start
+  gboolean ended, gap, independent; // a gap: it has no data
 } HlsSegment;
 
 struct _HlsWindow {

@@ -62,13 +62,13 @@ start_pipeline (Recording *self)
   const gint64 part_ns = self->config->record.part_ms * NS_PER_MS;
   // A file may begin where a segment of the cutter does, so these are short.
   const HlsSettings settings = { .segment_ns = part_ns, .part_ns = part_ns };
+  HlsOutput *output = recording_writer_get_output (self->writer);
 
   g_clear_pointer (&self->problem, g_free);
   self->begun = clock_now ();
   g_string_truncate (self->left_out, 0);
   self->pipeline = hls_pipeline_new (presentation_get_relay (live_content_get (self->content)),
-      self->caps, recording_writer_get_output (self->writer), &settings, NULL, get_mount (self),
-      self->left_out, on_failed, self);
+      self->caps, &output, 1, &settings, NULL, get_mount (self), self->left_out, on_failed, self);
   if (!self->pipeline) {
     self->again = G_MAXINT64; // until other tracks come
     self->problem = g_strdup (self->left_out->str);

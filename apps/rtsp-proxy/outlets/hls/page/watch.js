@@ -25,6 +25,7 @@ const source = '/hls' + path + '/index.m3u8' + location.search;
 const video = document.getElementById('video');
 const problem = document.getElementById('problem');
 const state = document.getElementById('state');
+const sound = document.getElementById('sound');
 let hls = null;
 let slack = 0;
 let retry = 0;
@@ -104,7 +105,8 @@ function start() {
     return;
   }
   let variants = [];
-  hls = new Hls({ lowLatencyMode: true, backBufferLength: 10 });
+  // With a tolerance of a part or more, hls.js leaves out the last part of a segment when it is late.
+  hls = new Hls({ lowLatencyMode: true, backBufferLength: 10, maxFragLookUpTolerance: 0.1 });
   hls.on(Hls.Events.MANIFEST_LOADED, (event, data) => {
     variants = data.levels.map((level) => level.attrs.CODECS).filter((codecs) => codecs);
   });
@@ -118,6 +120,11 @@ function start() {
     fresh = performance.now();
     tell('');
   });
+  hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, (event, data) => {
+    sound.replaceChildren(...data.audioTracks.map((track) => new Option(track.name)));
+    sound.hidden = data.audioTracks.length < 2;
+  });
+  hls.on(Hls.Events.AUDIO_TRACK_SWITCHING, (event, data) => { sound.selectedIndex = data.id; });
   hls.loadSource(source);
   hls.attachMedia(video);
 }
@@ -155,6 +162,7 @@ document.title = decodeURIComponent(path);
 video.addEventListener('waiting', () => {
   if (video.currentTime > 0) slack = Math.min(slack + SLACK_STEP, SLACK_MAX);
 });
+sound.addEventListener('change', () => { hls.audioTrack = sound.selectedIndex; });
 setInterval(keepUp, TICK_MS);
 setInterval(showState, TICK_MS);
 setInterval(watchStream, TICK_MS);
