@@ -138,22 +138,60 @@ engine_track_push (EngineTrack *self, const WeirIngestPacket *packet, guint64 ba
   context->callbacks->packet (context->owner, packet->arrival_ns);
 }
 
-void
-engine_track_settle (EngineTrack *self)
+static void
+leave (EngineTrack *self)
 {
+  if (self->gate->leave)
+    self->gate->leave (self);
+}
+
+void
+engine_track_settled (gpointer data)
+{
+  EngineTrack *self = data;
+
+  if (!self->gate->enter (self))
+    return;
   relay_settle (self->context->source, self->index);
+  leave (self);
 }
 
 void
-engine_track_count (EngineTrack *self, RelayCount what, guint32 n)
+engine_track_reported (gpointer data, const WeirNtpMap *map)
 {
-  relay_count (self->context->source, what, n);
-}
+  EngineTrack *self = data;
 
-void
-engine_track_set_ntp (EngineTrack *self, const WeirNtpMap *map)
-{
+  if (!self->gate->enter (self))
+    return;
   relay_set_ntp_map (self->context->source, self->index, map);
+  leave (self);
+}
+
+static void
+count (EngineTrack *self, RelayCount what, guint32 n)
+{
+  if (!self->gate->enter (self))
+    return;
+  relay_count (self->context->source, what, n);
+  leave (self);
+}
+
+void
+engine_track_dropped (gpointer data, WeirIngestDrop reason)
+{
+  count (data, RELAY_REFUSED + reason, 1);
+}
+
+void
+engine_track_repaired (gpointer data, WeirIngestRepair what)
+{
+  count (data, RELAY_REPAIRED + what, 1);
+}
+
+void
+engine_track_overflowed (gpointer data, guint32 n)
+{
+  count (data, RELAY_OVERFLOW, n);
 }
 
 // ---- all tracks of a run ----

@@ -18,15 +18,26 @@
 // Most bytes of the packets into which they are split.
 #define ENGINE_TRACK_SPLIT 1400
 
-// The first member of its owner's structure.
+typedef struct _EngineTrack EngineTrack;
+
+// What the owner of a track knows about it.
 typedef struct {
+  // Reports whether the relay knows the track, and what concerns it is passed on. If so, leave() is
+  // called afterwards, unless it is NULL. Called from any thread.
+  gboolean (*enter) (EngineTrack *track);
+  void (*leave) (EngineTrack *track);
+} EngineTrackGate;
+
+// The first member of its owner's structure.
+struct _EngineTrack {
+  const EngineTrackGate *gate;
   const PullContext *context;
   GstCaps *caps;
   guint index;           // in the relay, once engine_tracks_begin() was called
   WeirIngestTrack *in;   // NULL: not in the engine
   WeirSplitCodec splits; // WEIR_SPLIT_NONE: packets are not split
   guint16 n_split;       // packets more than came, as some were split
-} EngineTrack;
+};
 
 // Sets the tick of the engine, in µs; 0: each packet wakes a thread. Call before the first track is
 // added.
@@ -48,12 +59,17 @@ void engine_track_split_long (EngineTrack *self);
 // Takes a track out of the engine, if it is in it, and adds what it dropped to `drops`.
 void engine_track_remove (EngineTrack *self, UdpStats *drops);
 
-// Pass to the relay a packet, with its base as in relay_push(), the end of a batch of packets, what
-// happened to packets before, and a sender report. Call from the engine's callbacks.
+// Passes a packet to the relay, with its base as in relay_push(). Call between enter() and leave()
+// of the gate.
 void engine_track_push (EngineTrack *self, const WeirIngestPacket *packet, guint64 base);
-void engine_track_settle (EngineTrack *self);
-void engine_track_count (EngineTrack *self, RelayCount what, guint32 n);
-void engine_track_set_ntp (EngineTrack *self, const WeirNtpMap *map);
+
+// Functions of WeirIngestOps, for `data` of EngineTrack: they pass to the relay the end of a batch
+// of packets, a sender report, and what happened to packets before.
+void engine_track_settled (gpointer data);
+void engine_track_reported (gpointer data, const WeirNtpMap *map);
+void engine_track_dropped (gpointer data, WeirIngestDrop reason);
+void engine_track_repaired (gpointer data, WeirIngestRepair what);
+void engine_track_overflowed (gpointer data, guint32 n);
 
 // Tells the relay the tracks of `tracks` (of EngineTrack) that are in the engine. Returns FALSE if
 // there is none.

@@ -64,7 +64,7 @@ pull_unref (gpointer data)
 // ---- callbacks of the engine, from any of its threads ----
 
 static gboolean
-is_begun (RtpPull *self)
+is_begun (const RtpPull *self)
 {
   return g_atomic_int_get (&self->begun) > 0 && !g_atomic_int_get (&self->context->cancelled);
 }
@@ -98,48 +98,20 @@ on_report (gpointer data, const WeirNtpMap *map)
   RtpTrack *track = data;
 
   if (ensure_begun (track->pull))
-    engine_track_set_ntp (&track->media, map);
+    engine_track_reported (track, map);
 }
 
-static void
-on_settled (gpointer data)
+static gboolean
+enter (EngineTrack *track)
 {
-  RtpTrack *track = data;
-
-  if (is_begun (track->pull))
-    engine_track_settle (&track->media);
+  return is_begun (((RtpTrack *) track)->pull);
 }
 
-static void
-on_overflowed (gpointer data, guint32 n)
-{
-  RtpTrack *track = data;
+static const EngineTrackGate gate = { enter };
 
-  if (is_begun (track->pull))
-    engine_track_count (&track->media, RELAY_OVERFLOW, n);
-}
-
-static void
-on_dropped (gpointer data, WeirIngestDrop reason)
-{
-  RtpTrack *track = data;
-
-  if (is_begun (track->pull))
-    engine_track_count (&track->media, RELAY_REFUSED + reason, 1);
-}
-
-static void
-on_repaired (gpointer data, WeirIngestRepair what)
-{
-  RtpTrack *track = data;
-
-  if (is_begun (track->pull))
-    engine_track_count (&track->media, RELAY_REPAIRED + what, 1);
-}
-
-static const WeirIngestOps track_ops = { { on_packet, on_report, .dropped = on_dropped,
-                                             .repaired = on_repaired },
-  on_settled, .overflowed = on_overflowed };
+static const WeirIngestOps track_ops = { { on_packet, on_report, .dropped = engine_track_dropped,
+                                             .repaired = engine_track_repaired },
+  engine_track_settled, .overflowed = engine_track_overflowed };
 
 // ---- the start ----
 
@@ -159,6 +131,7 @@ add_track (RtpPull *self, const RtpStream *stream, GError **error)
 {
   RtpTrack *track = g_new0 (RtpTrack, 1);
 
+  track->media.gate = &gate;
   track->media.context = self->context;
   track->media.caps = gst_caps_ref (stream->caps);
   track->pull = self;

@@ -60,7 +60,7 @@ take_payload_type (RtspTrack *self, const WeirIngestPacket *packet)
     if (!same
         && (!format->caps || format->is_extra
             || (self->described_ns && packet->arrival_ns - self->described_ns < FORMAT_SILENCE))) {
-      engine_track_count (&self->media, RELAY_REFUSED + WEIR_INGEST_PAYLOAD_TYPE, 1);
+      engine_track_dropped (self, WEIR_INGEST_PAYLOAD_TYPE);
       return FALSE;
     }
     if (!same) {
@@ -93,24 +93,6 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
     __atomic_store_n (&self->said_bye, 0, __ATOMIC_RELAXED);
   if (take_payload_type (self, packet))
     engine_track_push (&self->media, packet, __atomic_load_n (&self->base, __ATOMIC_RELAXED));
-}
-
-static void
-on_settled (gpointer data)
-{
-  RtspTrack *self = data;
-
-  if (is_taken (self->client))
-    engine_track_settle (&self->media);
-}
-
-static void
-on_report (gpointer data, const WeirNtpMap *map)
-{
-  RtspTrack *self = data;
-
-  if (is_taken (self->client))
-    engine_track_set_ntp (&self->media, map);
 }
 
 static void
@@ -174,35 +156,17 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   rtsp_loop_invoke (send_here, frame);
 }
 
-static void
-on_overflowed (gpointer data, guint32 n)
+static gboolean
+enter (EngineTrack *track)
 {
-  RtspTrack *self = data;
-
-  if (is_taken (self->client))
-    engine_track_count (&self->media, RELAY_OVERFLOW, n);
+  return is_taken (((RtspTrack *) track)->client);
 }
 
-static void
-on_dropped (gpointer data, WeirIngestDrop reason)
-{
-  RtspTrack *self = data;
+const EngineTrackGate rtsp_track_gate = { enter, NULL };
 
-  if (is_taken (self->client))
-    engine_track_count (&self->media, RELAY_REFUSED + reason, 1);
-}
-
-static void
-on_repaired (gpointer data, WeirIngestRepair what)
-{
-  RtspTrack *self = data;
-
-  if (is_taken (self->client))
-    engine_track_count (&self->media, RELAY_REPAIRED + what, 1);
-}
-
-static const WeirIngestOps track_ops = { { on_packet, on_report, on_bye, on_dropped, on_repaired },
-  on_settled, on_send, on_overflowed };
+static const WeirIngestOps track_ops = { { on_packet, engine_track_reported, on_bye,
+                                             engine_track_dropped, engine_track_repaired },
+  engine_track_settled, on_send, engine_track_overflowed };
 
 // ---- tracks ----
 

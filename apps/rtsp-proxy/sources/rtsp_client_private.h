@@ -152,6 +152,8 @@ void rtsp_client_read_rtp_info (RtspClient *self, const gchar *text);
 
 // ---- rtsp_client_media.c ----
 
+extern const EngineTrackGate rtsp_track_gate;
+
 void rtsp_track_free (gpointer track);
 
 // Opens the sockets of a track for UDP. Returns FALSE if there are none.

@@ -96,6 +96,7 @@ add_plain_track (RtspClient *self, const GstSDPMessage *sdp, const GstSDPMedia *
     return;
   }
   track = g_new0 (RtspTrack, 1);
+  track->media.gate = &rtsp_track_gate;
   track->media.context = self->context;
   track->media.caps = gst_caps_ref (format->caps);
   track->client = self;

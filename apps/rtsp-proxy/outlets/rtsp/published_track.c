@@ -12,69 +12,44 @@ struct _PublishedTrack {
   guint number; // in the description
   gboolean interleaved;
   guint8 channels[2]; // of RTP and RTCP
+  PublishRun *run;    // between enter() and leave()
 };
 
 // ---- callbacks of the engine, from any of its threads, or from the client's ----
 
-// Returns the upstream that takes the track's packets until publication_leave(), or NULL.
-static PublishRun *
-enter (PublishedTrack *self)
+// Finds the upstream that takes the track's packets until leave(). The callbacks of a track never
+// run in two threads at once.
+static gboolean
+enter (EngineTrack *track)
 {
-  PublishRun *run = publication_enter (self->shared->publication);
+  PublishedTrack *self = (PublishedTrack *) track;
 
-  if (run)
-    self->media.context = publication_context (run);
-  return run;
+  self->run = publication_enter (self->shared->publication);
+  if (self->run)
+    track->context = publication_context (self->run);
+  return self->run != NULL;
 }
+
+static void
+leave (EngineTrack *track)
+{
+  publication_leave (((PublishedTrack *) track)->run);
+}
+
+static const EngineTrackGate gate = { enter, leave };
 
 static void
 on_packet (gpointer data, const WeirIngestPacket *packet)
 {
   PublishedTrack *self = data;
-  PublishRun *run = enter (self);
+  gboolean takes = enter (data);
 
   __atomic_store_n (&self->shared->heard, packet->arrival_ns, __ATOMIC_RELAXED);
   publication_hear (self->shared->publication, packet->arrival_ns);
-  if (!run)
+  if (!takes)
     return;
   engine_track_push (&self->media, packet, RELAY_NO_BASE);
-  publication_leave (run);
-}
-
-static void
-on_report (gpointer data, const WeirNtpMap *map)
-{
-  PublishedTrack *self = data;
-  PublishRun *run = enter (self);
-
-  if (!run)
-    return;
-  engine_track_set_ntp (&self->media, map);
-  publication_leave (run);
-}
-
-static void
-on_settled (gpointer data)
-{
-  PublishedTrack *self = data;
-  PublishRun *run = enter (self);
-
-  if (!run)
-    return;
-  engine_track_settle (&self->media);
-  publication_leave (run);
-}
-
-static void
-on_overflowed (gpointer data, guint32 n)
-{
-  PublishedTrack *self = data;
-  PublishRun *run = enter (self);
-
-  if (!run)
-    return;
-  engine_track_count (&self->media, RELAY_OVERFLOW, n);
-  publication_leave (run);
+  leave (data);
 }
 
 static void
@@ -85,33 +60,10 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   self->shared->send (self->shared->owner, self->channels[1], rtcp, len);
 }
 
-static void
-on_dropped (gpointer data, WeirIngestDrop reason)
-{
-  PublishedTrack *self = data;
-  PublishRun *run = enter (self);
-
-  if (!run)
-    return;
-  engine_track_count (&self->media, RELAY_REFUSED + reason, 1);
-  publication_leave (run);
-}
-
-static void
-on_repaired (gpointer data, WeirIngestRepair what)
-{
-  PublishedTrack *self = data;
-  PublishRun *run = enter (self);
-
-  if (!run)
-    return;
-  engine_track_count (&self->media, RELAY_REPAIRED + what, 1);
-  publication_leave (run);
-}
-
-static const WeirIngestOps track_ops = { { on_packet, on_report, .dropped = on_dropped,
-                                             .repaired = on_repaired },
-  on_settled, on_send, on_overflowed };
+static const WeirIngestOps track_ops = { { on_packet, engine_track_reported,
+                                             .dropped = engine_track_dropped,
+                                             .repaired = engine_track_repaired },
+  engine_track_settled, on_send, engine_track_overflowed };
 
 // ---- transports ----
 
@@ -238,6 +190,7 @@ published_track_new (PublishedTracks *shared, guint index, GstCaps *caps, const 
   PublishedTrack *self = g_new0 (PublishedTrack, 1);
 
   self->shared = shared;
+  self->media.gate = &gate;
   self->media.caps = caps;
   self->number = index;
   self->control = g_strdup (control);
