@@ -223,9 +223,10 @@ drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 static gboolean
 on_autoplug_continue (GstElement *parsebin, GstPad *pad, GstCaps *caps, gpointer unused)
 {
-  gboolean parsed = FALSE;
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+  gboolean parsed = !g_strcmp0 (gst_structure_get_string (s, "stream-format"), "loas");
 
-  gst_structure_get_boolean (gst_caps_get_structure (caps, 0), "parsed", &parsed);
+  gst_structure_get_boolean (s, "parsed", &parsed); // stays as it is without the field
   return !parsed || !tracks_find_kind (caps);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tracks_kind.h"
 
+#include "sources/loas.h"
 #include "sources/param_sets.h"
 
 static const TracksKind kinds[] = {
@@ -14,8 +15,8 @@ static const TracksKind kinds[] = {
       "rtpmpegvpay", TRUE, 32, "encoding-name=(string)MPV" },
   { "video/x-vp8", "identity", "rtpvp8pay", TRUE },
   { "video/x-vp9", "identity", "rtpvp9pay", TRUE },
-  { "audio/mpeg, mpegversion=(int)4, stream-format=(string){ raw, adts, adif }", "aacparse",
-      "rtpmp4gpay", FALSE },
+  { "audio/mpeg, mpegversion=(int)4, stream-format=(string){ raw, adts, adif, loas }",
+      LOAS_ELEMENT " ! aacparse", "rtpmp4gpay", FALSE },
   { "audio/mpeg, mpegversion=(int)2", "aacparse", "rtpmp4gpay", FALSE },
   { "audio/mpeg, mpegversion=(int)1", "mpegaudioparse", "rtpmpapay", FALSE, 14 },
   { "audio/x-opus", "identity", "rtpopuspay", FALSE },
@@ -24,6 +25,7 @@ static const TracksKind kinds[] = {
 const TracksKind *
 tracks_find_kind (GstCaps *caps)
 {
+  loas_register ();
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
     GstCaps *match = gst_caps_from_string (kinds[i].caps);
     gboolean fits = gst_caps_can_intersect (caps, match);
