@@ -18,7 +18,7 @@ from proc import Rtsp
 from proxy import matches, wait_until
 from pulled import (SETTINGS, check_plays, only, play, plays, pulled, requests, status, with_body,
                     with_credentials)
-from scripted import SDP, SSRC, VIDEO, Server, rtp
+from scripted import AUDIO, SDP, SSRC, VIDEO, Server, rtp
 from tap import run, test
 
 
@@ -586,6 +586,45 @@ def a_sender_may_change_its_format():
         assert 'PCMU' in sdp_of(proxy) or ' RTP/AVP 0' in sdp_of(proxy)
         wait_until(lambda: ' RTP/AVP 8' in sdp_of(proxy), 10, 'another description')
         check_type(proxy, 8, 'PCMA')
+
+
+def types_of(proxy, n):
+    """Returns (channel, payload type) of some packets of the mount, or None if the reader is closed."""
+    try:
+        with Watch(proxy) as reader:
+            frames = [reader.frame() for _ in range(n)]
+    except ConnectionError:
+        return None
+    return {(channel, packet[1] & 0x7f) for channel, packet in frames if channel % 2 == 0}
+
+
+@test
+def two_tracks_may_change_their_formats_at_once():
+    def send_both(session, payload, stop):
+        for seq in range(stop):
+            packet = bytearray(rtp(seq, seq * 160, b'\xd5' * 160))
+            packet[1] = payload
+            for track in VIDEO, AUDIO:
+                session.send(track, bytes(packet))
+            if session.left.wait(0.02):
+                return
+
+    def change(session):
+        try:
+            send_both(session, 0, 50)
+            session.left.wait(0.6)
+            send_both(session, 8, 100000)
+        except OSError:
+            pass
+
+    sdp = {VIDEO: ALAW, AUDIO: ALAW.replace('track0', 'track1')}
+    for transport in 'udp', 'tcp':
+        with Server(change, (VIDEO, AUDIO), sdp=sdp) as server, \
+                watched(server, transport=transport) as proxy:
+            proxy.wait_for_line(' mount /cam up: .* 2 tracks', 10)
+            # A reader that comes between the two descriptions is closed.
+            wait_until(lambda: types_of(proxy, 20) == {(0, 8), (2, 8)}, 10, 'packets of both new formats')
+            assert sdp_of(proxy).count(' RTP/AVP 8\r') == 2, sdp_of(proxy)
 
 
 @test

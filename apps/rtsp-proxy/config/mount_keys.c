@@ -231,7 +231,8 @@ static const SchemaKey mount_keys[] = {
   { "client", SCHEMA_INDEX, AT (pull.client), "light", .words = clients,
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "what reads an RTSP upstream; `light`: a client on a few threads that all upstreams "
-              "share; `rtspsrc`: a GStreamer pipeline for each upstream" },
+              "share; `rtspsrc`: a GStreamer pipeline for each upstream, which tolerates fewer "
+              "errors of cameras than `light`" },
   { "tls-verify", SCHEMA_FLAG, AT (tls_verify), "yes", .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
           "whether an `rtsps://` or `https://` upstream must have a certificate for its host name "

@@ -196,11 +196,10 @@ engine_track_overflowed (gpointer data, guint32 n)
 
 // ---- all tracks of a run ----
 
-gboolean
-engine_tracks_begin (const PullContext *context, GPtrArray *tracks)
+GPtrArray *
+engine_tracks_list (GPtrArray *tracks)
 {
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  gboolean any;
 
   for (guint i = 0; i < tracks->len; i++) {
     EngineTrack *track = g_ptr_array_index (tracks, i);
@@ -210,9 +209,23 @@ engine_tracks_begin (const PullContext *context, GPtrArray *tracks)
     track->index = caps->len;
     g_ptr_array_add (caps, gst_caps_ref (track->caps));
   }
-  any = caps->len > 0;
-  if (any && !g_atomic_int_get (&context->cancelled))
+  return caps;
+}
+
+void
+engine_tracks_tell (const PullContext *context, GPtrArray *caps)
+{
+  if (caps->len > 0 && !g_atomic_int_get (&context->cancelled))
     context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
+}
+
+gboolean
+engine_tracks_begin (const PullContext *context, GPtrArray *tracks)
+{
+  GPtrArray *caps = engine_tracks_list (tracks);
+  gboolean any = caps->len > 0;
+
+  engine_tracks_tell (context, caps);
   g_ptr_array_unref (caps);
   return any;
 }

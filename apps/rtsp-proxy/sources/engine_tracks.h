@@ -71,8 +71,14 @@ void engine_track_dropped (gpointer data, WeirIngestDrop reason);
 void engine_track_repaired (gpointer data, WeirIngestRepair what);
 void engine_track_overflowed (gpointer data, guint32 n);
 
-// Tells the relay the tracks of `tracks` (of EngineTrack) that are in the engine. Returns FALSE if
-// there is none.
+// Numbers the tracks of `tracks` (of EngineTrack) that are in the engine, as the relay will.
+// Returns their caps, for engine_tracks_tell(). (transfer full)
+GPtrArray *engine_tracks_list (GPtrArray *tracks);
+
+// Tells the relay that the tracks have these caps. Call without a lock: sinks are called.
+void engine_tracks_tell (const PullContext *context, GPtrArray *caps);
+
+// Tells the relay the tracks of `tracks` that are in the engine. Returns FALSE if there is none.
 gboolean engine_tracks_begin (const PullContext *context, GPtrArray *tracks);
 
 // Asks the sender of the relay's track `index` for a keyframe.

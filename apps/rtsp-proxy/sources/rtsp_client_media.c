@@ -28,20 +28,43 @@ find_format (const RtspTrack *self, gint payload)
   return NULL;
 }
 
-// Describes a track by another format of its m= line, which the sender uses.
-static void
+// Changes the format of a track. Returns the new caps of all tracks, which the caller tells the
+// relay (transfer full), or NULL if the tracks are about to be freed, or another one is described.
+static GPtrArray *
+change_format (RtspTrack *self, const RtspFormat *format)
+{
+  RtspClient *client = self->client;
+  GPtrArray *caps = NULL;
+
+  g_mutex_lock (&client->describing);
+  if (g_atomic_int_get (&client->begun) && !client->describes) {
+    client->describes = TRUE;
+    gst_caps_replace (&self->media.caps, format->caps);
+    g_atomic_int_set (&self->payload, format->payload);
+    if (self->interleaved)
+      engine_track_split_long (&self->media);
+    caps = engine_tracks_list (client->tracks);
+  }
+  g_mutex_unlock (&client->describing);
+  return caps;
+}
+
+// Describes a track by another format of its m= line, which the sender uses. Returns FALSE if that
+// is not possible now: tracks are described one after the other.
+static gboolean
 describe_anew (RtspTrack *self, const RtspFormat *format)
 {
   RtspClient *client = self->client;
+  GPtrArray *caps = change_format (self, format);
 
+  if (!caps)
+    return FALSE;
+  engine_tracks_tell (client->context, caps);
+  g_ptr_array_unref (caps);
   g_mutex_lock (&client->describing);
-  gst_caps_replace (&self->media.caps, format->caps);
-  g_atomic_int_set (&self->payload, format->payload);
-  if (self->interleaved)
-    engine_track_split_long (&self->media);
-  if (g_atomic_int_get (&client->begun)) // the tracks are not freed yet
-    engine_tracks_begin (client->context, client->tracks);
+  client->describes = FALSE;
   g_mutex_unlock (&client->describing);
+  return TRUE;
 }
 
 // Gives a packet the payload type that readers are told, if it is of the same format. Types that
@@ -59,14 +82,13 @@ take_payload_type (RtspTrack *self, const WeirIngestPacket *packet)
 
     if (!same
         && (!format->caps || format->is_extra
-            || (self->described_ns && packet->arrival_ns - self->described_ns < FORMAT_SILENCE))) {
+            || (self->described_ns && packet->arrival_ns - self->described_ns < FORMAT_SILENCE)
+            || !describe_anew (self, format))) {
       engine_track_dropped (self, WEIR_INGEST_PAYLOAD_TYPE);
       return FALSE;
     }
-    if (!same) {
-      describe_anew (self, format);
+    if (!same)
       payload = format->payload;
-    }
   }
   if (packet->rtp.pt != payload)
     weir_rtp_set_pt (packet->data, (guint8) payload);

@@ -97,7 +97,8 @@ struct _RtspClient {
   guint refusal;         // status of the first DESCRIBE, which is repeated after OPTIONS; or 0
   gboolean began_anew;   // on a new connection, after that
   UdpStats drops;        // of the tracks that are gone
-  GMutex describing;     // held while a track gets another format, and when `begun` ends
+  GMutex describing;     // of the formats of tracks, of `describes`, and held when `begun` ends
+  gboolean describes;    // the relay is told that a track has another format
   gint begun;            // atomic: the relay knows the tracks
   gint heard;            // atomic: a packet has arrived since PLAY
 };
