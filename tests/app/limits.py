@@ -456,6 +456,21 @@ def frames_of_unknown_channels_are_dropped_and_counted():
 
 
 @test
+def a_channel_that_a_later_setup_gave_up_is_unknown():
+    with serving(stray_frames=20) as proxy, Rtsp(proxy.port) as reader:
+        assert reader.request('DESCRIBE', proxy.url())[0] == 200
+        for channels in '0-1', '4-5':
+            transport = {'Transport': f'RTP/AVP/TCP;unicast;interleaved={channels}'}
+            assert reader.request('SETUP', proxy.url('/cam/stream=0'), transport)[0] == 200
+        for channel in [4, 5] * 20 + [0, 1] * 10:
+            reader.send_frame(channel, bytes(8))
+        assert reader.request('OPTIONS', '*')[0] == 200
+        reader.send_frame(0, bytes(8))
+        assert reader.closed()
+        assert refused(proxy, 'frames') == 1
+
+
+@test
 def many_frames_take_no_memory():
     with serving(stray_frames=1000000, requests_per_second=100000) as proxy, Watch(proxy) as reader:
         before = rss_kib(proxy)

@@ -148,6 +148,18 @@ make_ready (RequestGuard *self, gsize n)
   self->deadline = 0;
 }
 
+// Reports whether a track uses the channel. gst-rtsp-server still finds a track by a channel that
+// it had before its last SETUP, and leaks the frame.
+static gboolean
+has_channel (GstRTSPClient *client, guint8 channel)
+{
+  GstRTSPStreamTransport *transport = gst_rtsp_client_get_stream_transport (client, channel);
+  const GstRTSPRange *range =
+      transport ? &gst_rtsp_stream_transport_get_transport (transport)->interleaved : NULL;
+
+  return range && (channel == range->min || channel == range->max);
+}
+
 // Checks the frame at the front. Frames of channels that are set up pass, others are dropped.
 // Returns whether another step is possible.
 static gboolean
@@ -168,7 +180,7 @@ take_frame (RequestGuard *self)
     self->deadline = 0;
     return TRUE;
   }
-  if (size > FRAME_MAX || !gst_rtsp_client_get_stream_transport (self->client, bytes[1])) {
+  if (size > FRAME_MAX || !has_channel (self->client, bytes[1])) {
     self->skip = size;
     if (++self->n_strays > self->limits.stray_frames)
       refuse (self, GST_RTSP_STS_INVALID, REFUSED_FRAMES,
