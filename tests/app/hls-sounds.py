@@ -1,42 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """HLS of streams with several tracks of sound: a player chooses one, and gets its frames and times."""
 
-import os
 import re
 import subprocess
 import tempfile
 from contextlib import contextmanager
-from functools import lru_cache
 
 from chromium import Chromium
-from hlsweb import Web, attributes, check_live, check_page, check_times, clips, frames
+from hlsweb import TONES, Web, attributes, check_live, check_page, check_times, film, frames
 from proc import Proc
 from proxy import wait_until
 from tap import run, test
-
-TONES = 440, 1000, 2500
-LANGUAGES = 'deu', 'eng', 'eng'
-
-
-@lru_cache
-def film(*codecs, video=True, form='mp4', languages=LANGUAGES, seconds=40):
-    """Makes a file with a track of sound of each of the codecs, each of another tone. Returns its path."""
-    path = os.path.join(clips().name, f'{"-".join(codecs)}-{video}-{"-".join(languages)}.{form}')
-    command = ['ffmpeg', '-y', '-v', 'error']
-    if form == 'ts':
-        subprocess.run([*command, '-i', film(*codecs, video=video, languages=languages), '-map', '0', '-c', 'copy', path], check=True, timeout=60)
-        return path
-    command += ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25'] if video else []
-    for tone in TONES[:len(codecs)]:
-        # Without noise, frames would be equal.
-        command += ['-f', 'lavfi', '-i', f'sine=frequency={tone}:sample_rate=48000[a];anoisesrc=sample_rate=48000:amplitude=0.01:seed=1[b];[a][b]amix']
-    for i in range(len(codecs) + video):
-        command += ['-map', str(i)]
-    for i, (codec, language) in enumerate(zip(codecs, languages)):
-        command += [f'-c:a:{i}', codec, f'-ac:a:{i}', str(i % 2 + 1), f'-metadata:s:a:{i}', f'language={language}']
-    command += ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '25', '-pix_fmt', 'yuv420p', '-b:v', '300k']
-    subprocess.run([*command, '-strict', '-2', '-t', str(seconds), path], check=True, timeout=60)
-    return path
 
 
 def master(proxy, name='index.m3u8'):

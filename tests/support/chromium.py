@@ -5,9 +5,11 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 
 from tap import Skip
 
@@ -81,6 +83,23 @@ class Chromium:
             assert time.monotonic() < end, f'{what}: {value}'
             time.sleep(0.1)
         return value
+
+    def _signal(self, number):
+        found = [self.process.pid]
+        for pid in found:
+            for thread in os.listdir(f'/proc/{pid}/task'):
+                with open(f'/proc/{pid}/task/{thread}/children', encoding='ascii') as file:
+                    found += map(int, file.read().split())
+            os.kill(pid, number)
+
+    @contextmanager
+    def asleep(self):
+        """Stops the browser, as a telephone does that is locked."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
 
     def screenshot(self):
         return base64.b64decode(self.call('Page.captureScreenshot')['data'])

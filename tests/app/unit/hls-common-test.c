@@ -14,7 +14,7 @@ end_segment (HlsCommon *common, gint64 length_ns, gint64 total_ns, gboolean firs
 static void
 the_longest_segment_sets_the_target (void)
 {
-  HlsCommon *common = hls_common_new (3, S);
+  HlsCommon *common = hls_common_new (3, S, &(HlsNumbers) { 0 });
 
   end_segment (common, 1200 * MS, 1200 * MS, TRUE);
   end_segment (common, 1000 * MS, 2200 * MS, FALSE);
@@ -31,7 +31,7 @@ the_longest_segment_sets_the_target (void)
 static void
 a_late_variant_is_not_waited_for (void)
 {
-  HlsCommon *common = hls_common_new (2, 300 * MS);
+  HlsCommon *common = hls_common_new (2, 300 * MS, &(HlsNumbers) { 0 });
 
   for (guint i = 1; i <= 9; i++) {
     g_assert_cmpuint (hls_common_get_target (common), ==, 0);
@@ -48,7 +48,7 @@ static void
 discontinuities_are_counted_once (void)
 {
   const gint64 now = G_GINT64_CONSTANT (1700000000000000), s = G_USEC_PER_SEC;
-  HlsCommon *common = hls_common_new (2, S);
+  HlsCommon *common = hls_common_new (2, S, &(HlsNumbers) { 0 });
   guint64 a = 0, b = 0;
 
   a = hls_common_count (common, a, now, FALSE);

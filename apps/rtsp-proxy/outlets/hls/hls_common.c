@@ -8,6 +8,7 @@
 
 struct _HlsCommon {
   gatomicrefcount refs;
+  HlsNumbers first;
 
   GMutex lock; // protects the fields below
   guint n_awaited;
@@ -18,12 +19,14 @@ struct _HlsCommon {
 };
 
 HlsCommon *
-hls_common_new (guint n, gint64 segment_ns)
+hls_common_new (guint n, gint64 segment_ns, const HlsNumbers *first)
 {
   HlsCommon *self = g_new0 (HlsCommon, 1);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
+  self->first = *first;
+  self->n_before = first->discontinuities;
   self->n_awaited = n;
   self->longest_ns = segment_ns;
   self->times = g_array_new (FALSE, FALSE, sizeof (gint64));
@@ -45,6 +48,12 @@ hls_common_unref (HlsCommon *self)
   g_array_unref (self->times);
   g_mutex_clear (&self->lock);
   g_free (self);
+}
+
+const HlsNumbers *
+hls_common_get_first (const HlsCommon *self)
+{
+  return &self->first;
 }
 
 // ---- the target duration ----

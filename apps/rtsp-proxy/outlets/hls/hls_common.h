@@ -2,16 +2,25 @@
 #pragma once
 
 // What the variant streams of one master playlist have in common (RFC 8216, 6.2.4): the target
-// duration and the numbers of discontinuities. Reference-counted. Call from any thread.
+// duration, the numbers that they begin with, and the numbers of discontinuities.
+// Reference-counted. Call from any thread.
 
 #include <glib.h>
 
 typedef struct _HlsCommon HlsCommon;
 
+// The numbers of the next segment, part and initialization segment, and of the discontinuities
+// before them.
+typedef struct {
+  guint64 msn, part, init, discontinuities;
+} HlsNumbers;
+
 // `n` variants will have windows. No target is less than `segment_ns`.
-HlsCommon *hls_common_new (guint n, gint64 segment_ns);
+HlsCommon *hls_common_new (guint n, gint64 segment_ns, const HlsNumbers *first);
 HlsCommon *hls_common_ref (HlsCommon *self);
 void hls_common_unref (HlsCommon *self);
+
+const HlsNumbers *hls_common_get_first (const HlsCommon *self);
 
 // A segment of a variant has got this long.
 void hls_common_note_length (HlsCommon *self, gint64 length_ns);

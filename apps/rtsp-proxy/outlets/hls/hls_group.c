@@ -8,10 +8,11 @@ struct _HlsGroup {
 };
 
 HlsGroup *
-hls_group_new (const HlsVariant *variants, guint n, const HlsSettings *settings)
+hls_group_new (
+    const HlsVariant *variants, guint n, const HlsSettings *settings, const HlsNumbers *first)
 {
   HlsGroup *self = g_new0 (HlsGroup, 1);
-  HlsCommon *common = hls_common_new (n, settings->segment_ns);
+  HlsCommon *common = hls_common_new (n, settings->segment_ns, first);
 
   g_atomic_ref_count_init (&self->refs);
   self->n_streams = n;
@@ -43,6 +44,15 @@ hls_group_stop (HlsGroup *self)
 {
   for (guint i = 0; i < self->n_streams; i++)
     hls_stream_stop (self->streams[i]);
+}
+
+void
+hls_group_raise (HlsGroup *self, HlsNumbers *numbers)
+{
+  for (guint i = 0; i < self->n_streams; i++) {
+    for (guint k = 0; k < HLS_TRACKS_MAX; k++)
+      hls_window_raise (hls_stream_get_window (self->streams[i], k), numbers);
+  }
 }
 
 gboolean

@@ -13,14 +13,18 @@
 
 typedef struct _HlsGroup HlsGroup;
 
-// Starts a stream of each variant, of which there are 1 to HLS_STREAMS_MAX. Takes ownership of
-// their contents.
-HlsGroup *hls_group_new (const HlsVariant *variants, guint n, const HlsSettings *settings);
+// Starts a stream of each variant, of which there are 1 to HLS_STREAMS_MAX, with the numbers
+// `first`. Takes ownership of their contents.
+HlsGroup *hls_group_new (
+    const HlsVariant *variants, guint n, const HlsSettings *settings, const HlsNumbers *first);
 HlsGroup *hls_group_ref (HlsGroup *self);
 void hls_group_unref (HlsGroup *self);
 
 // Ends the use of all contents.
 void hls_group_stop (HlsGroup *self);
+
+// Raises numbers above those of the streams.
+void hls_group_raise (HlsGroup *self, HlsNumbers *numbers);
 
 // Reports whether the first stream has failed.
 gboolean hls_group_has_failed (HlsGroup *self);

@@ -242,8 +242,8 @@ begin_session (HlsOutlet *outlet, Reply *self)
   const HttpAsked *asked = self->asked;
   MountConfig *config;
 
-  self->session = hls_sessions_begin (outlet->sessions, asked->resolved, asked->demand,
-      asked->address, asked->peer, &self->status, &self->reason);
+  self->session =
+      hls_sessions_begin (outlet->sessions, asked, &self->target, &self->status, &self->reason);
   if (!self->session)
     return;
   self->begun = outlet->sessions;
@@ -253,19 +253,28 @@ begin_session (HlsOutlet *outlet, Reply *self)
   mount_config_unref (config);
 }
 
+// Finds the session, or begins it again if dup_target() has said that its player may resume it.
 static void
 find_session (HlsOutlet *outlet, Reply *self)
 {
   self->session = self->target.thing != HLS_NOTHING
                       ? hls_sessions_find (outlet->sessions, self->target.session)
                       : NULL;
+  if (!self->session && self->asked->demand) {
+    begin_session (outlet, self);
+    if (!self->session)
+      return;
+  }
   if (self->session
       && (self->target.rendition >= hls_group_n_streams (hls_session_get_group (self->session))
-          || self->target.window >= HLS_TRACKS_MAX))
+          || self->target.window >= HLS_TRACKS_MAX)) {
+    fail (self, SOUP_STATUS_NOT_FOUND, NULL);
+    drop_useless (self);
     g_clear_pointer (&self->session, hls_session_unref);
-  if (!self->session)
+  } else if (!self->session) {
     fail (self, SOUP_STATUS_NOT_FOUND,
         self->target.thing != HLS_NOTHING ? "the session is over" : NULL);
+  }
 }
 
 static HttpReply *
@@ -290,10 +299,18 @@ answer (gpointer outlet, const HttpAsked *asked)
   return &self->reply;
 }
 
+// A player that was silent, such as on a locked telephone, requests its own playlists again. It has
+// no other way to its session than these, so its credentials are checked then.
 static gchar *
-dup_target (gpointer outlet, const gchar *target)
+dup_target (gpointer data, const gchar *target)
 {
-  return hls_target_dup_mount (target);
+  HlsOutlet *outlet = data;
+  HlsTarget parsed;
+
+  hls_target_parse (&parsed, target);
+  return parsed.thing == HLS_MASTER     ? hls_target_dup_mount (target)
+         : parsed.thing == HLS_PLAYLIST ? hls_sessions_dup_target (outlet->sessions, parsed.session)
+                                        : NULL;
 }
 
 HttpRoute

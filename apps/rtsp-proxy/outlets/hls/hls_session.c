@@ -11,7 +11,7 @@
 
 struct _HlsSession {
   gatomicrefcount refs;
-  gchar *id, *mount;
+  gchar *id, *target, *mount;
   GInetAddress *address;
   HlsGroup *group;
   Reader *reader; // has a reference to `self`, until the end
@@ -59,7 +59,8 @@ note_use (HlsSession *self)
 }
 
 HlsSession *
-hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer, HlsGroup *group)
+hls_session_new (const gchar *id, const gchar *target, const gchar *mount, GInetAddress *address,
+    const gchar *peer, HlsGroup *group)
 {
   static const ReaderOps ops = {
     .sample = sample, .dup_left_out = dup_left_out, .close = close_reader, .free = free_served
@@ -67,7 +68,8 @@ hls_session_new (const gchar *mount, GInetAddress *address, const gchar *peer, H
   HlsSession *self = g_new0 (HlsSession, 1);
 
   g_atomic_ref_count_init (&self->refs);
-  self->id = secrets_dup_random (HLS_SESSION_DIGITS / 2);
+  self->id = id ? g_strdup (id) : secrets_dup_random (HLS_SESSION_DIGITS / 2);
+  self->target = g_strdup (target);
   self->mount = g_strdup (mount);
   self->address = g_object_ref (address);
   self->group = group;
@@ -92,6 +94,7 @@ hls_session_unref (HlsSession *self)
   hls_group_unref (self->group);
   g_object_unref (self->address);
   g_free (self->mount);
+  g_free (self->target);
   g_free (self->id);
   g_free (self);
 }
@@ -110,6 +113,12 @@ const gchar *
 hls_session_get_id (HlsSession *self)
 {
   return self->id;
+}
+
+const gchar *
+hls_session_get_target (HlsSession *self)
+{
+  return self->target;
 }
 
 GInetAddress *
@@ -148,6 +157,12 @@ hls_session_add_bytes (HlsSession *self, gsize n)
 {
   __atomic_add_fetch (&self->bytes, n, __ATOMIC_RELAXED);
   totals_add_bytes (self->mount, n);
+}
+
+gboolean
+hls_session_is_closed (HlsSession *self)
+{
+  return g_atomic_int_get (&self->closed);
 }
 
 gboolean

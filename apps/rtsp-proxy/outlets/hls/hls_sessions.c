@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "content/live_content.h"
+#include "outlets/hls/hls_memory.h"
 #include "outlets/http/http_refusal.h"
 #include "readers/adaptation.h"
 #include "readers/places.h"
@@ -14,7 +15,9 @@
 
 #define SWEEP_MS 1000
 #define LINGER_US (10 * G_USEC_PER_SEC)
-#define LINGER_MAX 64 // groups; with more, none is kept for a client that may come again
+#define LINGER_MAX 64       // groups; with more, none is kept for a client that may come again
+#define REMEMBERED_MAX 1024 // sessions that their silent players may resume
+#define REMEMBERED_US (3600 * (gint64) G_USEC_PER_SEC)
 
 // Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
@@ -36,6 +39,9 @@ struct _HlsSessions {
   GMutex lock;        // protects the fields below
   GHashTable *by_id;  // id: HlsSession
   GHashTable *groups; // key: Used
+  HlsMemory *memory;
+  HlsNumbers next; // above those of all groups that have been removed, so that a player that
+                   // resumes its session never sees numbers again
 };
 
 // ---- groups ----
@@ -86,8 +92,12 @@ make_group (HlsSessions *self, HlsVariant first, Mount *mount, const MountConfig
 {
   HlsVariant variants[HLS_STREAMS_MAX] = { first };
   guint n = config ? use_renditions (self, mount, config, variants) : 1;
+  HlsNumbers next;
 
-  return hls_group_new (variants, n, &self->settings);
+  g_mutex_lock (&self->lock);
+  next = self->next;
+  g_mutex_unlock (&self->lock);
+  return hls_group_new (variants, n, &self->settings, &next);
 }
 
 // Returns the group, with one more user, or NULL. Call with the lock held. (transfer full)
@@ -181,6 +191,7 @@ unuse_group (HlsSessions *self, HlsGroup *group, gboolean lingers)
     used->since_us = g_get_monotonic_time ();
     if (used->n_users > 0 || (lingers && g_hash_table_size (self->groups) <= LINGER_MAX))
       return NULL;
+    hls_group_raise (group, &self->next);
     g_hash_table_iter_steal (&iter);
     return used;
   }
@@ -207,6 +218,7 @@ forget_over (HlsSessions *self)
   g_hash_table_iter_init (&iter, self->groups);
   while (g_hash_table_iter_next (&iter, NULL, &used)) {
     if (is_over (used)) {
+      hls_group_raise (((Used *) used)->group, &self->next);
       g_ptr_array_add (over, used);
       g_hash_table_iter_steal (&iter);
     }
@@ -253,13 +265,29 @@ take_out (HlsSessions *self, gboolean all)
   return out;
 }
 
+// Remembers a session whose player was silent.
+static void
+remember (HlsSessions *self, HlsSession *session)
+{
+  const gchar *id = hls_session_get_id (session);
+
+  g_mutex_lock (&self->lock);
+  if (hls_session_is_closed (session))
+    hls_memory_forget (self->memory, id);
+  else
+    hls_memory_put (self->memory, id, hls_session_get_target (session), g_get_monotonic_time ());
+  g_mutex_unlock (&self->lock);
+}
+
 static void
 end_sessions (HlsSessions *self, gboolean all)
 {
   GPtrArray *out = take_out (self, all);
 
-  for (guint i = 0; i < out->len; i++)
+  for (guint i = 0; i < out->len; i++) {
+    remember (self, g_ptr_array_index (out, i));
     end (self, g_ptr_array_index (out, i), FALSE);
+  }
   g_ptr_array_unref (out);
 }
 
@@ -282,6 +310,7 @@ hls_sessions_new (const HlsSettings *settings, Mounts *mounts)
   self->connections = connections_new ();
   self->by_id = g_hash_table_new (g_str_hash, g_str_equal);
   self->groups = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, free_used);
+  self->memory = hls_memory_new (REMEMBERED_MAX, REMEMBERED_US);
   self->timer = timer_add_tick (SWEEP_MS, sweep, self);
   return self;
 }
@@ -293,6 +322,7 @@ hls_sessions_free (HlsSessions *self)
   end_sessions (self, TRUE);
   g_hash_table_unref (self->by_id);
   g_hash_table_unref (self->groups);
+  hls_memory_free (self->memory);
   connections_unref (self->connections);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -343,48 +373,96 @@ use_content (HlsSessions *self, const Resolved *resolved, const Demand *demand, 
   return NULL;
 }
 
-HlsSession *
-hls_sessions_begin (HlsSessions *self, const Resolved *resolved, const Demand *demand,
-    GInetAddress *address, const gchar *peer, guint *status, gchar **text)
+// Returns the group of what is asked for, with one more user, and with a place and a connection for
+// its session; or NULL, with `status` and `*text`. (transfer full)
+static HlsGroup *
+admit (HlsSessions *self, const HttpAsked *asked, guint *status, gchar **text)
 {
-  const gchar *mount = resolved->mount ? mount_get_path (resolved->mount) : NULL;
-  Content *content = use_content (self, resolved, demand, peer, status, text);
+  Content *content = use_content (self, asked->resolved, asked->demand, asked->peer, status, text);
   const HttpRefusal *full;
   GError *error = NULL;
-  HlsSession *session;
   HlsGroup *group;
 
   if (!content)
     return NULL;
   *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
   *text = NULL;
-  full = connections_admit (self->connections, address, "HLS sessions", peer, text)
-             ? http_refusal_of_reader (resolved->mount)
+  full = connections_admit (self->connections, asked->address, "HLS sessions", asked->peer, text)
+             ? http_refusal_of_reader (asked->resolved->mount)
              : NULL;
   if (full) {
-    connections_leave (self->connections, address);
+    connections_leave (self->connections, asked->address);
     *text = g_strdup (full->text);
-    refusals_note (full->reason, peer, "%s", *text);
+    refusals_note (full->reason, asked->peer, "%s", *text);
   }
   if (*text) {
     content_unref (content);
     return NULL;
   }
-  group = use_group (self, resolved, demand, content, &error);
+  group = use_group (self, asked->resolved, asked->demand, content, &error);
   if (!group) {
-    connections_leave (self->connections, address);
-    places_leave (mount);
-    log_event_limited (&refusals, "reader %s refused: %s", peer, error->message);
+    connections_leave (self->connections, asked->address);
+    places_leave (mount_get_path (asked->resolved->mount));
+    log_event_limited (&refusals, "reader %s refused: %s", asked->peer, error->message);
     *text = g_strdup (error->message);
     g_error_free (error);
-    return NULL;
   }
-  session = hls_session_new (mount, address, peer, group);
-  g_mutex_lock (&self->lock);
-  g_hash_table_insert (
-      self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));
-  g_mutex_unlock (&self->lock);
+  return group;
+}
+
+HlsSession *
+hls_sessions_begin (
+    HlsSessions *self, const HttpAsked *asked, const HlsTarget *target, guint *status, gchar **text)
+{
+  gboolean resumes = target->thing != HLS_MASTER;
+  gchar *mount_target = resumes ? hls_sessions_dup_target (self, target->session)
+                                : hls_target_dup_mount (asked->request->target);
+  HlsGroup *group = mount_target ? admit (self, asked, status, text) : NULL;
+  HlsSession *session = NULL, *other;
+
+  if (!mount_target) { // a request for another of its playlists was faster
+    *status = SOUP_STATUS_NOT_FOUND;
+    return hls_sessions_find (self, target->session);
+  }
+  if (group) {
+    session = hls_session_new (resumes ? target->session : NULL, mount_target,
+        mount_get_path (asked->resolved->mount), asked->address, asked->peer, group);
+    g_mutex_lock (&self->lock);
+    other = g_hash_table_lookup (self->by_id, hls_session_get_id (session));
+    if (other)
+      hls_session_ref (other);
+    else
+      g_hash_table_insert (
+          self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));
+    g_mutex_unlock (&self->lock);
+    if (other) { // likewise
+      end (self, session, TRUE);
+      session = other;
+    }
+  }
+  g_free (mount_target);
   return session;
+}
+
+gchar *
+hls_sessions_dup_target (HlsSessions *self, const gchar *id)
+{
+  HlsSession *session;
+  gboolean is_over;
+  gchar *target;
+
+  g_mutex_lock (&self->lock);
+  session = g_hash_table_lookup (self->by_id, id);
+  is_over = session && hls_session_is_over (session);
+  target = !session ? hls_memory_dup (self->memory, id, g_get_monotonic_time ()) : NULL;
+  g_mutex_unlock (&self->lock);
+  if (!is_over)
+    return target;
+  end_sessions (self, FALSE);
+  g_mutex_lock (&self->lock);
+  target = hls_memory_dup (self->memory, id, g_get_monotonic_time ());
+  g_mutex_unlock (&self->lock);
+  return target;
 }
 
 void

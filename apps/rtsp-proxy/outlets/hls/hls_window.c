@@ -139,8 +139,8 @@ add_segment (HlsWindow *self, gint64 wall_us)
 {
   HlsSegment *segment = g_new0 (HlsSegment, 1);
 
-  segment->msn =
-      self->segments->len > 0 ? hls_window_nth (self, self->segments->len - 1)->msn + 1 : 0;
+  segment->msn = self->segments->len > 0 ? hls_window_nth (self, self->segments->len - 1)->msn + 1
+                                         : hls_common_get_first (self->common)->msn;
   segment->parts = g_ptr_array_new_with_free_func (free_part);
   segment->init = self->first_init + MAX (self->inits->len, 1) - 1;
   segment->discontinuities = self->discontinuities;
@@ -274,6 +274,7 @@ hls_window_give_up (HlsWindow *self)
 HlsWindow *
 hls_window_new (const HlsSettings *settings, HlsCommon *common, gboolean of_sound)
 {
+  const HlsNumbers *first = hls_common_get_first (common);
   HlsWindow *self = g_new0 (HlsWindow, 1);
 
   self->output.ops = &output_ops;
@@ -282,6 +283,9 @@ hls_window_new (const HlsSettings *settings, HlsCommon *common, gboolean of_soun
   self->settings = *settings;
   self->common = hls_common_ref (common);
   self->counted = of_sound;
+  self->next_part = first->part;
+  self->first_init = first->init;
+  self->discontinuities = first->discontinuities;
   self->segments = g_ptr_array_new_with_free_func (free_segment);
   self->inits = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
   self->waiters = g_hash_table_new (NULL, NULL);
@@ -444,6 +448,19 @@ hls_window_dup_format (HlsWindow *self, HlsFormat *format)
   }
   g_mutex_unlock (&self->lock);
   return known;
+}
+
+void
+hls_window_raise (HlsWindow *self, HlsNumbers *numbers)
+{
+  g_mutex_lock (&self->lock);
+  if (self->segments->len > 0) {
+    numbers->msn = MAX (numbers->msn, hls_window_nth (self, self->segments->len - 1)->msn + 1);
+    numbers->part = MAX (numbers->part, self->next_part);
+    numbers->init = MAX (numbers->init, self->first_init + self->inits->len);
+    numbers->discontinuities = MAX (numbers->discontinuities, self->discontinuities + 1);
+  }
+  g_mutex_unlock (&self->lock);
 }
 
 gint64

@@ -61,6 +61,9 @@ void hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri);
 // Returns whether there are playlists with media in them, and then sets `format`. (transfer full)
 gboolean hls_window_dup_format (HlsWindow *self, HlsFormat *format);
 
+// Raises numbers above those of this window, so that another one can continue it.
+void hls_window_raise (HlsWindow *self, HlsNumbers *numbers);
+
 // Returns how long a request may wait, in ns.
 gint64 hls_window_get_patience (HlsWindow *self);
 

@@ -139,6 +139,13 @@ function keepUp() {
   video.playbackRate = late > LATE && ahead > AHEAD ? Math.min(1 + late, SPEED_MAX) : 1;
 }
 
+// A page that was asleep, as on a locked telephone, is at a time that the playlist no longer has. hls.js
+// does not leave it if a request has failed meanwhile.
+function wake() {
+  const details = hls && fresh && !video.paused && hls.latestLevelDetails;
+  if (details && hls.liveSyncPosition && video.currentTime < details.fragmentStart) video.currentTime = hls.liveSyncPosition;
+}
+
 // The playlist of a stream that has stopped can be had, and just does not grow.
 function watchStream() {
   const details = hls && fresh && !video.paused && hls.latestLevelDetails;
@@ -163,6 +170,7 @@ video.addEventListener('waiting', () => {
   if (video.currentTime > 0) slack = Math.min(slack + SLACK_STEP, SLACK_MAX);
 });
 sound.addEventListener('change', () => { hls.audioTrack = sound.selectedIndex; });
+setInterval(wake, TICK_MS);
 setInterval(keepUp, TICK_MS);
 setInterval(showState, TICK_MS);
 setInterval(watchStream, TICK_MS);
