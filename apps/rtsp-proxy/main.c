@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/log.h"
+#include "base/main_loop.h"
 #include "base/service.h"
 #include "cli/make_certificate.h"
 #include "cli/hash_password.h"
@@ -12,18 +13,15 @@
 #include "isolate/connect_broker.h"
 #include "isolate/pool.h"
 #include "isolate/spawn.h"
-#include "outlets/hls/hls_outlet.h"
-#include "outlets/hls/page_outlet.h"
-#include "outlets/http/http_outlet.h"
+#include "outlets/hls/web_outlet.h"
 #include "outlets/recording/recordings.h"
 #include "outlets/rtmp/rtmp_outlet.h"
-#include "outlets/rtsp/server.h"
+#include "outlets/rtsp/rtsp_outlet.h"
 #include "outlets/rtsp/kernel_path.h"
 #ifdef HAVE_SRT
 #include "outlets/srt/srt_outlet.h"
 #endif
 #include "outlets/ts/pushes.h"
-#include "outlets/ts/ts_outlet.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
 #include "stores/swarm_reader.h"
@@ -37,7 +35,6 @@
 #include <sys/resource.h>
 
 #define STOP_TIMEOUT_MS 4000
-#define NS_PER_MS G_GINT64_CONSTANT (1000000)
 
 static gboolean
 quit (gpointer loop)
@@ -68,7 +65,7 @@ hide_api (const gchar *base)
 
 // Returns NULL without an error if the proxy runs without an API.
 static Api *
-start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
+start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error)
 {
   GError *why = NULL;
   Api *api;
@@ -76,7 +73,7 @@ start_api (const ProxyConfig *config, Server *server, Reload *reload, GError **e
 
   if (config->api == API_OFF)
     return NULL;
-  api = api_new (config, server, reload, &why);
+  api = api_new (config, proxy, reload, &why);
   if (!api && config->api == API_ON) {
     g_propagate_error (error, why);
   } else if (!api) {
@@ -111,109 +108,58 @@ log_access (const ProxyConfig *config)
                "{action: playback}]}]");
 }
 
-// The outlets that HTTP clients reach. All are NULL if the configuration has no HTTP.
+// ---- outlets ----
+
+static const Outlet *const outlets[] = { &rtsp_outlet, &web_outlet,
+#ifdef HAVE_SRT
+  &srt_outlet,
+#endif
+  &rtmp_outlet, &pushes_outlet, &recordings_outlet };
+
 typedef struct {
-  HttpOutlet *http;
-  HlsOutlet *hls;
-  PageOutlet page;
-  HttpRoute routes[6]; // the last one is empty
-} Web;
+  gpointer selves[G_N_ELEMENTS (outlets)]; // NULL: not in the configuration
+} Outlets;
 
 static gboolean
-start_http (Web *self, const ProxyConfig *config, Server *server, GError **error)
+start_outlets (Outlets *self, Proxy *proxy, ProxyConfig *config, GError **error)
 {
-  const HlsSettings hls = { config->hls.segment_ms * NS_PER_MS, config->hls.part_ms * NS_PER_MS,
-    config->hls.n_segments };
-  GStrv urls;
+  GError *why = NULL;
 
-  if (!config->http.listen.address && !config->http.tls_listen.address)
-    return TRUE;
-  self->hls = hls_outlet_new (&hls, server_get_mounts (server));
-  self->page = (PageOutlet) { server_get_mounts (server), server_get_access (server) };
-  self->routes[0] = hls_outlet_get_route (self->hls);
-  self->routes[1] = ts_outlet_get_route (server_get_mounts (server));
-  self->routes[2] = page_outlet_get_watch_route (&self->page);
-  self->routes[3] = page_outlet_get_list_route (&self->page);
-  self->routes[4] = page_outlet_get_icon_route (&self->page);
-  self->http = http_outlet_new (&config->http, config->hosts, server_get_mounts (server),
-      server_get_access (server), self->routes, server_get_tls (server), error);
-  if (!self->http)
-    return FALSE;
-  urls = http_outlet_dup_base_urls (self->http);
-  for (gchar **url = urls; *url; url++)
-    log_event ("live mounts and titles %s", *url);
-  g_strfreev (urls);
-  return TRUE;
+  for (guint i = 0; !why && i < G_N_ELEMENTS (outlets); i++)
+    self->selves[i] = outlets[i]->start (proxy, config, &why);
+  if (why)
+    g_propagate_error (error, why);
+  return !why;
 }
 
-// Connections that do not end in time still use it; the process ends anyway.
-static void
-stop_http (Web *self)
-{
-  gboolean stopped = !self->http || http_outlet_stop (self->http, STOP_TIMEOUT_MS);
-
-  if (stopped)
-    g_clear_pointer (&self->http, http_outlet_free);
-  if (stopped)
-    g_clear_pointer (&self->hls, hls_outlet_free);
-}
-
-// The outlets that take publishers over other protocols than RTSP. Each is NULL if the
-// configuration does not have it.
-typedef struct {
-#ifdef HAVE_SRT
-  SrtOutlet *srt;
-#endif
-  RtmpOutlet *rtmp;
-} Takers;
-
-static void
-log_taker (gchar *url)
-{
-  log_event ("takes publishers at %s", url);
-  g_free (url);
-}
-
+// Returns FALSE if connections do not end in time.
 static gboolean
-start_takers (Takers *self, const ProxyConfig *config, Server *server, GError **error)
+stop_outlets (Outlets *self)
 {
-  GStrv urls;
+  gboolean stopped = TRUE;
 
-#ifdef HAVE_SRT
-  if (config->srt.listen.address) {
-    self->srt = srt_outlet_new (
-        &config->srt, server_get_mounts (server), server_get_access (server), error);
-    if (!self->srt)
-      return FALSE;
-    log_taker (srt_outlet_dup_url (self->srt));
+  for (guint i = G_N_ELEMENTS (outlets); i-- > 0;) {
+    if (self->selves[i])
+      stopped &= outlets[i]->stop (self->selves[i], STOP_TIMEOUT_MS);
+    if (!outlets[i]->free)
+      self->selves[i] = NULL;
   }
-#endif
-  if (config->rtmp.listen.address || config->rtmp.tls_listen.address) {
-    self->rtmp = rtmp_outlet_new (&config->rtmp, server_get_mounts (server),
-        server_get_access (server), server_get_tls (server), error);
-    if (!self->rtmp)
-      return FALSE;
-    urls = rtmp_outlet_dup_urls (self->rtmp);
-    for (gchar **url = urls; *url; url++)
-      log_taker (*url);
-    g_free (urls);
-  }
-  return TRUE;
+  return stopped;
 }
 
 static void
-stop_takers (Takers *self)
+free_outlets (Outlets *self)
 {
-#ifdef HAVE_SRT
-  g_clear_pointer (&self->srt, srt_outlet_free);
-#endif
-  g_clear_pointer (&self->rtmp, rtmp_outlet_free);
+  for (guint i = G_N_ELEMENTS (outlets); i-- > 0;) {
+    if (self->selves[i])
+      outlets[i]->free (self->selves[i]);
+  }
 }
 
 static void
-log_ready (Server *server, const ProxyConfig *config)
+log_ready (Proxy *proxy, const ProxyConfig *config)
 {
-  GStrv bases = server_dup_base_urls (server);
+  GStrv bases = proxy_dup_base_urls (proxy);
 
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
@@ -225,7 +171,7 @@ log_ready (Server *server, const ProxyConfig *config)
 }
 
 static void
-run (Server *server, const ProxyConfig *config, Reload *reload)
+run (Proxy *proxy, const ProxyConfig *config, Reload *reload)
 {
   GMainLoop *loop = g_main_loop_new (NULL, FALSE);
   guint on_int = g_unix_signal_add (SIGINT, quit, loop);
@@ -235,7 +181,7 @@ run (Server *server, const ProxyConfig *config, Reload *reload)
 
   log_access (config);
   // A program that waits for the log line may then send a signal, so the handlers come first.
-  log_ready (server, config);
+  log_ready (proxy, config);
   service_tell_ready ();
   g_main_loop_run (loop);
   service_tell_stopping ();
@@ -268,16 +214,40 @@ raise_file_limit (void)
     log_event ("cannot raise the limit of open files: %s", g_strerror (errno));
 }
 
+// Returns when a signal has ended the program, or with an error.
+static void
+serve_mounts (
+    Proxy *proxy, const Options *options, ProxyConfig *config, Outlets *all, GError **error)
+{
+  Notices *notices;
+  Reload *reload;
+  Api *api;
+
+  if (!start_outlets (all, proxy, config, error)) {
+    access_close (proxy_get_access (proxy));
+    return;
+  }
+  proxy_start (proxy);
+  notices = notices_new (proxy);
+  reload = reload_new (options, proxy, config);
+  api = start_api (config, proxy, reload, error);
+  if (api || config->api != API_ON) {
+    run (proxy, config, reload);
+    log_event ("stopping");
+  }
+  access_close (proxy_get_access (proxy));
+  g_clear_pointer (&api, api_free);
+  reload_free (reload);
+  notices_free (notices);
+}
+
 static int
 serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
-  static Web web; // connections that do not end in time still use it
-  Takers takers = { 0 };
-  Notices *notices;
-  Reload *reload;
-  Server *server;
-  Api *api = NULL;
+  Outlets all = { 0 };
+  gboolean stopped;
+  Proxy *proxy;
 
   if (!kernel_path_load ((KernelPath) config->kernel, &error))
     return fail (error);
@@ -285,33 +255,16 @@ serve (const Options *options, ProxyConfig *config)
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);
   spawn_set_options ((const gchar *const *) options->gst);
-  server = server_new (config, &error);
-  if (!server)
+  proxy = proxy_new (config, &error);
+  if (!proxy)
     return fail (error);
-  notices = notices_new (server);
-  reload = reload_new (options, server, config);
-  if (start_http (&web, config, server, &error) && start_takers (&takers, config, server, &error))
-    api = start_api (config, server, reload, &error);
-  if (!error) {
-    Pushes *pushes = pushes_new (server_get_mounts (server));
-    Recordings *recordings = recordings_new (server_get_mounts (server));
-
-    run (server, config, reload);
-    log_event ("stopping");
-    pushes_free (pushes);
-    recordings_free (recordings, STOP_TIMEOUT_MS);
-  }
-  access_close (server_get_access (server));
-  g_clear_pointer (&api, api_free);
-  reload_free (reload);
-  notices_free (notices);
-  stop_http (&web);
-  stop_takers (&takers);
-  // After a time-out, threads still use the server; the process ends anyway.
-  if (server_stop (server, STOP_TIMEOUT_MS)) {
-    while (g_main_context_iteration (NULL, FALSE)) // what threads have sent here last
-      ;
-    server_free (server);
+  serve_mounts (proxy, options, config, &all, &error);
+  stopped = stop_outlets (&all);
+  // After a time-out, threads still use what is not freed; the process ends anyway.
+  if (proxy_stop (proxy, STOP_TIMEOUT_MS) && stopped) {
+    main_loop_drain (); // what threads have sent here last
+    free_outlets (&all);
+    proxy_free (proxy);
   }
   workers_stop ();
   if (error)

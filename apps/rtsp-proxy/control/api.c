@@ -40,7 +40,7 @@ get_health (ApiRequest *request)
 static void
 get_ready (ApiRequest *request)
 {
-  GPtrArray *mounts = mounts_dup_all (server_get_mounts (request->api->server));
+  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (request->api->proxy));
   JsonBuilder *builder = json_builder_new ();
   gboolean ready = TRUE;
 
@@ -68,7 +68,7 @@ static void
 get_metrics (ApiRequest *request)
 {
   api_answer_text (request->message, SOUP_STATUS_OK, "text/plain; version=0.0.4; charset=utf-8",
-      metrics_dup_text (request->api->server));
+      metrics_dup_text (request->api->proxy));
 }
 
 static void
@@ -280,7 +280,7 @@ on_tls_connection (GSocket *listening, gpointer data)
 {
   Api *self = data;
 
-  tls_front_accept (server_get_tls (self->server), listening, on_tls_client, self);
+  tls_front_accept (proxy_get_tls (self->proxy), listening, on_tls_client, self);
 }
 
 static void
@@ -302,7 +302,7 @@ listen_on (Api *self, const ProxyConfig *config, GError **error)
 {
   const ListenAddress *listen = &config->api_listen;
 
-  self->tls = config->tls.api && server_get_tls (self->server);
+  self->tls = config->tls.api && proxy_get_tls (self->proxy);
   self->port = port_new (listen->address, listen->port,
       self->tls ? on_tls_connection : on_connection, NULL, self, error);
   if (!self->port)
@@ -311,12 +311,12 @@ listen_on (Api *self, const ProxyConfig *config, GError **error)
 }
 
 Api *
-api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **error)
+api_new (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error)
 {
   Api *self = g_new0 (Api, 1);
 
   self->soup = soup_server_new ("server-header", "rtsp-proxy", NULL);
-  self->server = server;
+  self->proxy = proxy;
   self->reload = reload;
   self->address = g_strdup (config->api_listen.address);
   self->token = g_strdup (config->api_token);

@@ -7,9 +7,9 @@
 
 typedef struct _Api Api;
 
-// Starts to listen. Returns NULL and sets `error` on failure. `server` and `reload` must outlive
+// Starts to listen. Returns NULL and sets `error` on failure. `proxy` and `reload` must outlive
 // the result.
-Api *api_new (const ProxyConfig *config, Server *server, Reload *reload, GError **error);
+Api *api_new (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error);
 void api_free (Api *self);
 
 // Returns http://ADDR:PORT or https://ADDR:PORT with the address and port in use. (transfer full)

@@ -38,7 +38,7 @@ write_node (JsonBuilder *builder, const GraphNode *node)
 static GPtrArray *
 dup_mounts (ApiRequest *request, const gchar *path)
 {
-  Mounts *all = server_get_mounts (request->api->server);
+  Mounts *all = proxy_get_mounts (request->api->proxy);
   GPtrArray *mounts;
   Mount *mount;
 
@@ -67,7 +67,7 @@ dup_nodes (ApiRequest *request)
   path = api_dup_query (request, "mount");
   mounts = dup_mounts (request, path);
   if (mounts)
-    nodes = graph_view_new (server_get_graph (request->api->server), mounts);
+    nodes = graph_view_new (proxy_get_graph (request->api->proxy), mounts);
   if (nodes && path)
     graph_pick_presentations (nodes);
   g_clear_pointer (&mounts, g_ptr_array_unref);

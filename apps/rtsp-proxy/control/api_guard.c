@@ -196,8 +196,7 @@ ask (Asking *self, AccessAction action)
     .authorization = soup_message_headers_get_one (headers, "Authorization") };
   AccessPeer *peer = make_peer (self->message);
 
-  self->asked =
-      access_ask (server_get_access (self->api->server), peer, &request, on_decided, self);
+  self->asked = access_ask (proxy_get_access (self->api->proxy), peer, &request, on_decided, self);
   access_peer_unref (peer);
   demand_free (demand);
   g_free (url);
@@ -211,7 +210,7 @@ ask_token (SoupServerMessage *message, Api *api, AccessAction action, const gcha
   AccessPeer *peer = make_peer (message);
 
   if (soup_message_headers_get_one (headers, "Authorization"))
-    access_note_refusal (server_get_access (api->server), peer, action, path, "wrong token");
+    access_note_refusal (proxy_get_access (api->proxy), peer, action, path, "wrong token");
   access_peer_unref (peer);
   api_fail (message, SOUP_STATUS_UNAUTHORIZED, NULL, ASK_TOKEN);
   soup_message_headers_replace (
@@ -252,9 +251,9 @@ api_guard_check (Api *api, SoupServerMessage *message, const gchar *path, ApiAdm
     api_guard_discard_body (message);
   } else if (api->token && has_token (api, headers)) {
     admit (api, message, path, next, TRUE);
-  } else if (!access_is_guarded (server_get_access (api->server), action)) {
+  } else if (!access_is_guarded (proxy_get_access (api->proxy), action)) {
     admit (api, message, path, next, FALSE);
-  } else if (api->token && !access_takes_credentials (server_get_access (api->server))) {
+  } else if (api->token && !access_takes_credentials (proxy_get_access (api->proxy))) {
     ask_token (message, api, action, path);
   } else {
     ask_door (api, message, path, next, action);

@@ -157,7 +157,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 void
 api_list_mounts (ApiRequest *request)
 {
-  GPtrArray *mounts = mounts_dup_all (server_get_mounts (request->api->server));
+  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (request->api->proxy));
   GHashTable *counts = count_all_readers ();
   JsonBuilder *builder = json_builder_new ();
 
@@ -182,7 +182,7 @@ api_list_mounts (ApiRequest *request)
 static Mount *
 find (ApiRequest *request)
 {
-  Mount *mount = mounts_get (server_get_mounts (request->api->server), request->rest);
+  Mount *mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
 
   if (!mount)
     api_fail (request->message, SOUP_STATUS_NOT_FOUND, NULL, "there is no mount %s", request->rest);
@@ -219,9 +219,9 @@ write_keys (JsonBuilder *builder, const MountConfig *from, const MountConfig *to
 }
 
 static gchar *
-dup_effect (Server *server, const gchar *path, const MountConfig *from, const MountConfig *to)
+dup_effect (Proxy *proxy, const gchar *path, const MountConfig *from, const MountConfig *to)
 {
-  Mount *mount = from && to ? mounts_get (server_get_mounts (server), path) : NULL;
+  Mount *mount = from && to ? mounts_get (proxy_get_mounts (proxy), path) : NULL;
   gchar *effect;
 
   if (!mount)
@@ -235,7 +235,7 @@ static void
 write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConfig *from,
     const MountConfig *to)
 {
-  gchar *effect = dup_effect (api->server, path, from, to);
+  gchar *effect = dup_effect (api->proxy, path, from, to);
 
   json_builder_begin_object (builder);
   api_add_text (builder, "path", path);
@@ -273,7 +273,7 @@ make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboo
   gboolean same = from && mount_config_equal (from, to), added = !from && !dry;
   GError *error = NULL;
 
-  if (dry || same || server_put_mount (request->api->server, to, &error)) {
+  if (dry || same || proxy_put_mount (request->api->proxy, to, &error)) {
     api_answer (request->message, added ? SOUP_STATUS_CREATED : SOUP_STATUS_OK, builder);
     return;
   }
@@ -310,15 +310,14 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
   body = api_read_body (request);
   if (!body)
     return;
-  to =
-      mount_read_body (server_get_stages (request->api->server), request->rest, body, base, &error);
+  to = mount_read_body (proxy_get_stages (request->api->proxy), request->rest, body, base, &error);
   yaml_reader_free (body);
   if (!to) {
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
     g_error_free (error);
     return;
   }
-  wrong = server_check_mount (request->api->server, to);
+  wrong = proxy_check_mount (request->api->proxy, to);
   if (wrong) {
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "body", "%s", wrong);
     g_free (wrong);
@@ -332,7 +331,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 void
 api_put_mount (ApiRequest *request)
 {
-  Mount *mount = mounts_get (server_get_mounts (request->api->server), request->rest);
+  Mount *mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
 
   change (request, NULL, mount ? mount_get_config (mount) : NULL);
   g_clear_pointer (&mount, mount_unref);
@@ -371,7 +370,7 @@ api_delete_mount (ApiRequest *request)
   builder = describe_change (request, mount_get_config (mount), NULL, dry);
   reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)
-    server_remove_mount (request->api->server, request->rest, reason);
+    proxy_remove_mount (request->api->proxy, request->rest, reason);
   api_answer (request->message, SOUP_STATUS_OK, builder);
   g_free (reason);
   mount_unref (mount);

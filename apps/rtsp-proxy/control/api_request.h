@@ -12,7 +12,7 @@ typedef struct _Api Api; // see api.h
 
 struct _Api {
   SoupServer *soup;
-  Server *server;
+  Proxy *proxy;
   Reload *reload;
   gchar *address;
   Port *port;

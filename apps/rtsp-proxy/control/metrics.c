@@ -9,6 +9,7 @@
 #include "control/swarm_figures.h"
 #include "net/clones.h"
 #include "outlets/http/http_counts.h"
+#include "outlets/rtsp/entry.h"
 #include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
@@ -80,7 +81,7 @@ sample_upstreams (Mount *mount, Sample *sample)
 }
 
 static Sample *
-sample_mounts (Server *server, GPtrArray *mounts)
+sample_mounts (Proxy *proxy, GPtrArray *mounts)
 {
   Sample *samples = g_new0 (Sample, mounts->len + 1);
   GHashTable *by_path = g_hash_table_new (g_str_hash, g_str_equal);
@@ -365,11 +366,11 @@ simple (Page *page, const gchar *name, const gchar *type, guint64 value, const g
 }
 
 static void
-access_counts (Page *page, Server *server)
+access_counts (Page *page, Proxy *proxy)
 {
   AccessCounts counts;
 
-  access_get_counts (server_get_access (server), &counts);
+  access_get_counts (proxy_get_access (proxy), &counts);
   simple (page, "access_admitted_total", "counter", counts.admitted,
       "Requests that the check of users admitted.");
   simple (page, "access_challenged_total", "counter", counts.challenged,
@@ -552,10 +553,10 @@ http (Page *page)
 }
 
 static void
-process (Page *page, Server *server)
+process (Page *page)
 {
   head (page, "connections", "gauge", "RTSP connections.");
-  g_string_append_printf (page->out, "weir_connections %u\n", server_count_connections (server));
+  g_string_append_printf (page->out, "weir_connections %u\n", entry_count ());
   head (page, "memory_bytes", "gauge", "Memory of the process, without pages of files.");
   g_string_append_printf (
       page->out, "weir_memory_bytes %" G_GUINT64_FORMAT "\n", memory_get_used ());
@@ -565,31 +566,31 @@ process (Page *page, Server *server)
 }
 
 gchar *
-metrics_dup_text (Server *server)
+metrics_dup_text (Proxy *proxy)
 {
-  GPtrArray *mounts = mounts_dup_all (server_get_mounts (server));
-  Sample *samples = sample_mounts (server, mounts);
+  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (proxy));
+  Sample *samples = sample_mounts (proxy, mounts);
   Page page = { g_string_new (NULL), samples, mounts->len };
 
   head (&page, "info", "gauge", "Always 1; the label has the version.");
   g_string_append (page.out, "weir_info{version=\"" PACKAGE_VERSION "\"} 1\n");
   ingest (&page);
   sending (&page);
-  handshakes (&page, server_get_tls (server));
+  handshakes (&page, proxy_get_tls (proxy));
   intervals (&page);
   gauges (&page);
   kernel_path (&page);
   guards (&page);
   publishers (&page);
   workers (&page);
-  access_counts (&page, server);
+  access_counts (&page, proxy);
   refusals (&page);
   http (&page);
   disks (&page, mounts);
   broadcasts (&page, mounts);
   recordings (&page, mounts);
   swarms (&page, mounts);
-  process (&page, server);
+  process (&page);
   g_free (samples);
   g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);

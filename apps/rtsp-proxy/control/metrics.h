@@ -4,7 +4,7 @@
 // The proxy's metrics in Prometheus' text format. Labels have few values: the paths of mounts, and
 // words from fixed lists. A reader is never a label.
 
-#include "outlets/rtsp/server.h"
+#include "proxy/proxy.h"
 
 // Returns all metrics. Call from the main thread only. (transfer full)
-gchar *metrics_dup_text (Server *server);
+gchar *metrics_dup_text (Proxy *proxy);

@@ -21,7 +21,7 @@ typedef struct {
 } Logged;
 
 struct _Notices {
-  Server *server;
+  Proxy *proxy;
   GHashTable *mounts;  // path -> Logged
   GHashTable *thinned; // id of a thinned reader -> its state that was logged
   guint64 last_id;     // of the reader that was sampled last
@@ -190,7 +190,7 @@ static gboolean
 check_all (gpointer data)
 {
   Notices *self = data;
-  GPtrArray *mounts = mounts_dup_all (server_get_mounts (self->server));
+  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (self->proxy));
 
   self->round++;
   for (guint i = 0; i < mounts->len; i++)
@@ -202,11 +202,11 @@ check_all (gpointer data)
 }
 
 Notices *
-notices_new (Server *server)
+notices_new (Proxy *proxy)
 {
   Notices *self = g_new0 (Notices, 1);
 
-  self->server = server;
+  self->proxy = proxy;
   self->mounts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->thinned = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   self->timeout = g_timeout_add_seconds (ROUND_INTERVAL_S, check_all, self);

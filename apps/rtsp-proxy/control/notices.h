@@ -5,10 +5,10 @@
 // were not delivered to readers; packets from an upstream that were lost or dropped. Logs packets
 // at most once a minute for each mount. Call from the main thread only.
 
-#include "outlets/rtsp/server.h"
+#include "proxy/proxy.h"
 
 typedef struct _Notices Notices;
 
-// `server` must outlive the result.
-Notices *notices_new (Server *server);
+// `proxy` must outlive the result.
+Notices *notices_new (Proxy *proxy);
 void notices_free (Notices *self);

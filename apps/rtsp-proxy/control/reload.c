@@ -7,7 +7,7 @@
 
 struct _Reload {
   const Options *options;
-  Server *server;
+  Proxy *proxy;
   GHashTable *mounts; // path -> MountConfig, as the file was when it was last read
   UserSet *users;     // as the file was; may be NULL
   const ProxyConfig *started_with;
@@ -52,7 +52,7 @@ await (Reload *self)
   g_hash_table_iter_init (&iter, self->mounts);
   while (g_hash_table_iter_next (&iter, &path, &config)) {
     Mount *mount =
-        ((MountConfig *) config)->lack ? mounts_get (server_get_mounts (self->server), path) : NULL;
+        ((MountConfig *) config)->lack ? mounts_get (proxy_get_mounts (self->proxy), path) : NULL;
 
     if (mount)
       g_hash_table_insert (self->waiting, g_strdup (path), mount_dup_config (mount));
@@ -65,12 +65,12 @@ await (Reload *self)
 static void
 give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
 {
-  Mount *mount = mounts_get (server_get_mounts (self->server), path);
+  Mount *mount = mounts_get (proxy_get_mounts (self->proxy), path);
   GError *error = NULL;
 
   if (mount && mount_get_config (mount) == before
       && (!to->lack || (before->lack && !mount_config_equal (before, to)))) {
-    if (server_put_mount (self->server, to, &error))
+    if (proxy_put_mount (self->proxy, to, &error))
       g_hash_table_replace (self->mounts, g_strdup (path), mount_config_ref (to));
     else
       log_event ("mount %s was not changed: %s", path, error->message);
@@ -97,12 +97,12 @@ looked_again (ProxyConfig *config, gpointer data)
 }
 
 Reload *
-reload_new (const Options *options, Server *server, const ProxyConfig *config)
+reload_new (const Options *options, Proxy *proxy, const ProxyConfig *config)
 {
   Reload *self = g_new0 (Reload, 1);
 
   self->options = options;
-  self->server = server;
+  self->proxy = proxy;
   self->mounts = index_mounts (config);
   self->users = config->users ? user_set_ref (config->users) : NULL;
   self->started_with = config;
@@ -163,7 +163,7 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 {
   const MountConfig *before = g_hash_table_lookup (self->mounts, path);
   gboolean same = before && to && mount_config_equal (before, to);
-  Mount *mount = mounts_get (server_get_mounts (self->server), path);
+  Mount *mount = mounts_get (proxy_get_mounts (self->proxy), path);
   gboolean keeps = mount && to && to->lack && !mount_lacks (mount);
 
   if (keeps)
@@ -240,23 +240,22 @@ reload_apply (Reload *self, ReloadPlan *plan)
 {
   GError *error = NULL;
 
-  server_set_stages (self->server, plan->config->stage_set);
-  access_configure (server_get_access (self->server), plan->config);
+  proxy_set_stages (self->proxy, plan->config->stage_set);
+  access_configure (proxy_get_access (self->proxy), plan->config);
   g_clear_pointer (&self->users, user_set_unref);
   self->users = plan->config->users ? user_set_ref (plan->config->users) : NULL;
-  server_reload_tls (self->server);
+  proxy_reload_tls (self->proxy);
   limits_set (&plan->limits);
   offer_configure (plan->config);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 
-    if (change->to && !server_put_mount (self->server, change->to, &error)) {
+    if (change->to && !proxy_put_mount (self->proxy, change->to, &error)) {
       g_ptr_array_add (plan->notes,
           g_strdup_printf ("mount %s was not changed: %s", change->path, error->message));
       g_clear_error (&error);
     } else if (!change->to)
-      server_remove_mount (
-          self->server, change->path, "the mount is no longer in the configuration");
+      proxy_remove_mount (self->proxy, change->path, "the mount is no longer in the configuration");
   }
   for (guint i = 0; i < plan->notes->len; i++)
     log_event ("reload: %s", (const gchar *) g_ptr_array_index (plan->notes, i));

@@ -6,13 +6,13 @@
 // from the main thread only.
 
 #include "cli/options.h"
-#include "outlets/rtsp/server.h"
+#include "proxy/proxy.h"
 
 typedef struct _Reload Reload;
 
 // `config` is the configuration that the proxy was started with. All arguments must outlive the
 // result.
-Reload *reload_new (const Options *options, Server *server, const ProxyConfig *config);
+Reload *reload_new (const Options *options, Proxy *proxy, const ProxyConfig *config);
 void reload_free (Reload *self);
 
 typedef struct {

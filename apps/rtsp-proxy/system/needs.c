@@ -6,7 +6,7 @@
 #include "ingest/udp.h"
 #include "net/send.h"
 #include "outlets/rtsp/kernel_path.h"
-#include "outlets/rtsp/server.h"
+#include "outlets/rtsp/rtsp_outlet.h"
 #include "sources/engine_tracks.h"
 #include "sources/isolated_pull.h"
 
@@ -298,7 +298,7 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
                                                          : expectation->readers;
   self->folders = g_ptr_array_new_with_free_func (free_folder);
   self->send_buffer = WEIR_SEND_BUFFER;
-  self->backlog = SERVER_BACKLOG;
+  self->backlog = RTSP_BACKLOG;
   self->clones = config->kernel != KERNEL_PATH_OFF;
   add (self, &process, 1);
   add (self, &processor, g_get_num_processors ());

@@ -10,6 +10,7 @@
 
 #include "base/address.h"
 #include "base/log.h"
+#include "base/main_loop.h"
 #include "tls/tls_bridge.h"
 #include "tls/tls_pending.h"
 
@@ -341,8 +342,7 @@ tls_front_free (TlsFront *self)
   for (guint i = 0; i < self->n_loops; i++)
     tls_loop_free (self->loops[i]);
   // What the loops have sent to the main thread last.
-  while (g_main_context_iteration (NULL, FALSE))
-    ;
+  main_loop_drain ();
   tls_pending_free (self->pending);
   g_mutex_clear (&self->lock);
   g_free (self);

@@ -2,6 +2,7 @@
 #include "control/metrics.h"
 #include "net/drops.h"
 #include "readers/totals.h"
+#include "serving.h"
 
 #include <string.h>
 
@@ -72,42 +73,40 @@ fake_sink_class_init (FakeSinkClass *klass)
       g_param_spec_boxed ("fanout-stats", NULL, NULL, GST_TYPE_STRUCTURE, G_PARAM_READABLE));
 }
 
-static Server *
-server_with_mount (void)
+static Served
+serve_mount (void)
 {
   ProxyConfig *config = proxy_config_new ();
   gchar *mount = g_strdup_printf ("/cam=file://%s/bigbuckbunny.mp4", g_getenv ("WEIR_DATA"));
   gboolean has_password = FALSE;
   GError *error = NULL;
-  Server *server;
+  Served served;
 
   proxy_config_set_listen (config, "127.0.0.1:0", &error);
   g_assert_no_error (error);
   proxy_config_add_mount (config, mount, &has_password, &error);
   g_assert_no_error (error);
-  server = server_new (config, &error);
-  g_assert_no_error (error);
+  served = serve (config);
   g_free (mount);
   proxy_config_free (config);
-  return server;
+  return served;
 }
 
 static void
 a_play_does_not_wait_for_the_metrics (void)
 {
-  Server *server = server_with_mount ();
+  Served served = serve_mount ();
   GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
   gchar *text;
 
   gst_element_set_state (sink, GST_STATE_READY);
   totals_watch_sink ("/cam", sink);
-  text = metrics_dup_text (server);
+  text = metrics_dup_text (served.proxy);
   g_assert_true (in_time);
   g_free (text);
   gst_element_set_state (sink, GST_STATE_NULL);
   gst_object_unref (sink);
-  g_assert_true (server_stop (server, 4000));
-  server_free (server);
+  stop_serving (&served);
 }
 
 static gboolean
@@ -120,12 +119,12 @@ always (const gchar *mount, gpointer unused)
 static void
 each_drop_reason_is_in_one_metric (void)
 {
-  Server *server = server_with_mount ();
+  Served served = serve_mount ();
   GstElement *sink = gst_object_ref_sink (g_object_new (fake_sink_get_type (), NULL));
 
   totals_watch_sink ("/cam", sink);
   for (guint round = 0; round < 2; round++) { // in the second round the sink is gone
-    gchar *text = metrics_dup_text (server);
+    gchar *text = metrics_dup_text (served.proxy);
 
     for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
       gchar *line = g_strdup_printf ("weir_%s_packets_total{mount=\"/cam\",reason=\"%s\"} %u\n",
@@ -140,8 +139,7 @@ each_drop_reason_is_in_one_metric (void)
     totals_collect (always, NULL);
   }
   gst_object_unref (sink);
-  g_assert_true (server_stop (server, 4000));
-  server_free (server);
+  stop_serving (&served);
 }
 
 int

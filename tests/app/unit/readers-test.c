@@ -2,6 +2,7 @@
 #include "readers/readers.h"
 
 #include "control/metrics.h"
+#include "serving.h"
 
 #include <string.h>
 
@@ -155,21 +156,19 @@ the_metrics_count_readers_of_any_outlet (void)
   Fake fake = { .priority = 2 };
   Reader *reader = reader_of (&fake, "/cam");
   gboolean has_password;
-  Server *server;
+  Served served;
   gchar *text;
 
   proxy_config_set_listen (config, "127.0.0.1:0", NULL);
   proxy_config_add_mount (config, "/cam=rtsp://127.0.0.1:9/x", &has_password, NULL);
-  server = server_new (config, NULL);
-  g_assert_nonnull (server);
+  served = serve (config);
   readers_add (reader);
-  text = metrics_dup_text (server);
+  text = metrics_dup_text (served.proxy);
   g_assert_nonnull (strstr (text, "{mount=\"/cam\",priority=\"2\"} 1\n"));
   g_free (text);
   readers_remove (reader);
   reader_unref (reader);
-  g_assert_true (server_stop (server, 4000));
-  server_free (server);
+  stop_serving (&served);
   proxy_config_free (config);
 }
 

@@ -3,6 +3,7 @@
 
 #include "access/connections.h"
 #include "base/log.h"
+#include "base/main_loop.h"
 #include "base/port.h"
 #include "outlets/http/http_connection.h"
 #include "outlets/http/http_counts.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 
 #define THREADS_MAX 4 // they never wait for a disk or a client
-#define STOP_TICK_MS 10
 
 struct _HttpOutlet {
   HttpContext context;
@@ -200,20 +200,19 @@ n_open (HttpOutlet *self)
   return n;
 }
 
+static gboolean
+is_closed (gpointer self)
+{
+  return n_open (self) == 0;
+}
+
 gboolean
 http_outlet_stop (HttpOutlet *self, guint timeout_ms)
 {
-  gint64 deadline = g_get_monotonic_time () + (gint64) timeout_ms * 1000;
-
   stop_listening (self);
   close_all (self);
   // A decision of the door may come from the main thread.
-  while (n_open (self) > 0 && g_get_monotonic_time () < deadline) {
-    g_usleep (STOP_TICK_MS * 1000);
-    while (g_main_context_iteration (NULL, FALSE))
-      ;
-  }
-  return n_open (self) == 0;
+  return main_loop_wait (is_closed, self, timeout_ms);
 }
 
 void

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/recording/recordings.h"
 
+#include "base/main_loop.h"
 #include "base/timer.h"
 
 #include <signal.h>
 
 #define TICK_MS 500
 
-struct _Recordings {
+typedef struct {
   Mounts *mounts;
   Timer *timer;
   GHashTable *all; // mount: Recording
-};
+} Recordings;
 
 static Recordings *the;
 
@@ -56,13 +57,13 @@ tick (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-Recordings *
-recordings_new (Mounts *mounts)
+static gpointer
+start (Proxy *proxy, ProxyConfig *config, GError **error)
 {
   Recordings *self = g_new0 (Recordings, 1);
 
   signal (SIGXFSZ, SIG_IGN); // a limit of a file's size is an error of the write
-  self->mounts = mounts;
+  self->mounts = proxy_get_mounts (proxy);
   self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, recording_free);
   self->timer = timer_add (TICK_MS, tick, self);
   the = self;
@@ -70,33 +71,30 @@ recordings_new (Mounts *mounts)
 }
 
 static gboolean
-set_flag (gpointer flag)
+are_idle (gpointer hooks)
 {
-  *(gboolean *) flag = TRUE;
-  return G_SOURCE_CONTINUE;
+  const GPtrArray *all = hooks;
+
+  for (guint i = 0; i < all->len; i++) {
+    if (recording_hook_is_busy (g_ptr_array_index (all, i)))
+      return FALSE;
+  }
+  return TRUE;
 }
 
 static void
 end_hooks (GPtrArray *hooks, guint timeout_ms)
 {
-  gboolean over = FALSE, busy = hooks->len > 0;
-  Timer *timer = timer_add (timeout_ms, set_flag, &over);
-
-  while (busy && !over) {
-    busy = g_main_context_iteration (NULL, FALSE);
-    for (guint i = 0; i < hooks->len; i++)
-      busy |= recording_hook_is_busy (g_ptr_array_index (hooks, i));
-    if (busy && !g_main_context_pending (NULL))
-      g_main_context_iteration (NULL, TRUE);
-  }
-  timer_remove (timer);
+  main_loop_drain (); // the last files may start hooks
+  main_loop_wait (are_idle, hooks, timeout_ms);
   for (guint i = 0; i < hooks->len; i++)
     recording_hook_end (g_ptr_array_index (hooks, i));
 }
 
-void
-recordings_free (Recordings *self, guint timeout_ms)
+static gboolean
+stop (gpointer data, guint timeout_ms)
 {
+  Recordings *self = data;
   GPtrArray *hooks = g_ptr_array_new_with_free_func (recording_hook_unref);
   GHashTableIter iter;
   gpointer recording;
@@ -111,7 +109,10 @@ recordings_free (Recordings *self, guint timeout_ms)
   end_hooks (hooks, timeout_ms);
   g_ptr_array_unref (hooks);
   g_free (self);
+  return TRUE;
 }
+
+const Outlet recordings_outlet = { start, stop, NULL };
 
 Recording *
 recordings_find (const gchar *mount)

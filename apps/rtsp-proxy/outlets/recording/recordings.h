@@ -6,13 +6,10 @@
 // Call from the main thread only.
 
 #include "outlets/recording/recording.h"
+#include "proxy/outlet.h"
 
-typedef struct _Recordings Recordings;
-
-Recordings *recordings_new (Mounts *mounts);
-
-// Ends all, and waits for what is still to be written, and for the hooks, for `timeout_ms` at most.
-void recordings_free (Recordings *self, guint timeout_ms);
+// Its stop() waits for what is still to be written, and for the hooks.
+extern const Outlet recordings_outlet;
 
 // Returns the recording of a mount, or NULL. (transfer none)
 Recording *recordings_find (const gchar *mount);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtmp/rtmp_outlet.h"
 
+#include "base/log.h"
 #include "base/port.h"
 #include "outlets/rtmp/rtmp_connection.h"
 
-struct _RtmpOutlet {
+typedef struct {
   RtmpContext *context;
   ListenAddress listen, tls_listen;
   Port *plain, *tls; // NULL: none
@@ -12,7 +13,7 @@ struct _RtmpOutlet {
   GMainLoop *loop;
   GThread *thread;
   GHashTable *connections; // the thread's
-};
+} RtmpOutlet;
 
 // ---- connections; the thread ----
 
@@ -174,45 +175,6 @@ start_listening (RtmpOutlet *self, GError **error)
   return self->tls || !tls_at->address;
 }
 
-RtmpOutlet *
-rtmp_outlet_new (
-    const RtmpConfig *config, Mounts *mounts, Access *access, TlsFront *front, GError **error)
-{
-  RtmpOutlet *self = g_new0 (RtmpOutlet, 1);
-
-  self->context = g_atomic_rc_box_new0 (RtmpContext);
-  *self->context = (RtmpContext) { mounts, access, connections_new (), g_main_context_new (),
-    on_ended, self, context_clear };
-  self->listen = (ListenAddress) { g_strdup (config->listen.address), config->listen.port };
-  self->tls_listen =
-      (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
-  self->front = front;
-  self->connections = g_hash_table_new (NULL, NULL);
-  self->loop = g_main_loop_new (self->context->loop, FALSE);
-  if (start_listening (self, error))
-    self->thread = g_thread_new ("rtmp", serve, self);
-  else
-    g_clear_pointer (&self, rtmp_outlet_free);
-  return self;
-}
-
-GStrv
-rtmp_outlet_dup_urls (RtmpOutlet *self)
-{
-  GStrv urls = g_new0 (gchar *, 3), next = urls;
-  ListenAddress at;
-
-  if (self->plain) {
-    at = (ListenAddress) { self->listen.address, port_get_number (self->plain) };
-    *next++ = listen_address_dup_url (&at, "rtmp");
-  }
-  if (self->tls) {
-    at = (ListenAddress) { self->tls_listen.address, port_get_number (self->tls) };
-    *next++ = listen_address_dup_url (&at, "rtmps");
-  }
-  return urls;
-}
-
 // ---- the end ----
 
 static gboolean
@@ -232,9 +194,11 @@ drop_all (RtmpOutlet *self)
   g_list_free (all);
 }
 
-void
-rtmp_outlet_free (RtmpOutlet *self)
+static gboolean
+stop (gpointer data, guint timeout_ms)
 {
+  RtmpOutlet *self = data;
+
   g_clear_pointer (&self->plain, port_free);
   g_clear_pointer (&self->tls, port_free);
   run_later (self, on_quit, self->loop, NULL);
@@ -247,4 +211,47 @@ rtmp_outlet_free (RtmpOutlet *self)
   g_free (self->tls_listen.address);
   g_atomic_rc_box_release_full (self->context, self->context->clear);
   g_free (self);
+  return TRUE;
 }
+
+// ---- construction ----
+
+static void
+log_port (const gchar *scheme, const ListenAddress *listen, Port *port)
+{
+  ListenAddress at = { listen->address, port ? port_get_number (port) : 0 };
+  gchar *url = port ? listen_address_dup_url (&at, scheme) : NULL;
+
+  if (url)
+    log_event ("takes publishers at %s", url);
+  g_free (url);
+}
+
+static gpointer
+start (Proxy *proxy, ProxyConfig *config, GError **error)
+{
+  const ListenAddress *listen = &config->rtmp.listen, *tls_listen = &config->rtmp.tls_listen;
+  RtmpOutlet *self;
+
+  if (!listen->address && !tls_listen->address)
+    return NULL;
+  self = g_new0 (RtmpOutlet, 1);
+  self->context = g_atomic_rc_box_new0 (RtmpContext);
+  *self->context = (RtmpContext) { proxy_get_mounts (proxy), proxy_get_access (proxy),
+    connections_new (), g_main_context_new (), on_ended, self, context_clear };
+  self->listen = (ListenAddress) { g_strdup (listen->address), listen->port };
+  self->tls_listen = (ListenAddress) { g_strdup (tls_listen->address), tls_listen->port };
+  self->front = proxy_get_tls (proxy);
+  self->connections = g_hash_table_new (NULL, NULL);
+  self->loop = g_main_loop_new (self->context->loop, FALSE);
+  if (!start_listening (self, error)) {
+    stop (self, 0);
+    return NULL;
+  }
+  self->thread = g_thread_new ("rtmp", serve, self);
+  log_port ("rtmp", &self->listen, self->plain);
+  log_port ("rtmps", &self->tls_listen, self->tls);
+  return self;
+}
+
+const Outlet rtmp_outlet = { start, stop, NULL };

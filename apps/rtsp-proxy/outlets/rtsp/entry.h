@@ -23,8 +23,9 @@ void entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer);
 // Counts a connection that a port (base/port.h) refused because few files can be opened.
 void entry_refuse (GSocket *listening, gpointer unused);
 
-// Returns the number of connections that were admitted and are open.
-guint entry_count (Entry *self);
+// Returns the number of connections that were admitted and are open; there is one entry for the
+// process.
+guint entry_count (void);
 
 // Stops accepting.
 void entry_stop (Entry *self);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "outlets/srt/srt_connection.h"
 #include "outlets/srt/srt_counts.h"
 #include "outlets/srt/srt_port.h"
@@ -16,7 +17,7 @@
 #define WAIT_MS 1000
 #define STOP_MS 1000 // for the worker to tell the callers
 
-struct _SrtOutlet {
+typedef struct {
   SrtContext *context;
   SrtConfig config;
   gint port; // the UDP socket; -1: none
@@ -32,7 +33,7 @@ struct _SrtOutlet {
   // The thread's.
   GHashTable *connections; // id: SrtConnection
   gint64 ticked;
-};
+} SrtOutlet;
 
 // ---- connections; the thread ----
 
@@ -264,51 +265,13 @@ serve (gpointer data)
   return NULL;
 }
 
-// ---- construction ----
-
-static gboolean
-start (SrtOutlet *self, const SrtConfig *config, GError **error)
-{
-  static const SrtWorkerCallbacks callbacks = { on_worker_started, on_worker_ended };
-
-  srt_config_copy (&self->config, config);
-  self->port = srt_port_open (&self->config.listen, error);
-  if (self->port < 0)
-    return FALSE;
-  self->context->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
-  self->worker = srt_worker_new (&self->config, self->port, &callbacks, self, error);
-  if (!self->worker)
-    return FALSE;
-  self->thread = g_thread_new ("srt", serve, self);
-  return TRUE;
-}
-
-SrtOutlet *
-srt_outlet_new (const SrtConfig *config, Mounts *mounts, Access *access, GError **error)
-{
-  SrtOutlet *self = g_new0 (SrtOutlet, 1);
-
-  g_mutex_init (&self->lock);
-  self->context = g_atomic_rc_box_new0 (SrtContext);
-  *self->context = (SrtContext) { mounts, access, connections_new (), -1, NULL };
-  self->port = -1;
-  self->connections = g_hash_table_new (NULL, NULL);
-  if (!start (self, config, error))
-    g_clear_pointer (&self, srt_outlet_free);
-  return self;
-}
-
-gchar *
-srt_outlet_dup_url (SrtOutlet *self)
-{
-  return listen_address_dup_url (&self->config.listen, "srt");
-}
-
 // ---- the end ----
 
-void
-srt_outlet_free (SrtOutlet *self)
+static gboolean
+stop (gpointer data, guint timeout_ms)
 {
+  SrtOutlet *self = data;
+
   g_atomic_int_set (&self->stopping, 1);
   if (self->thread) {
     wake (self);
@@ -328,4 +291,51 @@ srt_outlet_free (SrtOutlet *self)
   srt_config_clear (&self->config);
   srt_context_unref (self->context);
   g_free (self);
+  return TRUE;
 }
+
+// ---- construction ----
+
+static gboolean
+begin (SrtOutlet *self, const SrtConfig *config, GError **error)
+{
+  static const SrtWorkerCallbacks callbacks = { on_worker_started, on_worker_ended };
+
+  srt_config_copy (&self->config, config);
+  self->port = srt_port_open (&self->config.listen, error);
+  if (self->port < 0)
+    return FALSE;
+  self->context->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  self->worker = srt_worker_new (&self->config, self->port, &callbacks, self, error);
+  if (!self->worker)
+    return FALSE;
+  self->thread = g_thread_new ("srt", serve, self);
+  return TRUE;
+}
+
+static gpointer
+start (Proxy *proxy, ProxyConfig *config, GError **error)
+{
+  SrtOutlet *self;
+  gchar *url;
+
+  if (!config->srt.listen.address)
+    return NULL;
+  self = g_new0 (SrtOutlet, 1);
+  g_mutex_init (&self->lock);
+  self->context = g_atomic_rc_box_new0 (SrtContext);
+  *self->context = (SrtContext) { proxy_get_mounts (proxy), proxy_get_access (proxy),
+    connections_new (), -1, NULL };
+  self->port = -1;
+  self->connections = g_hash_table_new (NULL, NULL);
+  if (!begin (self, &config->srt, error)) {
+    stop (self, 0);
+    return NULL;
+  }
+  url = listen_address_dup_url (&self->config.listen, "srt");
+  log_event ("takes publishers at %s", url);
+  g_free (url);
+  return self;
+}
+
+const Outlet srt_outlet = { start, stop, NULL };

@@ -6,11 +6,11 @@
 
 #define TICK_MS 500
 
-struct _Pushes {
+typedef struct {
   Mounts *mounts;
   Timer *timer;
   GHashTable *all; // "MOUNT URI": Push
-};
+} Pushes;
 
 static void
 add_wanted (Pushes *self, GHashTable *wanted, const gchar *mount, const gchar *text)
@@ -58,21 +58,26 @@ tick (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
-Pushes *
-pushes_new (Mounts *mounts)
+static gpointer
+start (Proxy *proxy, ProxyConfig *config, GError **error)
 {
   Pushes *self = g_new0 (Pushes, 1);
 
-  self->mounts = mounts;
+  self->mounts = proxy_get_mounts (proxy);
   self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, push_free);
   self->timer = timer_add (TICK_MS, tick, self);
   return self;
 }
 
-void
-pushes_free (Pushes *self)
+static gboolean
+stop (gpointer data, guint timeout_ms)
 {
+  Pushes *self = data;
+
   timer_remove (self->timer);
   g_hash_table_unref (self->all);
   g_free (self);
+  return TRUE;
 }
+
+const Outlet pushes_outlet = { start, stop, NULL };

@@ -2,11 +2,8 @@
 #pragma once
 
 // The pushes of all mounts (key `push`). They follow the configuration: those of a mount that was
-// added, changed or removed begin and end within half a second. Call from the main thread only.
+// added, changed or removed begin and end within half a second.
 
-#include "mounts/mounts.h"
+#include "proxy/outlet.h"
 
-typedef struct _Pushes Pushes;
-
-Pushes *pushes_new (Mounts *mounts);
-void pushes_free (Pushes *self);
+extern const Outlet pushes_outlet;

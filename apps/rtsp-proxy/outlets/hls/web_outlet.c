@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/hls/web_outlet.h"
+
+#include "base/log.h"
+#include "outlets/hls/hls_outlet.h"
+#include "outlets/hls/page_outlet.h"
+#include "outlets/http/http_outlet.h"
+#include "outlets/ts/ts_outlet.h"
+
+#define NS_PER_MS G_GINT64_CONSTANT (1000000)
+
+typedef struct {
+  HttpOutlet *http;
+  HlsOutlet *hls;
+  PageOutlet page;
+  HttpRoute routes[6]; // the last one is empty
+} Web;
+
+static void
+web_free (gpointer data)
+{
+  Web *self = data;
+
+  g_clear_pointer (&self->http, http_outlet_free);
+  hls_outlet_free (self->hls);
+  g_free (self);
+}
+
+static gboolean
+stop (gpointer self, guint timeout_ms)
+{
+  return http_outlet_stop (((Web *) self)->http, timeout_ms);
+}
+
+static void
+make_routes (Web *self, Mounts *mounts, Access *access)
+{
+  self->page = (PageOutlet) { mounts, access };
+  self->routes[0] = hls_outlet_get_route (self->hls);
+  self->routes[1] = ts_outlet_get_route (mounts);
+  self->routes[2] = page_outlet_get_watch_route (&self->page);
+  self->routes[3] = page_outlet_get_list_route (&self->page);
+  self->routes[4] = page_outlet_get_icon_route (&self->page);
+}
+
+static gpointer
+start (Proxy *proxy, ProxyConfig *config, GError **error)
+{
+  const HlsSettings hls = { config->hls.segment_ms * NS_PER_MS, config->hls.part_ms * NS_PER_MS,
+    config->hls.n_segments };
+  Mounts *mounts = proxy_get_mounts (proxy);
+  Access *access = proxy_get_access (proxy);
+  GStrv urls;
+  Web *self;
+
+  if (!config->http.listen.address && !config->http.tls_listen.address)
+    return NULL;
+  self = g_new0 (Web, 1);
+  self->hls = hls_outlet_new (&hls, mounts);
+  make_routes (self, mounts, access);
+  self->http = http_outlet_new (
+      &config->http, config->hosts, mounts, access, self->routes, proxy_get_tls (proxy), error);
+  if (!self->http) {
+    web_free (self);
+    return NULL;
+  }
+  urls = http_outlet_dup_base_urls (self->http);
+  for (gchar **url = urls; *url; url++)
+    log_event ("live mounts and titles %s", *url);
+  g_strfreev (urls);
+  return self;
+}
+
+const Outlet web_outlet = { start, stop, web_free };

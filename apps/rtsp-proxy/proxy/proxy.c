@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "proxy/proxy.h"
+
+#include "base/log.h"
+#include "base/main_loop.h"
+#include "config/mounts_check.h"
+#include "graph/graph.h"
+#include "mounts/offer.h"
+#include "readers/adaptation.h"
+#include "readers/relief.h"
+#include "readers/totals.h"
+#include "sources/upstream.h"
+
+#define TOTALS_INTERVAL_S 2
+#define MEMORY_INTERVAL_S 1
+
+struct _Proxy {
+  Graph *graph;
+  StageSet *stages;
+  MountContext context;
+  Mounts *mounts;
+  Access *access;
+  TlsKeys *keys; // NULL: no TLS
+  TlsFront *tls;
+  GArray *listen;  // of ListenAddress
+  GPtrArray *urls; // of `listen`
+  guint totals, adaptation, memory;
+};
+
+// ---- parts ----
+
+Mounts *
+proxy_get_mounts (Proxy *self)
+{
+  return self->mounts;
+}
+
+Access *
+proxy_get_access (Proxy *self)
+{
+  return self->access;
+}
+
+Graph *
+proxy_get_graph (Proxy *self)
+{
+  return self->graph;
+}
+
+TlsFront *
+proxy_get_tls (Proxy *self)
+{
+  return self->tls;
+}
+
+StageSet *
+proxy_get_stages (Proxy *self)
+{
+  return self->stages;
+}
+
+void
+proxy_set_stages (Proxy *self, StageSet *stages)
+{
+  stage_set_ref (stages);
+  stage_set_unref (self->stages);
+  self->stages = stages;
+}
+
+void
+proxy_reload_tls (Proxy *self)
+{
+  if (self->keys)
+    tls_keys_reload (self->keys);
+}
+
+// ---- changes of mounts ----
+
+static void
+close_readers (Proxy *self, Presentation *presentation, const gchar *reason)
+{
+  self->context.outlet->close_readers (presentation, reason, self->context.data);
+}
+
+// Gives readers the mount's new priority, except readers whose own priority was changed.
+static void
+update_readers_priority (const gchar *path, guint from, guint to)
+{
+  GPtrArray *readers = from != to ? readers_dup_all () : NULL;
+
+  for (guint i = 0; readers && i < readers->len; i++) {
+    Reader *reader = g_ptr_array_index (readers, i);
+    ReaderSample sample;
+
+    if (!g_str_equal (reader_get_mount (reader), path))
+      continue;
+    reader_sample (reader, &sample);
+    if (sample.priority == from)
+      reader_set_priority (reader, to);
+  }
+  g_clear_pointer (&readers, g_ptr_array_unref);
+}
+
+static gboolean
+change_mount (Mount *mount, MountConfig *config, GError **error)
+{
+  guint priority = mount_get_config (mount)->priority;
+
+  if (!mount_configure (mount, config, error))
+    return FALSE;
+  update_readers_priority (config->path, priority, config->priority);
+  log_event ("mount %s changed", config->path);
+  return TRUE;
+}
+
+gboolean
+proxy_put_mount (Proxy *self, MountConfig *config, GError **error)
+{
+  Mount *mount = mounts_get (self->mounts, config->path);
+  gboolean done;
+
+  if (mount && mount_lacks (mount) && !config->lack) { // nothing of it could be kept
+    g_clear_pointer (&mount, mount_unref);
+    proxy_remove_mount (self, config->path, "it lacks nothing any more, and is made anew");
+  }
+  if (mount) {
+    done = change_mount (mount, config, error);
+    mount_unref (mount);
+    return done;
+  }
+  mount = mounts_add (self->mounts, config, error);
+  if (!mount)
+    return FALSE;
+  log_event ("mount %s added", config->path);
+  mount_start (mount);
+  return TRUE;
+}
+
+gboolean
+proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
+{
+  Mount *mount = mounts_get (self->mounts, path);
+  GPtrArray *presentations;
+
+  if (!mount)
+    return FALSE;
+  mounts_remove (self->mounts, path);
+  log_event ("mount %s removed: %s", path, reason);
+  presentations = mount_dup_presentations (mount);
+  // Stop the mount first, so that a client that has found it but does not use it yet is refused.
+  mount_stop (mount);
+  for (guint i = 0; i < presentations->len; i++)
+    close_readers (self, g_ptr_array_index (presentations, i), reason);
+  g_ptr_array_unref (presentations);
+  mount_unref (mount);
+  return TRUE;
+}
+
+gchar *
+proxy_check_mount (Proxy *self, MountConfig *config)
+{
+  GPtrArray *mounts = mounts_dup_all (self->mounts), *configs = g_ptr_array_new ();
+  gchar *wrong, *text;
+
+  for (guint i = 0; i < mounts->len; i++) {
+    Mount *mount = g_ptr_array_index (mounts, i);
+
+    if (!g_str_equal (mount_get_path (mount), config->path))
+      g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
+  }
+  g_ptr_array_add (configs, config);
+  wrong = mounts_check (configs, config, (const ListenAddress *) self->listen->data);
+  text = wrong ? g_strdup_printf ("%s: %s", config->path, wrong) : NULL;
+  g_free (wrong);
+  g_ptr_array_unref (configs);
+  g_ptr_array_unref (mounts);
+  return text;
+}
+
+// ---- start and end ----
+
+static void
+clear_listen (gpointer listen)
+{
+  g_free (((ListenAddress *) listen)->address);
+}
+
+static gboolean
+start_tls (Proxy *self, const TlsConfig *config, GError **error)
+{
+  if (!config->pair)
+    return TRUE;
+  self->keys = tls_keys_new (config->certificate, config->key, tls_pair_ref (config->pair));
+  self->tls = tls_front_new (self->keys, error);
+  return self->tls != NULL;
+}
+
+Proxy *
+proxy_new (const ProxyConfig *config, GError **error)
+{
+  Proxy *self = g_new0 (Proxy, 1);
+
+  limits_set (&config->limits);
+  offer_configure (config);
+  self->graph = graph_new ();
+  self->context.graph = self->graph;
+  self->mounts = mounts_new (&self->context);
+  self->access = access_new (config);
+  self->stages = stage_set_ref (config->stage_set);
+  // An entry without an address ends it.
+  self->listen = g_array_new (TRUE, TRUE, sizeof (ListenAddress));
+  g_array_set_clear_func (self->listen, clear_listen);
+  self->urls = g_ptr_array_new_with_free_func (g_free);
+  if (!start_tls (self, &config->tls, error))
+    g_clear_pointer (&self, proxy_free);
+  return self;
+}
+
+void
+proxy_present (Proxy *self, const MountOutlet *outlet, gpointer data,
+    const TitleOutlet *title_outlet, GObject *title_data)
+{
+  self->context.outlet = outlet;
+  self->context.data = data;
+  self->context.title_outlet = title_outlet;
+  self->context.title_data = g_object_ref (title_data);
+}
+
+void
+proxy_add_listen (Proxy *self, const gchar *scheme, const ListenAddress *listen)
+{
+  ListenAddress own = { g_strdup (listen->address), listen->port };
+
+  g_array_append_val (self->listen, own);
+  g_ptr_array_add (self->urls, listen_address_dup_url (listen, scheme));
+}
+
+GStrv
+proxy_dup_base_urls (Proxy *self)
+{
+  GStrv urls = g_new0 (gchar *, self->urls->len + 1);
+
+  for (guint i = 0; i < self->urls->len; i++)
+    urls[i] = g_strdup (g_ptr_array_index (self->urls, i));
+  return urls;
+}
+
+gboolean
+proxy_add_mounts (Proxy *self, const ProxyConfig *config, GError **error)
+{
+  for (guint i = 0; i < config->mounts->len; i++) {
+    if (!mounts_add (self->mounts, g_ptr_array_index (config->mounts, i), error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+is_served (const gchar *path, gpointer mounts)
+{
+  Mount *mount = mounts_get (mounts, path);
+  gboolean served = mount != NULL;
+
+  g_clear_pointer (&mount, mount_unref);
+  return served;
+}
+
+static gboolean
+collect_totals (gpointer mounts)
+{
+  totals_collect (is_served, mounts);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean
+watch_memory (gpointer unused)
+{
+  relief_run ();
+  return G_SOURCE_CONTINUE;
+}
+
+void
+proxy_start (Proxy *self)
+{
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+
+  self->totals = g_timeout_add_seconds (TOTALS_INTERVAL_S, collect_totals, self->mounts);
+  watch_memory (NULL);
+  self->memory = g_timeout_add_seconds (MEMORY_INTERVAL_S, watch_memory, NULL);
+  self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
+  for (guint i = 0; i < mounts->len; i++)
+    mount_start (g_ptr_array_index (mounts, i));
+  g_ptr_array_unref (mounts);
+}
+
+static void
+stop_mounts (Proxy *self)
+{
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+
+  for (guint i = 0; i < mounts->len; i++)
+    mount_stop (g_ptr_array_index (mounts, i));
+  g_ptr_array_unref (mounts);
+}
+
+static gboolean
+is_closed (gpointer data)
+{
+  Proxy *self = data;
+
+  return upstream_n_closing () == 0 && (!self->tls || tls_front_n_open (self->tls) == 0);
+}
+
+gboolean
+proxy_stop (Proxy *self, guint timeout_ms)
+{
+  stop_mounts (self);
+  return main_loop_wait (is_closed, self, timeout_ms);
+}
+
+static void
+remove_source (guint *source)
+{
+  if (*source)
+    g_source_remove (*source);
+  *source = 0;
+}
+
+void
+proxy_free (Proxy *self)
+{
+  remove_source (&self->totals);
+  remove_source (&self->memory);
+  remove_source (&self->adaptation);
+  g_clear_pointer (&self->tls, tls_front_free);
+  g_clear_pointer (&self->keys, tls_keys_free);
+  g_clear_pointer (&self->mounts, mounts_free);
+  main_loop_drain (); // frees the mounts
+  g_clear_object (&self->context.title_data);
+  g_clear_pointer (&self->graph, graph_free);
+  g_clear_pointer (&self->stages, stage_set_unref);
+  g_clear_pointer (&self->access, access_free);
+  g_array_unref (self->listen);
+  g_ptr_array_unref (self->urls);
+  totals_clear ();
+  g_free (self);
+}
