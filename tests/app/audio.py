@@ -7,7 +7,7 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from livets import CLIPS, Served, clip, clips
+from livets import CLIPS, ENCODED, Served, clip, clips
 from tap import run, test
 
 TONE = 440
@@ -19,10 +19,8 @@ def crossings(samples):
 
 def check(clip, stage, codec, video):
     with Served(clip, mount={'pipeline': ['pull', stage]}) as proxy:
-        shown = subprocess.run(
-            ['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-show_entries', 'stream=codec_name', '-of',
-             'csv=p=0', proxy.url()], capture_output=True, text=True, timeout=40, check=True)
-        assert sorted(shown.stdout.split()) == sorted([codec, video]), shown.stdout
+        found, said = streams(proxy)
+        assert found == sorted([codec, video]), (found, said)
         heard = subprocess.run(
             ['ffmpeg', '-v', 'error', '-rtsp_transport', 'tcp', '-i', proxy.url(), '-t', '2', '-vn', '-ac', '1',
              '-ar', '48000', '-f', 's16le', '-'], capture_output=True, timeout=40, check=True).stdout
@@ -39,6 +37,40 @@ def aac_becomes_opus():
 @test
 def opus_becomes_aac():
     check('vp8.webm', 'aac', 'aac', 'vp8')
+
+
+OTHERS = {'vorbis.mkv': 'libvorbis', 'flac.mkv': 'flac', 'pcm.mov': 'pcm_s16be', 'alaw.mov': 'pcm_alaw'}
+CLIPS.update({name: ['-t', '12', *ENCODED[:ENCODED.index('-c:a')], '-c:a', codec] for name, codec in OTHERS.items()})
+CLIPS['none.mkv'] = ['-t', '12', '-vn', '-c:a', 'flac']
+
+
+def streams(proxy):
+    """Returns the codecs that FFmpeg finds, and what it says."""
+    done = subprocess.run(['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0',
+                           proxy.url()], capture_output=True, text=True, timeout=40, check=False)
+    return sorted(done.stdout.split()), done.stderr
+
+
+@test
+def sound_without_a_form_in_rtp_is_encoded_anew():
+    """a stage encodes sound that RTP cannot carry, too"""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: check(name, 'aac' if 'flac' in name else 'opus', 'aac' if 'flac' in name else 'opus', 'h264'), OTHERS))
+
+
+@test
+def without_a_stage_it_is_left_out():
+    """without a stage, such sound is left out, with a line that says which key carries it"""
+    for name, kind in ('vorbis.mkv', 'vorbis'), ('flac.mkv', 'flac'), ('pcm.mov', 'raw'):
+        with Served(name) as proxy:
+            found, said = streams(proxy)
+            assert found == ['h264'], (name, found, said)
+            proxy.wait_for_line(rf'a track is left out: RTP here has no form for audio/x-{kind}; '
+                                r'with pipeline: \[pull, opus\] or \[pull, aac\], the mount carries it$')
+    with Served('none.mkv') as proxy:
+        found, said = streams(proxy)
+        assert not found and '503' in said, (found, said)
+        proxy.wait_for_line(r'down: \S+none\.mkv: the upstream has no track that can be relayed')
 
 
 # Each second a white picture, and a click whose middle is at the beginning of that picture.

@@ -5,6 +5,16 @@
 
 #include <string.h>
 
+gboolean
+element_is_there (const gchar *element)
+{
+  GstElementFactory *factory = gst_element_factory_find (element);
+  const gboolean found = factory != NULL;
+
+  gst_clear_object (&factory);
+  return found;
+}
+
 gchar *
 element_missing (const gchar *element)
 {

@@ -3,6 +3,9 @@
 
 #include <gst/gst.h>
 
+// Reports whether GStreamer has the element.
+gboolean element_is_there (const gchar *element);
+
 // Returns a message that says that GStreamer lacks `element`, and how to install it, if known. The
 // caller owns the result.
 gchar *element_missing (const gchar *element);

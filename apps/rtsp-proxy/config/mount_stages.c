@@ -71,6 +71,18 @@ add_step (MountConfig *config, const MountStep *step, guint *line, guint *column
   return assign_params (config, stage, step, line, column);
 }
 
+gboolean
+mount_config_encodes_sound (const MountConfig *config)
+{
+  for (guint i = 0; i < config->stages->len; i++) {
+    const StageFile *file = stage_get_file (g_ptr_array_index (config->stages, i));
+
+    if (file->media == STAGE_AUDIO && file->codec && stage_file_find_codec (file, "L16"))
+      return TRUE;
+  }
+  return FALSE;
+}
+
 gchar *
 mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column)
 {
@@ -87,6 +99,9 @@ mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *colum
   }
   for (guint i = 0; !wrong && i < config->pipeline->len; i++)
     wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
+  for (guint i = 0; i < config->pulls->len; i++)
+    ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound =
+        mount_config_encodes_sound (config);
   if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     wrong = take_message (error);
   return wrong ? wrong : mount_renditions_check (config);

@@ -7,3 +7,6 @@
 // error message that the caller owns. Sets `*line` and `*column` to the place of the error if it is
 // known.
 gchar *mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column);
+
+// Reports whether a stage of the pipeline encodes sound of any codec anew.
+gboolean mount_config_encodes_sound (const MountConfig *config);

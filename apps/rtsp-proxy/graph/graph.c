@@ -15,6 +15,8 @@ append_pull (GString *key, const PullConfig *pull)
       pull->read_timeout_ms);
   if (pull_config_awaits (pull)) // each mount has its own publisher
     g_string_append_printf (key, "of %s\n", pull->path);
+  if (pull->encodes_sound)
+    g_string_append (key, "sound\n");
   if (pull->lack)
     g_string_append_printf (key, "lacks %s\n", pull->lack);
   g_string_append_printf (key, "tls %d %s %s\n", trust->any, trust->ca ? trust->ca : "",

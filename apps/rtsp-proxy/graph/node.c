@@ -2,6 +2,7 @@
 #include "graph/node_private.h"
 
 #include "base/backoff.h"
+#include "config/mount_stages.h"
 #include "graph/stage_isolated.h"
 #include "graph/stage_run.h"
 
@@ -392,6 +393,7 @@ node_new_pull (MountConfig *config)
     };
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
+    self->own.encodes_sound = mount_config_encodes_sound (config);
     self->own.uri = uri;
     self->own.is_limited = config->is_slate_limited;
     node_add_inlet (self, &self->own, file_pull_new)->is_slate = TRUE;

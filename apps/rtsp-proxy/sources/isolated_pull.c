@@ -141,6 +141,7 @@ put_config (WireMessage *message, const PullConfig *config)
   wire_put_text (message, config->password);
   wire_put (message, config->transport, 1);
   wire_put (message, config->client, 1);
+  wire_put (message, config->encodes_sound ? 1 : 0, 1);
   wire_put (message, config->connect_timeout_ms, 4);
   wire_put (message, config->read_timeout_ms, 4);
 }

@@ -82,13 +82,14 @@ struct _PullConfig {
   gchar *user;
   gchar *password;
   PullTransport transport;
-  PullEndpoint endpoint; // udp:, rtp:, pipe:; sdp: only the interface; file: only the descriptor
-  GstCaps *rtp;          // rtp: application/x-rtp
-  gchar *path;           // file:, sdp:, store:, swarm:, https:; publish: of the mount
-  gboolean is_limited;   // an API client has named the path; open it by file_roots_open()
-  gchar *launch;         // launch: the line
-  gchar *lack;           // held: what the mount lacks
-  TlsTrust trust;        // rtsps:
+  PullEndpoint endpoint;  // udp:, rtp:, pipe:; sdp: only the interface; file: only the descriptor
+  GstCaps *rtp;           // rtp: application/x-rtp
+  gchar *path;            // file:, sdp:, store:, swarm:, https:; publish: of the mount
+  gboolean is_limited;    // an API client has named the path; open it by file_roots_open()
+  gchar *launch;          // launch: the line
+  gchar *lack;            // held: what the mount lacks
+  TlsTrust trust;         // rtsps:
+  gboolean encodes_sound; // a stage does so with sound of any codec
   guint connect_timeout_ms;
   guint read_timeout_ms;
 };

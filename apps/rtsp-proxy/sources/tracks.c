@@ -6,6 +6,8 @@
 #include "base/key_event.h"
 #include "base/log.h"
 
+#define NO_TRACK "the upstream has no track that can be relayed"
+
 static LogLimit left_out = { .burst = 8, .interval_ms = 10000 };
 
 static void
@@ -74,17 +76,13 @@ find_payload_type (Tracks *self, const TracksKind *kind)
 static gchar *
 branch_text (Tracks *self, const TracksKind *kind, gint pt)
 {
-  const gchar *payloader = kind ? kind->payloader : NULL;
-
-  if (!payloader)
-    return g_strdup (self->mode == TRACKS_ARRIVAL ? "fakesink async=false sync=false" : "fakesink");
   if (self->mode == TRACKS_ARRIVAL)
     return g_strdup_printf ("%s ! %s name=payloader pt=%d ! appsink name=sink buffer-list=true "
                             "async=false sync=false",
-        kind->parser, payloader, pt);
+        kind->parser, kind->payloader, pt);
   return g_strdup_printf (QUEUE
       " ! %s ! %s name=payloader pt=%d ! appsink name=sink buffer-list=true max-buffers=64",
-      kind->parser, payloader, pt);
+      kind->parser, kind->payloader, pt);
 }
 
 static void
@@ -221,6 +219,31 @@ drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 }
 
 static gboolean
+ends_without_tracks (Tracks *self)
+{
+  gboolean ends;
+
+  g_mutex_lock (&self->lock);
+  ends = self->mode == TRACKS_PACED && self->tracks->len == 0 && !self->ended;
+  self->ended |= ends;
+  g_mutex_unlock (&self->lock);
+  return ends;
+}
+
+// Drops the data of a stream that is left out. A sink would wait for a pipeline that plays, and the
+// demultiplexer for the sink. parsebin has all its pads when the first one has data: if none of
+// them has a track, there is nothing that prerolls.
+static GstPadProbeReturn
+drop (GstPad *pad, GstPadProbeInfo *info, gpointer tracks)
+{
+  Tracks *self = tracks;
+
+  if (ends_without_tracks (self))
+    self->context->callbacks->ended (self->context->owner, NO_TRACK);
+  return GST_PAD_PROBE_DROP;
+}
+
+static gboolean
 on_autoplug_continue (GstElement *parsebin, GstPad *pad, GstCaps *caps, gpointer unused)
 {
   const GstStructure *s = gst_caps_get_structure (caps, 0);
@@ -236,6 +259,43 @@ tracks_watch_parsebin (GstElement *parsebin)
   g_signal_connect (parsebin, "autoplug-continue", G_CALLBACK (on_autoplug_continue), NULL);
 }
 
+static void
+log_left_out (Tracks *self, const GstCaps *caps, const gchar *remedy)
+{
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+  const gchar *format = gst_structure_get_string (s, "stream-format");
+
+  log_event_limited (&left_out, "%s: a track is left out: RTP here has no form for %s%s%s%s",
+      self->context->config->uri, gst_structure_get_name (s), format ? " as " : "",
+      format ? format : "", remedy);
+}
+
+// Returns how a stream without a form in RTP is decoded. Returns NULL if no stage encodes it anew,
+// and logs that it is left out.
+static const TracksKind *
+find_sound (Tracks *self, GstCaps *caps)
+{
+  const TracksKind *sound = tracks_find_sound (caps);
+  const gboolean wanted = self->context->config->encodes_sound;
+  gchar *missing = NULL, *remedy = NULL;
+
+  if (sound && wanted)
+    missing = element_is_there (sound->decoder) ? NULL : element_missing (sound->decoder);
+  if (sound && wanted && !missing)
+    return sound;
+  if (gst_caps_is_any (caps) || gst_caps_is_empty (caps))
+    return NULL;
+  if (missing)
+    remedy = g_strconcat ("; ", missing, NULL);
+  log_left_out (self, caps,
+      remedy  ? remedy
+      : sound ? "; with pipeline: [pull, opus] or [pull, aac], the mount carries it"
+              : "");
+  g_free (missing);
+  g_free (remedy);
+  return NULL;
+}
+
 void
 tracks_add_stream (Tracks *self, GstPad *pad)
 {
@@ -243,30 +303,26 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   // frame.
   GstCaps *caps = gst_pad_query_caps (pad, NULL);
   const TracksKind *kind = tracks_find_kind (caps);
-  gint pt = 0;
-  GstElement *branch;
+  GstElement *branch = NULL;
   gchar *text;
+  gint pt;
 
-  if (!kind && !gst_caps_is_any (caps) && !gst_caps_is_empty (caps)) {
-    const GstStructure *s = gst_caps_get_structure (caps, 0);
-    const gchar *format = gst_structure_get_string (s, "stream-format");
-
-    log_event_limited (&left_out, "%s: a track is left out: RTP here has no form for %s%s%s",
-        self->context->config->uri, gst_structure_get_name (s), format ? " as " : "",
-        format ? format : "");
-  }
+  if (!kind)
+    kind = find_sound (self, caps);
   gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
-  if (self->tracks->len == RELAY_MAX_TRACKS)
-    kind = NULL;
-  if (kind)
+  if (kind && self->tracks->len < RELAY_MAX_TRACKS) {
     pt = find_payload_type (self, kind);
-  text = branch_text (self, kind, pt);
-  branch = make_branch (self, text);
-  g_free (text);
-  if (branch && kind) {
+    text = branch_text (self, kind, pt);
+    branch = make_branch (self, text);
+    g_free (text);
+  } else {
+    gst_pad_add_probe (
+        pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST, drop, self, NULL);
+  }
+  if (branch) {
     tracks_kind_prepare (kind, branch, "payloader");
-    add_track (self, branch, kind, pt)->stream = gst_pad_get_stream_id (pad);
+    add_track (self, branch, kind, pt);
   }
   g_mutex_unlock (&self->lock);
   if (!branch)
@@ -351,8 +407,7 @@ tracks_complete (Tracks *self)
     tracks_open_description (self);
   g_mutex_unlock (&self->lock);
   if (none)
-    self->context->callbacks->ended (
-        self->context->owner, "the upstream has no track that can be relayed");
+    self->context->callbacks->ended (self->context->owner, NO_TRACK);
 }
 
 gboolean

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tracks_kind.h"
 
+#include "base/element.h"
 #include "sources/loas.h"
 #include "sources/param_sets.h"
 
@@ -22,16 +23,54 @@ static const TracksKind kinds[] = {
   { "audio/x-opus", "identity", "rtpopuspay", FALSE },
 };
 
+#define DECODED                                                                                    \
+  " ! audioconvert ! audioresample ! audio/x-raw,format=S16BE,rate=48000,channels=[1,2]"
+
+// If there are several decoders, the first one that is installed is used.
+static const TracksKind sounds[] = {
+  { "audio/x-vorbis", "vorbisdec" DECODED, "rtpL16pay", .decoder = "vorbisdec" },
+  { "audio/x-flac", "flacparse ! flacdec" DECODED, "rtpL16pay", .decoder = "flacdec" },
+  { "audio/x-raw", "identity" DECODED, "rtpL16pay", .decoder = "audioconvert" },
+  { "audio/x-alaw", "alawdec" DECODED, "rtpL16pay", .decoder = "alawdec" },
+  { "audio/x-mulaw", "mulawdec" DECODED, "rtpL16pay", .decoder = "mulawdec" },
+  { "audio/x-ac3", "ac3parse ! a52dec" DECODED, "rtpL16pay", .decoder = "a52dec" },
+  { "audio/x-ac3", "ac3parse ! avdec_ac3" DECODED, "rtpL16pay", .decoder = "avdec_ac3" },
+  { "audio/x-eac3", "ac3parse ! avdec_eac3" DECODED, "rtpL16pay", .decoder = "avdec_eac3" },
+  { "audio/x-dts", "dcaparse ! avdec_dca" DECODED, "rtpL16pay", .decoder = "avdec_dca" },
+  { "audio/x-alac", "avdec_alac" DECODED, "rtpL16pay", .decoder = "avdec_alac" },
+};
+
+static gboolean
+fits (const TracksKind *kind, const GstCaps *caps)
+{
+  GstCaps *match = gst_caps_from_string (kind->caps);
+  gboolean fits = gst_caps_can_intersect (caps, match);
+
+  gst_caps_unref (match);
+  return fits;
+}
+
+const TracksKind *
+tracks_find_sound (GstCaps *caps)
+{
+  const TracksKind *found = NULL;
+
+  for (guint i = 0; i < G_N_ELEMENTS (sounds) && !gst_caps_is_any (caps); i++) {
+    if (!fits (&sounds[i], caps))
+      continue;
+    found = &sounds[i];
+    if (element_is_there (found->decoder))
+      break;
+  }
+  return found;
+}
+
 const TracksKind *
 tracks_find_kind (GstCaps *caps)
 {
   loas_register ();
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
-    GstCaps *match = gst_caps_from_string (kinds[i].caps);
-    gboolean fits = gst_caps_can_intersect (caps, match);
-
-    gst_caps_unref (match);
-    if (fits)
+    if (fits (&kinds[i], caps))
       return &kinds[i];
   }
   return NULL;

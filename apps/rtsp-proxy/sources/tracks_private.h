@@ -42,6 +42,7 @@ struct _Tracks {
   GMutex lock;       // of all below
   GPtrArray *tracks; // of Track
   gboolean complete;
+  gboolean ended;      // the owner knows that there is no track
   gboolean draining;   // a thread sends the held packets
   gboolean open;       // the relay has these tracks, and no packet is held
   gboolean stale;      // the tracks changed since the relay got them

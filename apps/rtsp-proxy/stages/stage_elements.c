@@ -14,16 +14,6 @@ may_be_element (const gchar *word)
   return *word && strspn (word, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-") == strlen (word);
 }
 
-static gboolean
-exists (const gchar *element)
-{
-  GstElementFactory *factory = gst_element_factory_find (element);
-
-  if (factory)
-    gst_object_unref (factory);
-  return factory != NULL;
-}
-
 // Returns the next element of launch text and advances `*at`, or returns NULL at the end. The
 // caller owns it.
 static gchar *
@@ -50,7 +40,7 @@ stage_elements_find_missing (const gchar *launch)
   gchar *element;
 
   while ((element = next_element (&at))) {
-    if (!exists (element))
+    if (!element_is_there (element))
       return element;
     g_free (element);
   }

@@ -109,7 +109,7 @@ static gchar *
 read_job (const guint8 *data, gsize len, PullConfig *config)
 {
   WeirBytes b = weir_bytes (data, len);
-  guint8 type, transport, client;
+  guint8 type, transport, client, encodes_sound;
   gchar *uri, *wrong = NULL;
 
   weir_bytes_u8 (&b, &type);
@@ -127,10 +127,12 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
   config->password = wire_dup_text (&b, G_MAXUINT16);
   weir_bytes_u8 (&b, &transport);
   weir_bytes_u8 (&b, &client);
+  weir_bytes_u8 (&b, &encodes_sound);
   weir_bytes_u32 (&b, &config->connect_timeout_ms);
   weir_bytes_u32 (&b, &config->read_timeout_ms);
   config->transport = transport;
   config->client = client;
+  config->encodes_sound = encodes_sound;
   if (!wrong && b.failed)
     wrong = g_strdup ("malformed job");
   return wrong;
