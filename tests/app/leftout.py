@@ -2,12 +2,14 @@
 """Titles with tracks that RTP cannot carry: the others play, and it is said what is left out."""
 
 import os
+import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
-from control import Watch, wait_for_readers_of
+from control import Controlled, Watch, wait_for_readers_of
 from films import Player, ffmpeg
+from proxy import matches, wait_until
 from tap import run, test
 from title_proxy import TitleProxy, pictures
 
@@ -120,6 +122,28 @@ def a_title_without_any_other_track_is_refused():
         assert player.status == 415, player.status
         proxy.wait_for_line('refused: /films/none.mkv: cannot be played: the file has no track that can be served: '
                             f'track 0: RTP here has no form for video/mpeg; track 1: {AUDIO}flac$')
+
+
+@test
+def a_clip_without_any_other_track_is_read_once():
+    """a mount whose clip has no track that RTP can carry says so at once, and reads the clip again when it changes"""
+    with tempfile.TemporaryDirectory() as made:
+        clip, new = f'{made}/clip.mkv', f'{made}/new'
+        shutil.copy(f'{folder().name}/none.mkv', clip)
+
+        with Controlled({'/cam': {'upstream': f'file://{clip}', 'on-demand': False}}) as proxy:
+            def count(what):
+                return len(matches(proxy, what))
+
+            failure = ' mount /cam down: .*: the file has no track that can be relayed; next try in'
+            read = ' a track is left out: .* video/mpeg'
+            wait_until(lambda: count(failure) >= 3, 20, 'three failures')
+            assert count(read) == 1, proxy.output()
+            os.utime(clip)
+            wait_until(lambda: count(read) == 2, 20, 'another look')
+            shutil.copy(f'{folder().name}/ac3.mkv', new)
+            os.rename(new, clip)
+            proxy.wait_for_line(' mount /cam up: ', 30)
 
 
 if __name__ == '__main__':

@@ -31,6 +31,7 @@ typedef struct {
   gint fd;
   gboolean begun;
   gint cannot_loop; // atomic
+  gint has_frame;   // a stream has begun; atomic
 
   GMutex lock;
   guint round;       // from 0; this and all below are under the lock
@@ -125,10 +126,22 @@ is_before (const Stream *stream, const GstBuffer *frame)
          && GST_BUFFER_PTS (frame) < stream->segment.start;
 }
 
+// parsebin has added all streams before the first frame of any. Without a track, a stream that is
+// discarded would wait for the others, and the run would end for another reason, late.
+static void
+check_first (FilePull *self)
+{
+  if (!g_atomic_int_get (&self->has_frame)
+      && g_atomic_int_compare_and_exchange (&self->has_frame, FALSE, TRUE)
+      && !tracks_has_any (self->tracks))
+    self->context->callbacks->ended (self->context->owner, FILE_PULL_NO_TRACK);
+}
+
 static GstPadProbeReturn
 on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
 {
   if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
+    check_first (((Stream *) stream)->pull);
     if (is_before (stream, GST_PAD_PROBE_INFO_BUFFER (info)))
       return GST_PAD_PROBE_DROP;
     record_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
@@ -174,7 +187,7 @@ begin (FilePull *self)
   const PullContext *context = self->context;
 
   if (!tracks_begin (self->tracks)) {
-    context->callbacks->ended (context->owner, "the file has no track that can be relayed");
+    context->callbacks->ended (context->owner, FILE_PULL_NO_TRACK);
     return;
   }
   // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next

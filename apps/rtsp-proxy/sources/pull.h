@@ -163,6 +163,9 @@ extern const PullLight rtp_pull_light;
 
 // file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);
+// Why the run of a clip ends that RTP cannot carry. It is the same in each run of the same file.
+#define FILE_PULL_NO_TRACK "the file has no track that can be relayed"
+
 // Opens the clip. Returns a descriptor for the endpoint; or -1, and sets `error`.
 gint file_pull_open (const PullConfig *config, GError **error);
 GstElement *file_pull_new (const PullContext *context, GError **error);

@@ -411,6 +411,17 @@ tracks_complete (Tracks *self)
 }
 
 gboolean
+tracks_has_any (Tracks *self)
+{
+  gboolean any;
+
+  g_mutex_lock (&self->lock);
+  any = self->tracks->len > 0;
+  g_mutex_unlock (&self->lock);
+  return any;
+}
+
+gboolean
 tracks_begin (Tracks *self)
 {
   gboolean ok;

@@ -36,6 +36,9 @@ gboolean tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloa
 // Call when all streams were added.
 void tracks_complete (Tracks *self);
 
+// Reports whether there is a stream that is not discarded.
+gboolean tracks_has_any (Tracks *self);
+
 // Passes the tracks of a pipeline that has prerolled to the relay. Returns FALSE if the pipeline
 // has no track, or if a track has no caps.
 gboolean tracks_begin (Tracks *self);

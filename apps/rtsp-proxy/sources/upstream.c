@@ -5,6 +5,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file_roots.h"
+#include "base/file_stamp.h"
 #include "base/files_left.h"
 #include "base/threads.h"
 #include "base/timer.h"
@@ -59,6 +60,8 @@ struct _Upstream {
   guint n_failures;
   gint64 not_before; // ns; also delays upstream_start()
   gint64 up_since;   // ns; 0 while not up
+  FileStamp stamp;   // of the clip when the last run began
+  gboolean is_unfit; // that clip has no track that can be relayed
 };
 
 static gint n_closing; // atomic
@@ -259,6 +262,7 @@ fail (Upstream *self, const gchar *reason)
 
   set_reason (self->run, reason);
   first = g_strdup (self->run->reason);
+  self->is_unfit = g_str_equal (first, FILE_PULL_NO_TRACK);
   reset_back_off_if_stable (self);
   end_run (self);
   schedule_retry (self, first);
@@ -454,10 +458,22 @@ find_light (const PullConfig *config)
   return pull_config_is_light (config) ? config->light : NULL;
 }
 
+// Reports whether the clip is still the one that had no track. It need not be read again.
+static gboolean
+is_still_unfit (Upstream *self)
+{
+  FileStamp before = self->stamp;
+
+  self->stamp = file_stamp_take (self->config->path);
+  self->is_unfit &= file_stamp_equal (&before, &self->stamp);
+  return self->is_unfit;
+}
+
 // Returns why no run can begin now, or NULL. What an API client has named may have become a link.
 static GError *
-find_hindrance (const PullConfig *config)
+find_hindrance (Upstream *self)
 {
+  const PullConfig *config = self->config;
   gchar *wrong = config->is_limited ? file_roots_check (config->path) : NULL;
   GError *error = NULL;
 
@@ -465,6 +481,9 @@ find_hindrance (const PullConfig *config)
     error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
   else if (wrong)
     error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, wrong);
+  else if (is_still_unfit (self))
+    error =
+        g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILE_PULL_NO_TRACK);
   g_free (wrong);
   return error;
 }
@@ -474,7 +493,7 @@ begin_run (Upstream *self)
 {
   const PullLight *light = find_light (self->config);
   Run *run = run_new (self);
-  GError *error = find_hindrance (self->config);
+  GError *error = find_hindrance (self);
 
   self->callbacks->connecting (self->owner);
   if (error) {

@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "tls/tls_keys.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
+#include "base/file_stamp.h"
 #include "base/log.h"
-
-// What tells that a file has changed.
-typedef struct {
-  gint64 device, inode, size, seconds, nanoseconds;
-} Stamp;
 
 struct _TlsKeys {
   gchar *certificate, *key;
   TlsPair *pair;
-  Stamp read[2], seen[2]; // of the files as last read, and as seen a moment ago
+  FileStamp read[2], seen[2]; // of the files as last read, and as seen a moment ago
   guint timer;
 };
 
 static void
-take_stamp (const gchar *file, Stamp *stamp)
+take_stamps (TlsKeys *self, FileStamp stamps[2])
 {
-  GStatBuf info;
-
-  memset (stamp, 0, sizeof *stamp);
-  if (g_stat (file, &info) == 0)
-    *stamp = (Stamp) { (gint64) info.st_dev, (gint64) info.st_ino, info.st_size,
-      info.st_mtim.tv_sec, info.st_mtim.tv_nsec };
-}
-
-static void
-take_stamps (TlsKeys *self, Stamp stamps[2])
-{
-  take_stamp (self->certificate, &stamps[0]);
-  take_stamp (self->key, &stamps[1]);
+  stamps[0] = file_stamp_take (self->certificate);
+  stamps[1] = file_stamp_take (self->key);
 }
 
 static void
@@ -71,7 +55,7 @@ static gboolean
 on_timer (gpointer data)
 {
   TlsKeys *self = data;
-  Stamp now[2];
+  FileStamp now[2];
   gboolean rests;
 
   take_stamps (self, now);
