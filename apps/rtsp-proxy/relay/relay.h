@@ -173,6 +173,9 @@ void relay_remove_sink (Relay *self, gconstpointer sink);
 // a sink is open.
 void relay_expect_sinks (Relay *self);
 
+// Announces a sink that has `from_start`, or that there is none any longer. There is one at most.
+void relay_await_sink (Relay *self, gboolean awaits);
+
 // Asks the current source for a keyframe of the track, at `now` ns (monotonic). The request is sent
 // at most once a second for each track; a request that comes earlier is sent with the first packet
 // after that second.

@@ -26,6 +26,9 @@ typedef struct {
   gint64 time;
 } RelayItem;
 
+// What a sink gets of a track: nothing now, a packet, or the held packets and this one.
+typedef enum { RELAY_GETS_NOTHING, RELAY_GETS_PACKET, RELAY_GETS_ALL } RelayGets;
+
 // A sink in the list of a relay.
 typedef struct {
   gatomicrefcount refs;
@@ -34,6 +37,8 @@ typedef struct {
   guint32 tracks;
   gint64 start; // the instant of `base`
   guint64 base[RELAY_MAX_TRACKS];
+  RelayGets gets[RELAY_MAX_TRACKS];
+  guint32 started; // tracks of which a sink with `from_start` has got its first packets
 } RelaySinkEntry;
 
 // The numbers of a packet. The packet itself is not kept: it would keep its buffer pool alive,
@@ -59,7 +64,8 @@ typedef struct {
   GstQueueArray *out;  // of RelayItem: packets to push to the sinks
   gboolean draining;   // a thread pushes the packets of `out`
   RelayNumbers first;  // first packet pushed to sinks with is_open() since the newest was added
-  gboolean holding;    // packets are held until a sink is open
+  gboolean holding;    // packets are held until a sink is open, or the awaited one
+  gboolean released;   // the held packets have gone to the sinks that were open
   GQueue held;         // of GstBuffer
   GArray *held_times;  // gint64 of each
   gsize held_bytes;
@@ -109,7 +115,7 @@ struct _Relay {
   GMutex lock; // guards all below; take the lock of a relay further upstream first
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
-  gboolean expects_sinks;
+  gboolean expects_sinks, awaits_sink;
   // Of RelaySinkEntry. The array is replaced, never changed, so it can be walked without the lock.
   GPtrArray *sinks;
   GPtrArray *done; // of old arrays, to be freed without the lock; or NULL

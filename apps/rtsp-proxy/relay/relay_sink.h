@@ -47,6 +47,9 @@ typedef struct {
   // for it. NULL if the sink always accepts packets; the relay then holds nothing for it. Called
   // with the relay's lock held.
   gboolean (*is_open) (gpointer sink);
+  // With is_open(): when it opens, it gets the first packets of a run even if other sinks have
+  // opened before. The relay keeps them for it only if relay_await_sink() has announced it.
+  gboolean from_start;
   // Says what happened to `n` packets before the relay got them. May be NULL.
   void (*counted) (gpointer sink, RelayCount what, guint64 n);
 } RelaySink;

@@ -8,6 +8,7 @@
 // holding ends.
 #define HELD_BYTES (4 * 1024 * 1024)
 #define HELD_PACKETS 8192
+#define KEPT_NS (10 * (gint64) GST_SECOND) // of media, for the awaited sink
 
 // ---- held packets; with the lock held ----
 
@@ -31,8 +32,10 @@ void
 relay_hold (Relay *self)
 {
   relay_drop_held (self);
-  for (guint i = 0; i < self->n_tracks; i++)
+  for (guint i = 0; i < self->n_tracks; i++) {
     self->tracks[i].holding = self->expects_sinks;
+    self->tracks[i].released = FALSE;
+  }
 }
 
 RelayNumbers
@@ -52,7 +55,8 @@ hold (RelayTrack *track, const RelayItem *item)
   g_queue_push_tail (&track->held, gst_buffer_ref (item->packet));
   g_array_append_val (track->held_times, item->time);
   track->held_bytes += gst_buffer_get_size (item->packet);
-  if (track->held_bytes > HELD_BYTES || track->held.length > HELD_PACKETS)
+  if (track->held_bytes > HELD_BYTES || track->held.length > HELD_PACKETS
+      || (track->released && item->time - g_array_index (track->held_times, gint64, 0) > KEPT_NS))
     drop_held (track);
 }
 
@@ -86,52 +90,76 @@ has_open (Relay *self, guint track)
   return FALSE;
 }
 
-typedef enum {
-  ALL_SINKS,
-  OPENING_SINKS, // with is_open()
-  OTHER_SINKS,   // without
-} SinkSet;
+// Returns what a sink gets now. A sink with is_open() gets nothing before one is open; then it gets
+// the packet with the held ones, which the relay keeps for a sink from the start that is not open
+// yet. `open`: a sink is open.
+static RelayGets
+choose (const RelaySinkEntry *entry, guint index, const RelayTrack *track, gboolean open)
+{
+  if (!entry->functions->is_open)
+    return RELAY_GETS_PACKET;
+  if (!open)
+    return RELAY_GETS_NOTHING;
+  if (!entry->functions->from_start || entry->started & 1u << index)
+    return track->released ? RELAY_GETS_PACKET : RELAY_GETS_ALL;
+  if (entry->functions->is_open (entry->sink))
+    return RELAY_GETS_ALL;
+  return track->holding ? RELAY_GETS_NOTHING : RELAY_GETS_PACKET;
+}
 
-// Finds the sinks that get the packet now. The packets in `before` go to the opening sinks first.
-// Call with the lock held. The base is computed for each packet, not once when a sink is added: a
-// track's first packet may come later. push_to() reads the base without the lock, in the thread
-// that wrote it here.
+// A sink is open. Sets `before` to the held packets, unless it is NULL. Keeps them and the packet
+// if the awaited sink has not started.
+static void
+release (Relay *self, RelayTrack *track, const RelayItem *item, gboolean started, GQueue *before,
+    GArray **before_times)
+{
+  GstBuffer *oldest = g_queue_peek_head (&track->held);
+
+  if (!track->first.known)
+    track->first = relay_read_numbers (oldest && !track->released ? oldest : item->packet);
+  for (GList *l = before ? track->held.head : NULL; l; l = l->next)
+    g_queue_push_tail (before, gst_buffer_ref (l->data));
+  if (before)
+    *before_times = g_array_copy (track->held_times);
+  track->released = TRUE;
+  if (self->awaits_sink && !started && track->holding)
+    hold (track, item);
+  else
+    drop_held (track);
+}
+
+// Finds what the sinks get now. The packets in `before` come first. Call with the lock held. The
+// base is computed for each packet, not once when a sink is added: a track's first packet may come
+// later. push_to() reads it without the lock, in the thread that wrote it here.
 static GPtrArray *
-find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GArray **before_times,
-    SinkSet *which)
+find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GArray **before_times)
 {
   RelayTrack *track = &self->tracks[index];
-  gboolean open = has_open (self, index);
+  gboolean open = has_open (self, index), started = FALSE, needs_held = FALSE;
 
-  // A sink that opens after this gets the packet with the held packets.
-  *which = open ? ALL_SINKS : OTHER_SINKS;
-  if (open) {
-    if (!track->first.known)
-      track->first =
-          relay_read_numbers (track->held.head ? g_queue_peek_head (&track->held) : item->packet);
-    if (track->held.head) {
-      *before = track->held;
-      *before_times = track->held_times;
-      g_queue_init (&track->held);
-      track->held_times = g_array_new (FALSE, FALSE, sizeof (gint64));
-    }
-    drop_held (track);
-  } else if (track->holding) {
-    hold (track, item);
-  }
   for (guint i = 0; i < self->sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (self->sinks, i);
 
-    if (takes (entry, index))
-      entry->base[index] = weir_splice_timestamp_at (&track->splice, entry->start);
+    if (!takes (entry, index))
+      continue;
+    entry->base[index] = weir_splice_timestamp_at (&track->splice, entry->start);
+    entry->gets[index] = choose (entry, index, track, open);
+    needs_held |= entry->gets[index] == RELAY_GETS_ALL;
+    if (entry->functions->from_start && entry->gets[index] == RELAY_GETS_ALL)
+      entry->started |= 1u << index;
+    started |= entry->started >> index & 1;
   }
+  if (open)
+    release (self, track, item, started, needs_held ? before : NULL, before_times);
+  else if (track->holding)
+    hold (track, item);
   return g_ptr_array_ref (self->sinks);
 }
 
-// Takes ownership of the item's packet. The last sink gets the buffer itself and can write to it
-// without a copy.
+// Pushes to the sinks that get at least this. Takes ownership of the item's packet. The last sink
+// gets the buffer itself and can write to it without a copy.
 static void
-push_to (GPtrArray *sinks, guint track, const RelayItem *item, SinkSet which, gboolean more)
+push_to (GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, gboolean more)
 {
   RelayPacket packet = { track, item->packet, item->now, item->time, 0, more };
   RelaySinkEntry *last = NULL;
@@ -139,7 +167,7 @@ push_to (GPtrArray *sinks, guint track, const RelayItem *item, SinkSet which, gb
   for (guint i = 0; i < sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (!takes (entry, track) || which == (entry->functions->is_open ? OTHER_SINKS : OPENING_SINKS))
+    if (!takes (entry, track) || entry->gets[track] < least)
       continue;
     if (last) {
       gst_buffer_ref (item->packet);
@@ -171,18 +199,17 @@ relay_drain (Relay *self, guint index)
     RelayItem item = *head;
     GQueue before = G_QUEUE_INIT;
     GArray *before_times = NULL;
-    SinkSet which;
-    GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times, &which);
+    GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times);
     RelayItem held = item;
     gboolean more = !gst_queue_array_is_empty (track->out);
 
     g_mutex_unlock (&self->lock);
     for (guint i = 0; (held.packet = g_queue_pop_head (&before)); i++) {
       held.time = g_array_index (before_times, gint64, i);
-      push_to (sinks, index, &held, OPENING_SINKS, TRUE);
+      push_to (sinks, index, &held, RELAY_GETS_ALL, TRUE);
     }
     g_clear_pointer (&before_times, g_array_unref);
-    push_to (sinks, index, &item, which, more);
+    push_to (sinks, index, &item, RELAY_GETS_PACKET, more);
     g_ptr_array_unref (sinks);
     g_mutex_lock (&self->lock);
   }
@@ -295,6 +322,14 @@ relay_expect_sinks (Relay *self)
 {
   g_mutex_lock (&self->lock);
   self->expects_sinks = TRUE;
+  g_mutex_unlock (&self->lock);
+}
+
+void
+relay_await_sink (Relay *self, gboolean awaits)
+{
+  g_mutex_lock (&self->lock);
+  self->awaits_sink = awaits;
   g_mutex_unlock (&self->lock);
 }
 

@@ -25,6 +25,7 @@ struct _SyncedSink {
   Relay *relay;
   gchar *label;
   const RelaySink *functions;
+  RelaySink own; // what the relay calls
   gpointer sink;
   LogLimit limit;
   // Each is used only in push(), which the relay calls for one packet of a track at a time.
@@ -181,13 +182,6 @@ ended (gpointer data)
   unref (self);
 }
 
-// As in RelaySink, a function that may be NULL says something by that.
-static const RelaySink variants[2][2] = {
-  { { .push = push, .ended = ended }, { .push = push, .ended = ended, .is_open = is_open } },
-  { { .begun = begun, .push = push, .ended = ended },
-      { .begun = begun, .push = push, .ended = ended, .is_open = is_open } },
-};
-
 SyncedSink *
 synced_sink_add (
     Relay *relay, const gchar *label, const RelaySink *functions, gpointer sink, guint32 tracks)
@@ -199,12 +193,17 @@ synced_sink_add (
   self->relay = relay_ref (relay);
   self->label = g_strdup (label);
   self->functions = functions;
+  // A function that may be NULL says something by that.
+  self->own = (RelaySink) { .begun = functions->begun ? begun : NULL,
+    .push = push,
+    .ended = ended,
+    .is_open = functions->is_open ? is_open : NULL,
+    .from_start = functions->from_start };
   self->sink = sink;
   self->limit = LOG_LIMIT_FAILURES;
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
     self->tracks[i].end = G_MININT64;
-  relay_add_sink (
-      relay, &variants[functions->begun != NULL][functions->is_open != NULL], self, tracks, 0);
+  relay_add_sink (relay, &self->own, self, tracks, 0);
   return self;
 }
 

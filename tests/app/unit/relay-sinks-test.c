@@ -60,6 +60,10 @@ static const RelaySink any_tracks = { on_begun, on_push, on_mapped, on_ended };
 static const RelaySink fixed_tracks = { .push = on_push, .ended = on_ended };
 static const RelaySink opens_later = { .push = on_push, .ended = on_ended, .is_open = is_open };
 
+static const RelaySink from_start = {
+  .push = on_push, .ended = on_ended, .is_open = is_open, .from_start = TRUE
+};
+
 static RelayTracks
 begin (RelaySource *source, const gchar *video, const gchar *audio)
 {
@@ -198,6 +202,63 @@ typedef struct {
   guint n, track, n_freed;
   gint64 now;
 } Asked;
+
+static void
+push_second (RelaySource *source, guint16 seq)
+{
+  GstBuffer *packet = packet_new (0, seq);
+  guint8 timestamp[4];
+
+  GST_WRITE_UINT32_BE (timestamp, seq * 90000u);
+  gst_buffer_fill (packet, 4, timestamp, sizeof timestamp);
+  relay_push (source, 0, packet, (seq + 1) * SECOND, RELAY_NO_BASE);
+}
+
+// A sink that is awaited gets a run from its first packet, though another one has opened before;
+// but nothing is kept for ever, or without being asked for.
+static void
+an_awaited_sink_gets_the_run_from_its_start (Fixture *unused, gconstpointer data)
+{
+  static const struct {
+    guint before, between; // packets, a second apart, before and after the awaited one is added
+    gboolean awaits;
+    guint wanted; // packets with the one for which it is open
+  } cases[] = { { 2, 2, TRUE, 5 }, { 5, 0, TRUE, 6 }, { 0, 5, TRUE, 6 }, { 5, 20, TRUE, 1 },
+    { 2, 2, FALSE, 1 } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    const guint n = cases[i].before + cases[i].between;
+    Received first = { 0 }, awaited = { .closed = TRUE }, other = { .closed = TRUE };
+    guint16 seq = 0;
+    Fixture own;
+
+    set_up (&own, NULL);
+    relay_expect_sinks (own.relay);
+    relay_await_sink (own.relay, cases[i].awaits);
+    begin (own.source, VIDEO, NULL);
+    relay_add_sink (own.relay, &opens_later, &first, 1, 0);
+    relay_add_sink (own.relay, &opens_later, &other, 1, 0);
+    while (seq < cases[i].before)
+      push_second (own.source, seq++);
+    relay_add_sink (own.relay, &from_start, &awaited, 1, 0);
+    while (seq < n)
+      push_second (own.source, seq++);
+    g_assert_cmpuint (first.n_packets, ==, n);
+    if (cases[i].wanted > 1)
+      g_assert_cmpuint (awaited.n_packets, ==, 0);
+    awaited = other = (Received) { 0 };
+    push_second (own.source, seq++);
+    g_assert_cmpuint (awaited.n_packets, ==, cases[i].wanted);
+    g_assert_cmpuint (other.n_packets, ==, 1);
+    push_second (own.source, seq++);
+    g_assert_cmpuint (awaited.n_packets, ==, cases[i].wanted + 1);
+    g_assert_cmpuint (first.n_packets, ==, n + 2);
+    relay_remove_sink (own.relay, &first);
+    relay_remove_sink (own.relay, &other);
+    relay_remove_sink (own.relay, &awaited);
+    tear_down (&own, NULL);
+  }
+}
 
 static void
 on_ask (gpointer data, guint track, gint64 now)
@@ -370,6 +431,8 @@ main (int argc, char **argv)
       changed_tracks_remove_a_sink_without_begun);
   ADD ("/relay-sinks/a-sink-that-opens-late-gets-the-held-packets",
       a_sink_that_opens_late_gets_the_held_packets);
+  ADD ("/relay-sinks/an-awaited-sink-gets-the-run-from-its-start",
+      an_awaited_sink_gets_the_run_from_its_start);
   ADD ("/relay-sinks/a-source-is-asked-for-a-keyframe-once-a-second",
       a_source_is_asked_for_a_keyframe_once_a_second);
   ADD ("/relay-sinks/packets-of-a-batch-are-marked", packets_of_a_batch_are_marked);

@@ -349,10 +349,14 @@ on_ended (gpointer data)
   g_free (self);
 }
 
+// A recording has the first picture of a publisher, while readers take what comes.
 static const RelaySink functions = { .push = on_push, .ended = on_ended, .is_open = is_open };
+static const RelaySink of_files = {
+  .push = on_push, .ended = on_ended, .is_open = is_open, .from_start = TRUE
+};
 
 static void
-take_packets (HlsPipeline *self, const gchar *label)
+take_packets (HlsPipeline *self, const gchar *label, gboolean makes_files)
 {
   Feeds *feeds = g_new0 (Feeds, 1);
   guint32 tracks = 0;
@@ -364,18 +368,19 @@ take_packets (HlsPipeline *self, const gchar *label)
     feeds->feeds[track->relay_track] = gst_object_ref (track->feed);
     feed_set_relay (track->feed, self->relay, track->relay_track);
   }
-  self->synced = synced_sink_add (self->relay, label, &functions, feeds, tracks);
+  self->synced =
+      synced_sink_add (self->relay, label, makes_files ? &of_files : &functions, feeds, tracks);
 }
 
 static void
-start (HlsPipeline *self, const gchar *label)
+start (HlsPipeline *self, const gchar *label, gboolean makes_files)
 {
   GstBus *bus = gst_element_get_bus (self->bin);
 
   self->watch = gst_bus_add_watch (bus, on_message, self);
   gst_object_unref (bus);
   gst_element_set_state (self->bin, GST_STATE_PLAYING);
-  take_packets (self, label);
+  take_packets (self, label, makes_files);
   for (guint i = 0; i < self->n_tracks; i++) {
     const Track *track = &self->tracks[i];
 
@@ -429,7 +434,7 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *const *outputs, guin
   left_out_log (log_label, left_out->str);
   if (self->n_tracks > 0) {
     self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, settings, label);
-    start (self, log_label);
+    start (self, log_label, to->makes_files);
   } else {
     g_clear_pointer (&self, hls_pipeline_free);
   }

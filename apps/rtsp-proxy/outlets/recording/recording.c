@@ -111,6 +111,9 @@ use_content (Recording *self)
     log_event ("record %s: %s", get_mount (self), error ? error->message : "it is no stream");
   self->told = TRUE;
   g_clear_error (&error);
+  // The pipeline is made only when the tracks are known, which readers may be before.
+  if (self->content)
+    relay_await_sink (presentation_get_relay (live_content_get (self->content)), TRUE);
   return self->content != NULL;
 }
 
@@ -182,6 +185,8 @@ recording_free (gpointer data)
   g_clear_pointer (&self->tracks, track_watch_free);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   recording_writer_end (self->writer);
+  if (self->content)
+    relay_await_sink (presentation_get_relay (live_content_get (self->content)), FALSE);
   g_clear_pointer (&self->content, content_unref);
   recording_writer_unref (self->writer);
   recording_hook_unref (self->hook);

@@ -67,6 +67,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, recording_free);
   self->timer = timer_add (TICK_MS, tick, self);
   the = self;
+  tick (self); // before the first publisher comes
   return self;
 }
 
