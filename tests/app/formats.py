@@ -29,6 +29,8 @@ VIDEO = {
 AUDIO = {
     'aac.m4a': ('-c:a', 'aac'),
     'adts.aac': ('-c:a', 'aac'),
+    'opus.mka': ('-c:a', 'libopus'),
+    'opus.webm': ('-c:a', 'libopus'),
     'tags.mp3': ('-c:a', 'libmp3lame', '-metadata', 'title=tone'),
     'bare.mp3': ('-c:a', 'libmp3lame', '-id3v2_version', '0', '-write_xing', '0'),
 }

@@ -14,6 +14,7 @@ static const TitleType types[] = {
   { "audio/x-m4a", "qtdemux", 0 },
   { "application/x-3gp", "qtdemux", 0 },
   { "video/x-matroska", "matroskademux", 0 },
+  { "audio/x-matroska", "matroskademux", 0 },
   { "video/webm", "matroskademux", 0 },
   { "audio/webm", "matroskademux", 0 },
   { "video/mpegts", "tsdemux", 0 },
