@@ -474,10 +474,12 @@ def a_channel_that_a_later_setup_gave_up_is_unknown():
 def many_frames_take_no_memory():
     with serving(stray_frames=1000000, requests_per_second=100000) as proxy, Watch(proxy) as reader:
         before = rss_kib(proxy)
-        frame = struct.pack('>cBH', b'$', 9, 60000) + bytes(60000)
-        for _ in range(2000):
-            reader.send(frame)
-            reader.frames.clear()
+        # Of no channel, and as RTP of a track.
+        for channel, size in (9, 60000), (0, 8000):
+            frame = struct.pack('>cBH', b'$', channel, size) + bytes(size)
+            for _ in range(2000):
+                reader.send(frame)
+                reader.frames.clear()
         assert reader.request('OPTIONS', '*')[0] == 200
         # A sanitizer keeps freed memory.
         assert SANITIZED or rss_kib(proxy) < before + 4096, (before, rss_kib(proxy))

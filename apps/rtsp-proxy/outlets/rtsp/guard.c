@@ -148,24 +148,28 @@ make_ready (RequestGuard *self, gsize n)
   self->deadline = 0;
 }
 
-// Reports whether a track uses the channel. gst-rtsp-server still finds a track by a channel that
-// it had before its last SETUP, and leaks the frame.
-static gboolean
-has_channel (GstRTSPClient *client, guint8 channel)
+typedef enum { CHANNEL_UNKNOWN, CHANNEL_RTP, CHANNEL_RTCP } ChannelUse;
+
+// gst-rtsp-server still finds a track by a channel that it had before its last SETUP.
+static ChannelUse
+get_use (GstRTSPClient *client, guint8 channel)
 {
   GstRTSPStreamTransport *transport = gst_rtsp_client_get_stream_transport (client, channel);
   const GstRTSPRange *range =
       transport ? &gst_rtsp_stream_transport_get_transport (transport)->interleaved : NULL;
 
-  return range && (channel == range->min || channel == range->max);
+  if (range && channel == range->min)
+    return CHANNEL_RTP;
+  return range && channel == range->max ? CHANNEL_RTCP : CHANNEL_UNKNOWN;
 }
 
-// Checks the frame at the front. Frames of channels that are set up pass, others are dropped.
-// Returns whether another step is possible.
+// Checks the frame at the front. RTCP passes; RTP, which readers need not send, and frames of other
+// channels are dropped: gst-rtsp-server leaks both. Returns whether another step is possible.
 static gboolean
 take_frame (RequestGuard *self)
 {
   const guint8 *bytes = self->bytes->data;
+  ChannelUse use;
   gsize size;
 
   if (self->bytes->len < FRAME_HEADER)
@@ -180,9 +184,11 @@ take_frame (RequestGuard *self)
     self->deadline = 0;
     return TRUE;
   }
-  if (size > FRAME_MAX || !has_channel (self->client, bytes[1])) {
+  use = get_use (self->client, bytes[1]);
+  if (size > FRAME_MAX || use != CHANNEL_RTCP) {
     self->skip = size;
-    if (++self->n_strays > self->limits.stray_frames)
+    if ((size > FRAME_MAX || use == CHANNEL_UNKNOWN)
+        && ++self->n_strays > self->limits.stray_frames)
       refuse (self, GST_RTSP_STS_INVALID, REFUSED_FRAMES,
           "too many interleaved frames are for no channel (limits.stray-frames)");
     return TRUE;
