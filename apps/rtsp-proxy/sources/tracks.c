@@ -322,7 +322,7 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   }
   if (branch) {
     tracks_kind_prepare (kind, branch, "payloader");
-    add_track (self, branch, kind, pt);
+    add_track (self, branch, kind, pt)->stream = gst_pad_get_stream_id (pad);
   }
   g_mutex_unlock (&self->lock);
   if (!branch)
