@@ -3,8 +3,11 @@
 
 #include "base/log.h"
 #include "content/live_content.h"
+#include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/cast.h"
 #include "outlets/rtsp/resume.h"
+#include "outlets/rtsp/setup_guard.h"
+#include "outlets/rtsp/tls_answer.h"
 #include "weir-rtsp.h"
 
 static LogLimit undeferred = { .burst = 10, .interval_ms = 1000 };
@@ -171,4 +174,37 @@ admission_check (
         "be checked",
         self->peer);
   return answer (self->asked, challenges);
+}
+
+// ---- content ----
+
+static GstRTSPStatusCode
+on_pre_request (GstRTSPClient *client, GstRTSPContext *ctx, gpointer asker)
+{
+  GstRTSPStatusCode status = allowance_check (asker, ctx);
+
+  return status == GST_RTSP_STS_OK ? asker_check (asker, ctx, ctx->uri) : status;
+}
+
+static GstRTSPStatusCode
+on_pre_setup (GstRTSPClient *client, GstRTSPContext *ctx, gpointer asker)
+{
+  return ctx->session ? GST_RTSP_STS_OK : on_pre_request (client, ctx, asker);
+}
+
+GstRTSPStatusCode
+admission_check_setup (Asker *asker, GstRTSPContext *ctx)
+{
+  GstRTSPStatusCode status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
+
+  // gst-rtsp-server would leak the session if on_pre_setup() refused.
+  return status == GST_RTSP_STS_OK && ctx->session ? on_pre_request (ctx->client, ctx, asker)
+                                                   : status;
+}
+
+void
+admission_watch (GstRTSPClient *client, Asker *asker)
+{
+  g_signal_connect (client, "pre-describe-request", G_CALLBACK (on_pre_request), asker);
+  g_signal_connect (client, "pre-setup-request", G_CALLBACK (on_pre_setup), asker);
 }

@@ -14,3 +14,11 @@
 // admitted SETUP of the same connection makes one.
 GstRTSPStatusCode admission_check (
     Asker *asker, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges);
+
+// Checks the transport of a SETUP, and the content if it is for a session. Returns OK or the status
+// to answer. Call like admission_check(), after it.
+GstRTSPStatusCode admission_check_setup (Asker *asker, GstRTSPContext *ctx);
+
+// Checks the content of each DESCRIBE, and of a SETUP without a session. `asker` must live as long
+// as the client.
+void admission_watch (GstRTSPClient *client, Asker *asker);

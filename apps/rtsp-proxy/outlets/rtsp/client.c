@@ -29,7 +29,6 @@
 #define NEED_URL                                                                                   \
   (GST_RTSP_DESCRIBE | GST_RTSP_ANNOUNCE | GST_RTSP_SETUP | GST_RTSP_PLAY | GST_RTSP_PAUSE         \
       | GST_RTSP_RECORD | GST_RTSP_TEARDOWN)
-#define NEED_CONTENT (GST_RTSP_DESCRIBE | GST_RTSP_SETUP)
 
 typedef struct {
   GstRTSPClient parent;
@@ -65,19 +64,6 @@ remember_context (Client *self)
   g_mutex_unlock (&self->lock);
 }
 
-// gst-rtsp-server would leak the session of a SETUP that a handler of "pre-setup-request" refuses.
-static GstRTSPStatusCode
-check_content (Client *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
-{
-  GstRTSPStatusCode status = GST_RTSP_STS_OK;
-
-  if (ctx->method == GST_RTSP_SETUP)
-    status = setup_guard_check (ctx, tls_answer_is_needed (ctx->client));
-  if (status == GST_RTSP_STS_OK)
-    status = allowance_check (&self->asker, ctx);
-  return status == GST_RTSP_STS_OK ? asker_check (&self->asker, ctx, url) : status;
-}
-
 // Called before gst-rtsp-server handles any request. A request for `*` has no URL. This decides
 // which requests need one; what checks and answers those takes the URL as an argument.
 static GstRTSPStatusCode
@@ -97,8 +83,9 @@ check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **
     return publishing_announce (&self->publishing, ctx, url);
   if (status == GST_RTSP_STS_OK)
     status = cast_check (&self->cast, ctx, url);
-  return status == GST_RTSP_STS_OK && ctx->method & NEED_CONTENT ? check_content (self, ctx, url)
-                                                                 : status;
+  return status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP
+             ? admission_check_setup (&self->asker, ctx)
+             : status;
 }
 
 static gchar *
@@ -531,6 +518,7 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   g_object_unref (threads);
 
   allowance_watch (client, &self->asker);
+  admission_watch (client, &self->asker);
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);
