@@ -70,7 +70,7 @@ def without_a_stage_it_is_left_out():
     with Served('none.mkv') as proxy:
         found, said = streams(proxy)
         assert not found and '503' in said, (found, said)
-        proxy.wait_for_line(r'down: \S+none\.mkv: the upstream has no track that can be relayed')
+        proxy.wait_for_line(r'down: \S+none\.mkv: the file has no track that can be relayed')
 
 
 # Each second a white picture, and a click whose middle is at the beginning of that picture.

@@ -136,6 +136,13 @@ class Readers:
                 if at + len(more) == len(self.proxy.data):
                     self.selector.unregister(key.fileobj)
 
+    def wait_for_newest(self):
+        """Reads until the reader that began last has its first bytes."""
+        newest, end = list(self.open)[-1], time.monotonic() + 20
+        while not self.open[newest]:
+            self.read(0.05)
+            assert time.monotonic() < end, 'the newest reader gets nothing'
+
     def note_late(self, connection):
         played = time.monotonic() - self.begun[connection] - SLICE
         self.late = max(self.late, played - len(self.open[connection]) * 8 / RATE)
@@ -193,6 +200,7 @@ def one_reader_too_many_is_refused_and_nobody_starves():
         # The rates of the disks are measured, so there may be room for a title more by then.
         full = False
         while not full:
+            readers.wait_for_newest()
             assert readers.begin(n - 1).startswith(b'HTTP/1.1 200 ')
             before, (n, _) = n, begin_until_refused(readers, n, 109)
             full = n == before and is_refused_over_rtsp(proxy, 109)
