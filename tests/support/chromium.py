@@ -31,7 +31,11 @@ class Chromium:
         # The browser reads descriptor 3 and writes 4. dash knows no descriptors above 9.
         command = [*prefix, 'bash', '-c', f'exec "$0" "$@" 3<&{take} 4>&{give}', program, *ARGUMENTS, *arguments,
                    f'--user-data-dir={self.folder.name}', 'about:blank']
-        self.process = subprocess.Popen(command, pass_fds=(take, give), stderr=subprocess.DEVNULL)
+        # It is killed, and so leaves what it has in TMPDIR.
+        own = os.path.join(self.folder.name, 'tmp')
+        os.mkdir(own)
+        self.process = subprocess.Popen(command, pass_fds=(take, give), stderr=subprocess.DEVNULL,
+                                        env={**os.environ, 'TMPDIR': own})
         os.close(take)
         os.close(give)
         self.count, self.session, self.rest = 0, None, b''
