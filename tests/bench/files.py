@@ -51,8 +51,8 @@ def play_rtsp(name):
             if status != 200:
                 return status
         status = rtsp.request('PLAY', url)[0]
-        if status == 200:
-            rtsp.frame()
+        while status == 200 and rtsp.frame()[0] % 2:  # RTCP
+            pass
         return status
 
 
