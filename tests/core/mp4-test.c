@@ -396,6 +396,47 @@ fragments_without_times_follow_each_other (void)
   free (memory);
 }
 
+// A header, and fragments of 256 KiB behind it that hold nothing.
+typedef struct {
+  Memory *head;
+  uint64_t n_read; // bytes
+} LongFile;
+
+static size_t
+read_long (void *file, uint64_t offset, uint8_t *bytes, size_t len)
+{
+  static const uint8_t moof[] = { 0, 4, 0, 0, 'm', 'o', 'o', 'f' };
+  LongFile *self = file;
+
+  self->n_read += len;
+  for (size_t i = 0; i < len; i++, offset++) {
+    const uint64_t behind = (offset - self->head->size) % (256 * 1024);
+
+    if (offset < self->head->size)
+      bytes[i] = self->head->bytes[offset];
+    else
+      bytes[i] = behind < sizeof moof ? moof[behind] : 0;
+  }
+  return len;
+}
+
+static void
+large_fragments_are_not_all_read (void)
+{
+  Memory *memory = calloc (1, sizeof *memory);
+  LongFile all = { memory };
+  WeirMp4Length length;
+  WeirMp4File file = { read_long, &all };
+
+  begin_movie (memory);
+  memory->size =
+      (size_t) ((uint8_t *) memmem (memory->bytes, memory->size, "moof", 4) - memory->bytes) - 4;
+  file.size = memory->size + UINT64_C (1990) * 256 * 1024;
+  CHECK (!weir_mp4_find_length (&file, &length));
+  CHECK (all.n_read < 6 * 1024 * 1024);
+  free (memory);
+}
+
 // Adds to the size of the first box of this type.
 static void
 widen (Memory *memory, const char *type, size_t by)
@@ -444,6 +485,7 @@ main (void)
   RUN (an_index_is_read_as_it_was_written);
   RUN (fragments_tell_the_duration);
   RUN (fragments_without_times_follow_each_other);
+  RUN (large_fragments_are_not_all_read);
   RUN (the_edit_list_counts);
   return tap_done ();
 }

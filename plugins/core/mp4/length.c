@@ -12,6 +12,7 @@
 #define TRACKS_MAX 16           // looked at
 #define MOOV_MAX (256 * 1024)
 #define MOOF_MAX (256 * 1024)
+#define MOOFS_MAX (4 * 1024 * 1024) // bytes read of all of them
 
 #define BOX WEIR_MP4_TYPE
 #define MOOF BOX ('m', 'o', 'o', 'f')
@@ -40,6 +41,7 @@ typedef struct {
   Track tracks[TRACKS_MAX];
   unsigned n_tracks;
   uint64_t fragments; // where the boxes behind the moov begin
+  uint64_t left;      // bytes that may still be read of fragments
   bool untimed;       // a fragment does not tell its time: it follows the one before
 } Movie;
 
@@ -288,8 +290,8 @@ read_traf (WeirBytes traf, Movie *movie)
   track->begun = true;
 }
 
-// Looks at the fragments from `at` on. Returns whether these were all. One that is cut off ends the
-// file.
+// Looks at the fragments from `at` on. Returns whether these were all, and not too many. One that
+// is cut off ends the file.
 static bool
 walk (Movie *movie, uint64_t at)
 {
@@ -302,6 +304,9 @@ walk (Movie *movie, uint64_t at)
   for (unsigned i = 0; i < FRAGMENT_BOXES_MAX; i++) {
     if (!weir_mp4_look_at (file, at, file->size, &box))
       return true;
+    if (box.type == MOOF && box.end - box.at > movie->left)
+      return false;
+    movie->left -= box.type == MOOF ? box.end - box.at : 0;
     bytes = box.type == MOOF ? weir_mp4_read_place (file, &box, MOOF_MAX) : NULL;
     moof = weir_bytes (bytes, (size_t) (box.end - box.at));
     while (bytes && take_box (&moof, &type, &inside)) {
@@ -332,6 +337,7 @@ read_fragments (Movie *movie)
   const Movie before = *movie;
   const uint64_t at = weir_mp4_find_last (file, movie->fragments);
   WeirMp4Place moof;
+  uint64_t left;
 
   if (at == 0 || !weir_mp4_find_place (file, MOOF, movie->fragments, file->size, &moof))
     return walk (movie, movie->fragments);
@@ -345,7 +351,9 @@ read_fragments (Movie *movie)
   }
   if (!movie->untimed && walk (movie, at) && !movie->untimed)
     return true;
+  left = movie->left;
   *movie = before;
+  movie->left = left;
   return walk (movie, movie->fragments);
 }
 
@@ -399,7 +407,7 @@ read_movie (Movie *movie, const WeirMp4Place *moov)
 bool
 weir_mp4_find_length (const WeirMp4File *file, WeirMp4Length *length)
 {
-  Movie movie = { .file = file, .length = length };
+  Movie movie = { .file = file, .length = length, .left = MOOFS_MAX };
   WeirMp4Place moov, box;
   uint8_t bytes[32];
   WeirBytes head;

@@ -21,6 +21,6 @@ typedef struct {
   bool has_head;             // the header has frames itself
 } WeirMp4Length;
 
-// Returns whether the duration is known. Reads at most some thousand times, for 4 MiB in all; of a
+// Returns whether the duration is known. Reads at most some thousand times, for 6 MiB in all; of a
 // file with an index, or with less than 1 MiB in its last fragment, some ten times.
 bool weir_mp4_find_length (const WeirMp4File *file, WeirMp4Length *length);
