@@ -241,12 +241,13 @@ begin_session (HlsOutlet *outlet, Reply *self)
 {
   const HttpAsked *asked = self->asked;
   MountConfig *config;
+  gboolean is_new;
 
-  self->session =
-      hls_sessions_begin (outlet->sessions, asked, &self->target, &self->status, &self->reason);
+  self->session = hls_sessions_begin (
+      outlet->sessions, asked, &self->target, &is_new, &self->status, &self->reason);
   if (!self->session)
     return;
-  self->begun = outlet->sessions;
+  self->begun = is_new ? outlet->sessions : NULL;
   self->status = 0;
   config = mount_dup_config (asked->resolved->mount);
   self->patience_ns = config->start_timeout_ms * NS_PER_MS + START_SLACK_NS;

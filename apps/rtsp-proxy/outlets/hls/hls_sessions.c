@@ -245,7 +245,19 @@ end (HlsSessions *self, HlsSession *session, gboolean lingers)
   hls_session_unref (session);
 }
 
-// Returns sessions that are over, or all. (transfer full)
+// Remembers a session whose player was silent. Call with the lock held.
+static void
+remember (HlsSessions *self, HlsSession *session)
+{
+  const gchar *id = hls_session_get_id (session);
+
+  if (hls_session_is_closed (session))
+    hls_memory_forget (self->memory, id);
+  else
+    hls_memory_put (self->memory, id, hls_session_get_target (session), g_get_monotonic_time ());
+}
+
+// Returns sessions that are over, or all; a request may resume them from now on. (transfer full)
 static GPtrArray *
 take_out (HlsSessions *self, gboolean all)
 {
@@ -259,24 +271,11 @@ take_out (HlsSessions *self, gboolean all)
     if (all || hls_session_is_over (session)) {
       g_ptr_array_add (out, session);
       g_hash_table_iter_steal (&iter);
+      remember (self, session);
     }
   }
   g_mutex_unlock (&self->lock);
   return out;
-}
-
-// Remembers a session whose player was silent.
-static void
-remember (HlsSessions *self, HlsSession *session)
-{
-  const gchar *id = hls_session_get_id (session);
-
-  g_mutex_lock (&self->lock);
-  if (hls_session_is_closed (session))
-    hls_memory_forget (self->memory, id);
-  else
-    hls_memory_put (self->memory, id, hls_session_get_target (session), g_get_monotonic_time ());
-  g_mutex_unlock (&self->lock);
 }
 
 static void
@@ -284,10 +283,8 @@ end_sessions (HlsSessions *self, gboolean all)
 {
   GPtrArray *out = take_out (self, all);
 
-  for (guint i = 0; i < out->len; i++) {
-    remember (self, g_ptr_array_index (out, i));
+  for (guint i = 0; i < out->len; i++)
     end (self, g_ptr_array_index (out, i), FALSE);
-  }
   g_ptr_array_unref (out);
 }
 
@@ -411,8 +408,8 @@ admit (HlsSessions *self, const HttpAsked *asked, guint *status, gchar **text)
 }
 
 HlsSession *
-hls_sessions_begin (
-    HlsSessions *self, const HttpAsked *asked, const HlsTarget *target, guint *status, gchar **text)
+hls_sessions_begin (HlsSessions *self, const HttpAsked *asked, const HlsTarget *target,
+    gboolean *is_new, guint *status, gchar **text)
 {
   gboolean resumes = target->thing != HLS_MASTER;
   gchar *mount_target = resumes ? hls_sessions_dup_target (self, target->session)
@@ -420,6 +417,7 @@ hls_sessions_begin (
   HlsGroup *group = mount_target ? admit (self, asked, status, text) : NULL;
   HlsSession *session = NULL, *other;
 
+  *is_new = FALSE;
   if (!mount_target) { // a request for another of its playlists was faster
     *status = SOUP_STATUS_NOT_FOUND;
     return hls_sessions_find (self, target->session);
@@ -435,7 +433,8 @@ hls_sessions_begin (
       g_hash_table_insert (
           self->by_id, (gpointer) hls_session_get_id (session), hls_session_ref (session));
     g_mutex_unlock (&self->lock);
-    if (other) { // likewise
+    *is_new = !other;
+    if (other) { // a request for another of its playlists was faster
       end (self, session, TRUE);
       session = other;
     }
@@ -475,6 +474,8 @@ hls_sessions_drop (HlsSessions *self, HlsSession *session)
   is_here = g_hash_table_lookup (self->by_id, id) == session;
   if (is_here)
     g_hash_table_remove (self->by_id, id);
+  if (is_here && hls_session_is_closed (session))
+    hls_memory_forget (self->memory, id);
   g_mutex_unlock (&self->lock);
   // A client that does not wait may come again, and again: the streams go on starting meanwhile.
   if (is_here)

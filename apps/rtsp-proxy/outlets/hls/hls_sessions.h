@@ -16,10 +16,10 @@ void hls_sessions_free (HlsSessions *self);
 
 // Begins a session of what is asked for, with the layers of the demand, and starts its streams if
 // nobody uses them yet. `target` is a master playlist, or a playlist of the session that the player
-// resumes. Returns NULL and sets `status` and `*text` (transfer full, or NULL) if there is no room,
-// or no such live stream. (transfer full)
+// resumes. `*is_new` says whether this call has added it. Returns NULL and sets `status` and
+// `*text` (transfer full, or NULL) if there is no room, or no such live stream. (transfer full)
 HlsSession *hls_sessions_begin (HlsSessions *self, const HttpAsked *asked, const HlsTarget *target,
-    guint *status, gchar **text);
+    gboolean *is_new, guint *status, gchar **text);
 
 // Returns the mount's target of a session that has ended because its player was silent, and that
 // the player may resume (transfer full), or NULL.
