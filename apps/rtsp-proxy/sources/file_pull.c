@@ -187,7 +187,8 @@ begin (FilePull *self)
   const PullContext *context = self->context;
 
   if (!tracks_begin (self->tracks)) {
-    context->callbacks->ended (context->owner, FILE_PULL_NO_TRACK);
+    context->callbacks->ended (context->owner,
+        tracks_has_any (self->tracks) ? "a track of the file cannot be read" : FILE_PULL_NO_TRACK);
     return;
   }
   // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next

@@ -462,8 +462,11 @@ find_light (const PullConfig *config)
 static gboolean
 is_still_unfit (Upstream *self)
 {
+  const gchar *uri = self->config->uri; // NULL: a launch line
   FileStamp before = self->stamp;
 
+  if (!uri || !g_str_has_prefix (uri, "file:"))
+    return FALSE;
   self->stamp = file_stamp_take (self->config->path);
   self->is_unfit &= file_stamp_equal (&before, &self->stamp);
   return self->is_unfit;
