@@ -94,7 +94,8 @@ def a_process_of_swarms_that_hangs_is_ended():
             wait_until(lambda: (proxy.figures() or {'starts': 0})['starts'] == 1)
             victim = proxy.worker()
             os.kill(victim, signal.SIGSTOP)
-            proxy.wait_for_line(rf'worker {victim} was killed: it did not answer for 5 s', timeout=30)
+            # Before its first sign of life, a process has 30 s to start.
+            proxy.wait_for_line(rf'worker {victim} was killed: it did not answer for 5 s', timeout=40)
             assert body.result() == (200, clip())
 
 

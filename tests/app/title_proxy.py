@@ -19,7 +19,7 @@ class TitleProxy(Controlled):
     def fetch(self, path, headers=None, may_be_cut=False):
         """Returns status and body of an answer. A body that ends early is an error, unless
         `may_be_cut`."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=30)
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=60)
         connection.request('GET', path, headers=headers or {})
         answer = connection.getresponse()
         try:
