@@ -520,12 +520,14 @@ static void *
 send_all (void *data)
 {
   Case *cases = data;
+  int64_t seq = 0;
 
-  for (int64_t seq = 0; atomic_load (&sending); seq++) {
+  do { // at least once: the other thread may be done before this one begins
     for (int i = 0; i < 4; i++)
       send_packet (&cases[i], seq);
+    seq++;
     sched_yield ();
-  }
+  } while (atomic_load (&sending));
   return NULL;
 }
 
