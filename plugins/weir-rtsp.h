@@ -38,7 +38,9 @@ gboolean weir_client_send_frame (
 
 // Defers the current request, so that the other clients of the thread do not wait with it. Call
 // this in a handler of pre-describe-request or another pre-*-request signal. If it returns TRUE,
-// the handler returns any status but OK, and the client gets no response yet. Later call
+// the handler returns any status but OK, and the client gets no response yet. Defer a SETUP of a
+// session in the check of the client's GstRTSPAuth instead, with the result FALSE: gst-rtsp-server
+// leaks the session if pre-setup-request returns another status than OK. Later call
 // weir_client_resume() once, from any thread: the client's thread handles the request again, and
 // then the requests that arrived after it, in order. A client that sends too many requests
 // meanwhile is closed. Returns FALSE if gst-rtsp-server writes to this client by itself (TLS, HTTP

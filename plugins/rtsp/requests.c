@@ -193,8 +193,8 @@ weir_client_resume (GstRTSPClient *client)
     weir_served_run (self, handle_again, G_PRIORITY_DEFAULT);
 }
 
-// gst-rtsp-server would change the transport, and never remove the reader from the sink. It would
-// leak the session if a handler of "pre-setup-request" refused.
+// gst-rtsp-server would change the transport, and never remove the reader from the sink. If a
+// handler of "pre-setup-request" refused, gst-rtsp-server would leak the session.
 static gboolean
 refuse_setup (GstRTSPContext *ctx)
 {
