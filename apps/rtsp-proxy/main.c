@@ -110,11 +110,15 @@ log_access (const ProxyConfig *config)
 
 // ---- outlets ----
 
+// The RTSP outlet is the first, because it adds the mounts. The last two need no clients: they end
+// while the API still answers the commands that recordings run.
 static const Outlet *const outlets[] = { &rtsp_outlet, &web_outlet,
 #ifdef HAVE_SRT
   &srt_outlet,
 #endif
   &rtmp_outlet, &pushes_outlet, &recordings_outlet };
+
+#define N_SERVING (G_N_ELEMENTS (outlets) - 2) // outlets that clients reach
 
 typedef struct {
   gpointer selves[G_N_ELEMENTS (outlets)]; // NULL: not in the configuration
@@ -132,13 +136,13 @@ start_outlets (Outlets *self, Proxy *proxy, ProxyConfig *config, GError **error)
   return !why;
 }
 
-// Returns FALSE if connections do not end in time.
+// Stops the outlets from number `first` on. Returns FALSE if connections do not end in time.
 static gboolean
-stop_outlets (Outlets *self)
+stop_outlets (Outlets *self, guint first)
 {
   gboolean stopped = TRUE;
 
-  for (guint i = G_N_ELEMENTS (outlets); i-- > 0;) {
+  for (guint i = G_N_ELEMENTS (outlets); i-- > first;) {
     if (self->selves[i])
       stopped &= outlets[i]->stop (self->selves[i], STOP_TIMEOUT_MS);
     if (!outlets[i]->free)
@@ -234,6 +238,7 @@ serve_mounts (
   if (api || config->api != API_ON) {
     run (proxy, config, reload);
     log_event ("stopping");
+    stop_outlets (all, N_SERVING);
   }
   access_close (proxy_get_access (proxy));
   g_clear_pointer (&api, api_free);
@@ -259,7 +264,7 @@ serve (const Options *options, ProxyConfig *config)
   if (!proxy)
     return fail (error);
   serve_mounts (proxy, options, config, &all, &error);
-  stopped = stop_outlets (&all);
+  stopped = stop_outlets (&all, 0);
   // After a time-out, threads still use what is not freed; the process ends anyway.
   if (proxy_stop (proxy, STOP_TIMEOUT_MS) && stopped) {
     main_loop_drain (); // what threads have sent here last

@@ -5,6 +5,7 @@ import contextlib
 import re
 import signal
 import socket
+import sys
 
 from proc import Proc, Rtsp
 from proxy import Origin, Proxy, Read, environment, program, wait_for_readers
@@ -46,6 +47,26 @@ def sigint_ends_the_proxy_and_its_readers():
 def the_proxy_stops_without_readers():
     with Origin() as origin, Proxy({'/cam': origin.url}) as proxy:
         proxy.check_leaves(signal.SIGTERM, 2)
+
+
+# Connects and closes at once, without end.
+FLOOD = """
+import itertools, socket, sys
+for n in itertools.count():
+    if n == 5000:
+        print('many', flush=True)
+    with socket.socket() as one:
+        one.setblocking(False)
+        one.connect_ex(('127.0.0.1', int(sys.argv[1])))
+"""
+
+
+@test
+def the_proxy_stops_while_clients_connect_without_pause():
+    with Origin() as origin, Proxy({'/cam': origin.url}) as proxy, contextlib.ExitStack() as floods:
+        for each in [floods.enter_context(Proc(sys.executable, '-c', FLOOD, str(proxy.port))) for _ in range(2)]:
+            each.wait_for_line('many')
+        proxy.check_leaves(signal.SIGTERM, 9)
 
 
 @test

@@ -25,6 +25,8 @@ main_loop_wait (MainLoopDone done, gpointer data, guint timeout_ms)
 void
 main_loop_drain (void)
 {
-  while (g_main_context_iteration (NULL, FALSE))
+  const gint64 end = g_get_monotonic_time () + G_USEC_PER_SEC;
+
+  while (g_main_context_iteration (NULL, FALSE) && g_get_monotonic_time () < end)
     ;
 }

@@ -11,5 +11,6 @@ typedef gboolean (*MainLoopDone) (gpointer data);
 // not after `timeout_ms`.
 gboolean main_loop_wait (MainLoopDone done, gpointer data, guint timeout_ms);
 
-// Handles the events that are there, and those that they cause.
+// Handles the events that are there, and those that they cause, for a second at most: others may
+// come without end.
 void main_loop_drain (void);

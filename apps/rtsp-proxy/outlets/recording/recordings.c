@@ -86,6 +86,8 @@ are_idle (gpointer hooks)
 static void
 end_hooks (GPtrArray *hooks, guint timeout_ms)
 {
+  if (hooks->len == 0)
+    return;
   main_loop_drain (); // the last files may start hooks
   main_loop_wait (are_idle, hooks, timeout_ms);
   for (guint i = 0; i < hooks->len; i++)
