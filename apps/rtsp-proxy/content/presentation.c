@@ -4,9 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-// Shortest time between two attempts to prepare media.
-#define MEDIA_RETRY (2 * GST_SECOND)
-
 MountConfig *
 presentation_dup_config (Presentation *self)
 {
@@ -24,15 +21,11 @@ presentation_dup_config (Presentation *self)
 static PresentationState
 get_state (Presentation *self)
 {
-  gint64 failing_until = self->known ? self->media_failing_until : self->failing_until;
-
-  if (self->stopped)
+  if (self->stopped || self->ended)
     return PRESENTATION_DOWN;
-  if (self->media)
+  if (self->known)
     return PRESENTATION_READY;
-  if (self->ended && !self->opening)
-    return PRESENTATION_DOWN;
-  return clock_now () < failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
+  return clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
 }
 
 gboolean
@@ -65,148 +58,30 @@ presentation_end_waiting (Presentation *self)
     waiting_end (self->waiting);
 }
 
-static void update_later (Presentation *self);
-
 void
 presentation_wait (Presentation *self, PresentationDoneFunc done, gpointer data)
 {
-  gboolean waits, opens;
+  gboolean waits;
 
   g_mutex_lock (&self->lock);
   waits = get_state (self) == PRESENTATION_STARTING;
-  opens = waits && self->known && !self->opening;
   if (waits)
     waiting_add (self->waiting, self->config->start_timeout_ms, done, data);
   g_mutex_unlock (&self->lock);
   if (!waits)
     done (data);
-  else if (opens)
-    update_later (self);
-}
-
-// ---- media ----
-
-gchar *
-presentation_dup_media_key (Presentation *self, gboolean only_ready)
-{
-  gchar *key = NULL;
-
-  g_mutex_lock (&self->lock);
-  if (self->media || !only_ready)
-    key = g_strdup_printf ("%s#%u", self->path, self->media_generation);
-  g_mutex_unlock (&self->lock);
-  return key;
-}
-
-gboolean
-presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release)
-{
-  gboolean keep;
-
-  g_mutex_lock (&self->lock);
-  // Without users nothing would release the media: update() and on_linger_timeout() may have run
-  // already.
-  keep = !self->media && !self->stopped && !self->outdated
-         && (self->n_users > 0 || !self->config->on_demand);
-  if (keep) {
-    self->media = media;
-    self->release_media = release;
-  }
-  g_mutex_unlock (&self->lock);
-  return keep;
-}
-
-// Returns the kept media (transfer full), or NULL. Readers that join later get new media. Call
-// with the lock held.
-static gpointer
-steal_media (Presentation *self)
-{
-  self->media_generation++;
-  self->media_failing_until = 0;
-  self->outdated = self->opening;
-  return g_steal_pointer (&self->media);
-}
-
-static void
-retire_media (Presentation *self)
-{
-  gpointer media;
-
-  g_mutex_lock (&self->lock);
-  media = steal_media (self);
-  g_mutex_unlock (&self->lock);
-  if (media)
-    self->release_media (media);
-}
-
-// Call with the lock held.
-static gboolean
-must_open (Presentation *self)
-{
-  return self->known && !self->opening && get_state (self) == PRESENTATION_STARTING
-         && (self->n_users > 0 || !self->config->on_demand);
-}
-
-void
-presentation_open_media (Presentation *self)
-{
-  gboolean opens;
-
-  g_mutex_lock (&self->lock);
-  opens = must_open (self);
-  self->opening |= opens;
-  g_mutex_unlock (&self->lock);
-  if (opens)
-    self->callbacks->open_media (self, self->data);
-}
-
-void
-presentation_media_opened (Presentation *self, const gchar *problem)
-{
-  gboolean failed, again;
-
-  g_mutex_lock (&self->lock);
-  failed = problem && !self->outdated && !self->stopped;
-  if (failed)
-    self->media_failing_until = clock_now () + MEDIA_RETRY;
-  self->opening = self->outdated = FALSE;
-  // Readers that joined after the media became outdated have no media.
-  again = must_open (self);
-  g_mutex_unlock (&self->lock);
-  if (failed)
-    log_event_limited (&self->failures, "mount %s cannot be served: %s", self->label, problem);
-  if (again)
-    update_later (self);
-  presentation_end_waiting (self);
 }
 
 void
 presentation_close_readers (Presentation *self, const gchar *reason)
 {
-  retire_media (self);
   if (!self->stopped)
     self->callbacks->close_readers (self, reason, self->data);
-  presentation_open_media (self);
 }
 
 // ---- configuration ----
 
 static gboolean update (gpointer data);
-
-static void
-configure_media (Presentation *self, const MountConfig *old)
-{
-  gboolean closes = mount_config_get_effect (old, self->config) == MOUNT_EFFECT_CLOSES;
-  gpointer media;
-
-  g_mutex_lock (&self->lock);
-  media = self->media; // only this thread releases it
-  g_mutex_unlock (&self->lock);
-  if (media && closes)
-    presentation_close_readers (self, "the cache has moved to another folder and starts empty");
-  else if (media)
-    self->callbacks->configure_media (self, media, self->data);
-}
 
 static gboolean
 is_known (Presentation *self)
@@ -230,7 +105,7 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
   self->config = mount_config_ref (config);
   g_mutex_unlock (&self->lock);
   self->stages = g_ptr_array_ref (stages);
-  configure_media (self, old_config);
+  self->callbacks->changed (self, self->data);
   mount_config_unref (old_config);
   g_ptr_array_unref (old_stages);
 
@@ -263,15 +138,11 @@ static gboolean
 on_linger_timeout (gpointer data)
 {
   Presentation *self = data;
-  gpointer media = NULL;
   gboolean idle;
 
   self->linger = 0;
   g_mutex_lock (&self->lock);
-  // In one step, so that a reader that joins now either keeps the media or gets new media.
   idle = self->n_users == 0;
-  if (idle)
-    media = steal_media (self);
   g_mutex_unlock (&self->lock);
   if (!idle)
     return G_SOURCE_REMOVE;
@@ -280,26 +151,23 @@ on_linger_timeout (gpointer data)
         "mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
   presentation_drop_next (self);
   g_clear_pointer (&self->current, branch_free);
-  if (media)
-    self->release_media (media);
+  self->callbacks->changed (self, self->data);
   self->callbacks->idle (self, self->data);
   return G_SOURCE_REMOVE;
 }
 
-// Starts the chain and the media if there are users, else the linger time. Runs on the main thread
+// Starts the chain if there are users, else the linger time. Runs on the main thread
 // when the first user has joined, the last one has left, or the configuration has changed.
 static gboolean
 update (gpointer data)
 {
   Presentation *self = data;
-  gboolean wanted, stopped, ended, has_media;
+  gboolean wanted, stopped, ended;
 
   g_mutex_lock (&self->lock);
   stopped = self->stopped;
   ended = self->ended;
   wanted = self->n_users > 0 || (!self->ended && !self->config->on_demand);
-  // Users that joined and left before this function ran may have left media without a branch.
-  has_media = self->media != NULL;
   g_mutex_unlock (&self->lock);
 
   g_clear_handle_id (&self->linger, g_source_remove);
@@ -307,12 +175,10 @@ update (gpointer data)
     return G_SOURCE_REMOVE;
   if (wanted && ended)
     return G_SOURCE_REMOVE; // its readers leave soon
-  if (wanted) {
+  if (wanted)
     presentation_start_branch (self);
-    presentation_open_media (self);
-  } else if (self->current || has_media) {
+  else
     self->linger = g_timeout_add (self->config->linger_ms, on_linger_timeout, self);
-  }
   return G_SOURCE_REMOVE;
 }
 
@@ -437,7 +303,6 @@ presentation_stop (Presentation *self)
   g_clear_handle_id (&self->end, g_source_remove);
   presentation_drop_next (self);
   g_clear_pointer (&self->current, branch_free);
-  retire_media (self);
   if (g_atomic_int_compare_and_exchange (&self->is_choice, TRUE, FALSE))
     choices_leave (self->choices);
 }

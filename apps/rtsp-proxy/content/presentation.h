@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A mount plus the choices of a URL: a chain of stages, the relay at its end, and the media that an
-// outlet keeps ready for all readers. Call from any thread, unless the function says otherwise.
+// A mount plus the choices of a URL: a chain of stages, and the relay at its end, to which outlets
+// add sinks. Call from any thread, unless the function says otherwise.
 
 #include "content/choices.h"
 #include "graph/graph.h"
@@ -15,12 +15,8 @@ typedef struct {
   void (*close_readers) (Presentation *self, const gchar *reason, gpointer data);
   // Called when no reader has used the presentation for the time `linger`.
   void (*idle) (Presentation *self, gpointer data);
-  // Prepares media in another thread, which then calls presentation_media_opened(). Media is also
-  // prepared without readers if the presentation runs without them: it keeps the cache, and a
-  // keyframe for the first reader.
-  void (*open_media) (Presentation *self, gpointer data);
-  // Applies the current configuration to the media.
-  void (*configure_media) (Presentation *self, gpointer media, gpointer data);
+  // Called when the presentation has got its tracks, lost its users, or got another configuration.
+  void (*changed) (Presentation *self, gpointer data);
 } PresentationCallbacks;
 
 // Outlets publish the presentation under `path`. `query` has the choices of the URL; it may be
@@ -88,8 +84,8 @@ guint presentation_n_users (Presentation *self);
 
 typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } PresentationState;
 
-// Returns READY if media is ready for readers, DOWN if the last attempt has failed and the next one
-// has not begun, or else STARTING.
+// Returns READY if the tracks are known and a packet came, DOWN if the last attempt has failed and
+// the next one has not begun, or else STARTING.
 PresentationState presentation_ask (Presentation *self);
 
 // Reports whether a new reader of a session still gets the beginning of the stored title.
@@ -99,16 +95,3 @@ gboolean presentation_is_at_start (Presentation *self);
 // after `start-timeout`. Call with no lock held.
 typedef void (*PresentationDoneFunc) (gpointer data);
 void presentation_wait (Presentation *self, PresentationDoneFunc done, gpointer data);
-
-// Returns a key for the media that new readers share (transfer full). The key changes each time
-// readers are closed. With `only_ready`, returns NULL unless media is ready.
-gchar *presentation_dup_media_key (Presentation *self, gboolean only_ready);
-
-// Keeps prepared media as long as readers need it, so that it is not freed while a reader is
-// joining; then calls `release` on the main thread. Returns FALSE and keeps nothing if no reader is
-// left, if media is kept already, or if readers were closed while this media was being prepared.
-gboolean presentation_keep_media (Presentation *self, gpointer media, GDestroyNotify release);
-
-// Call when the work that the callback `open_media` started is over. `problem` says why the media
-// could not be prepared; NULL on success.
-void presentation_media_opened (Presentation *self, const gchar *problem);

@@ -61,9 +61,9 @@ on_up (Branch *branch, gpointer owner)
   log_up (self, branch);
   g_mutex_lock (&self->lock);
   self->known = TRUE;
-  self->media_failing_until = 0;
   g_mutex_unlock (&self->lock);
-  presentation_open_media (self);
+  self->callbacks->changed (self, self->data);
+  presentation_end_waiting (self);
 }
 
 static gboolean

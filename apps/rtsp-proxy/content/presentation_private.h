@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The structure and functions that presentation.c (users, media, configuration) and
+// The structure and functions that presentation.c (users, configuration) and
 // presentation_branches.c (the chains of stages that feed the relay) share.
 
 #include "base/log.h"
@@ -40,22 +40,13 @@ struct _Presentation {
   gint64 failing_until; // after a failed attempt: when the next one starts, ns; else 0
   gboolean stopped;
   gboolean ended; // a session of a stored title: its upstream has ended
-  guint media_generation;
-  gpointer media; // kept ready for readers, or NULL
-  GDestroyNotify release_media;
-  gboolean opening;           // media is being prepared
-  gboolean outdated;          // readers were closed since then, so the media will not be kept
-  gint64 media_failing_until; // after media could not be prepared: when to try again, ns; else 0
 };
 
 // Calls the callbacks of presentation_wait(), unless the state is STARTING. Call with no lock held.
 void presentation_end_waiting (Presentation *self);
 
-// Closes the readers, and prepares new media for readers that connect again. Main thread only.
+// Closes the readers. Main thread only.
 void presentation_close_readers (Presentation *self, const gchar *reason);
-
-// Starts to prepare media if it is needed and missing. Main thread only.
-void presentation_open_media (Presentation *self);
 
 // ---- branches; main thread only ----
 

@@ -33,10 +33,9 @@ struct _Mount {
 
 static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
 static void idle (Presentation *presentation, gpointer data);
-static void open_media (Presentation *presentation, gpointer data);
-static void configure_media (Presentation *presentation, gpointer media, gpointer data);
+static void changed (Presentation *presentation, gpointer data);
 
-static const PresentationCallbacks callbacks = { close_readers, idle, open_media, configure_media };
+static const PresentationCallbacks callbacks = { close_readers, idle, changed };
 
 // ---- presentations ----
 
@@ -69,19 +68,11 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 }
 
 static void
-open_media (Presentation *presentation, gpointer data)
+changed (Presentation *presentation, gpointer data)
 {
   Mount *self = data;
 
-  self->context->outlet->open (presentation, self->context->data);
-}
-
-static void
-configure_media (Presentation *presentation, gpointer media, gpointer data)
-{
-  Mount *self = data;
-
-  self->context->outlet->configure (presentation, media, self->context->data);
+  self->context->outlet->changed (presentation, self->context->data);
 }
 
 // Removes a presentation other than `main` when it has no users.

@@ -19,8 +19,7 @@ typedef struct {
   void (*publish) (Presentation *presentation, gpointer data);
   void (*withdraw) (const gchar *path, gpointer data);
   // See PresentationCallbacks. Called on the main thread.
-  void (*open) (Presentation *presentation, gpointer data);
-  void (*configure) (Presentation *presentation, gpointer media, gpointer data);
+  void (*changed) (Presentation *presentation, gpointer data);
   void (*close_readers) (Presentation *presentation, const gchar *reason, gpointer data);
 } MountOutlet;
 

@@ -22,7 +22,12 @@ withdraw (const gchar *path, gpointer told)
   ((Told *) told)->withdrawn++;
 }
 
-static const MountOutlet outlet = { .publish = publish, .withdraw = withdraw };
+static void
+changed (Presentation *presentation, gpointer told)
+{
+}
+
+static const MountOutlet outlet = { .publish = publish, .withdraw = withdraw, .changed = changed };
 static const TitleOutlet title_outlet = { 0 }; // no title is opened here
 
 typedef struct {

@@ -2,7 +2,9 @@
 #include "outlets/rtsp/asker.h"
 
 #include "base/log.h"
+#include "content/live_content.h"
 #include "outlets/rtsp/answer.h"
+#include "outlets/rtsp/media.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
 
@@ -22,9 +24,36 @@ asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts, Access *access)
   g_mutex_init (&self->lock);
 }
 
+// Replaces the media in use. Takes ownership of a reference to `live`, which may be NULL.
+static void
+use_live (Asker *self, LiveMedia *live)
+{
+  LiveMedia *old = self->live;
+
+  if (live)
+    live_media_use (live);
+  self->live = live;
+  if (old) {
+    live_media_unuse (old);
+    live_media_unref (old);
+  }
+}
+
+static LiveMedia *
+find_live (Asker *self, Content *content)
+{
+  GstRTSPMountPoints *points =
+      live_content_get (content) ? gst_rtsp_client_get_mount_points (self->client) : NULL;
+  LiveMedia *live = points ? media_find_live (points, content_get_path (content)) : NULL;
+
+  g_clear_object (&points);
+  return live;
+}
+
 void
 asker_clear (Asker *self)
 {
+  use_live (self, NULL);
   g_clear_pointer (&self->content, content_unref);
   g_clear_pointer (&self->demand, demand_free);
   g_mutex_clear (&self->lock);
@@ -59,6 +88,7 @@ asker_use (Asker *self, Content *content)
 {
   Content *old;
 
+  use_live (self, find_live (self, content));
   g_mutex_lock (&self->lock);
   old = self->content;
   self->content = content;
@@ -174,20 +204,38 @@ has_waited (Asker *self, GstRTSPContext *ctx)
   return self->waits_for_content && weir_client_was_deferred (self->client, ctx);
 }
 
+static ContentState
+ask (Asker *self, Content *content, GError **error)
+{
+  if (!self->live)
+    return content_ask (content, error);
+  switch (live_media_ask (self->live)) {
+    case PRESENTATION_READY:
+      return CONTENT_READY;
+    case PRESENTATION_STARTING:
+      return CONTENT_STARTING;
+    default:
+      return CONTENT_FAILED;
+  }
+}
+
 // Checks that the content is ready. Puts the request aside while the content starts; the request is
 // then checked once more.
 static GstRTSPStatusCode
 check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 {
   GError *error = NULL;
-  ContentState state = content_ask (content, &error);
+  ContentState state = ask (self, content, &error);
 
   if (state == CONTENT_READY)
     return GST_RTSP_STS_OK;
   if (state == CONTENT_STARTING && !has_waited (self, ctx)
       && weir_client_defer (self->client, ctx)) {
     self->waits_for_content = TRUE;
-    content_wait (content, resume_run, resume_new (self->client));
+    if (self->live)
+      live_media_wait (self->live, resume_run, resume_new (self->client));
+    else
+      content_wait (content, resume_run, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
   // The next request opens the title again.

@@ -8,6 +8,7 @@
 
 #include "access/access.h"
 #include "mounts/mounts.h"
+#include "outlets/rtsp/live_media.h"
 
 typedef struct {
   GstRTSPClient *client; // the owner of this structure
@@ -24,6 +25,8 @@ typedef struct {
   WeirLayerSet layers;        // chosen by the URL
   gint64 delay_ns;            // requested by the URL, or -1
   gchar *full;                // why the answer to come is 453, or NULL
+
+  LiveMedia *live; // of the content in use; NULL for a title
 
   GMutex lock;
   Content *content; // in use, or NULL; use with `lock` held

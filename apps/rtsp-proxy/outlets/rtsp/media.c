@@ -20,7 +20,7 @@
 
 typedef struct {
   GstRTSPMediaFactory parent;
-  Presentation *presentation;
+  LiveMedia *live;
   gboolean ipv6;
 } MediaFactory;
 
@@ -30,6 +30,12 @@ typedef struct {
 
 GType media_factory_get_type (void);
 G_DEFINE_TYPE (MediaFactory, media_factory, GST_TYPE_RTSP_MEDIA_FACTORY)
+
+static Presentation *
+get_presentation (gpointer factory)
+{
+  return live_media_get_presentation (((MediaFactory *) factory)->live);
+}
 
 // Reports whether a client's request is being handled in this thread. Requests only use media that
 // is ready: waiting for media would block all clients of the thread.
@@ -42,7 +48,7 @@ is_request (void)
 static gchar *
 media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  return presentation_dup_media_key (((MediaFactory *) factory)->presentation, is_request ());
+  return live_media_dup_key (((MediaFactory *) factory)->live, is_request ());
 }
 
 static GstRTSPMedia *
@@ -56,7 +62,7 @@ media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 static GstElement *
 media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
-  Relay *relay = presentation_get_relay (((MediaFactory *) factory)->presentation);
+  Relay *relay = presentation_get_relay (get_presentation (factory));
   guint n = relay_n_tracks (relay);
   GstElement *bin;
 
@@ -97,8 +103,8 @@ configure_sink (GstElement *sink, Presentation *presentation, const MountConfig 
         (guint64) (config->interval_ms + SESSION_SLACK_MS) * GST_MSECOND, NULL);
 }
 
-void
-media_configure (GstRTSPMedia *media, Presentation *presentation)
+static void
+configure_media (gpointer media, Presentation *presentation)
 {
   MountConfig *config = presentation_dup_config (presentation), *now;
   gboolean same;
@@ -141,12 +147,12 @@ release_media (gpointer media)
   g_object_unref (media);
 }
 
-void
-media_keep (GstRTSPMedia *media, Presentation *presentation)
+static void
+keep_media (GstRTSPMedia *media, LiveMedia *live)
 {
   // On prepared media this counts one more user.
   gst_rtsp_media_prepare (media, NULL);
-  if (!presentation_keep_media (presentation, g_object_ref (media), release_media))
+  if (!live_media_keep (live, g_object_ref (media)))
     release_media (media);
 }
 
@@ -164,8 +170,9 @@ warn_without_ports (GstRTSPMedia *media, Presentation *presentation)
 }
 
 static void
-on_prepared (GstRTSPMedia *media, Presentation *presentation)
+on_prepared (GstRTSPMedia *media, LiveMedia *live)
 {
+  Presentation *presentation = live_media_get_presentation (live);
   Relay *relay = presentation_get_relay (presentation);
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
@@ -181,14 +188,14 @@ on_prepared (GstRTSPMedia *media, Presentation *presentation)
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
   warn_without_ports (media, presentation);
-  media_keep (media, presentation);
-  media_configure (media, presentation); // the configuration may have changed meanwhile
+  keep_media (media, live);
+  configure_media (media, presentation); // the configuration may have changed meanwhile
 }
 
 static void
-on_unprepared (GstRTSPMedia *media, Presentation *presentation)
+on_unprepared (GstRTSPMedia *media, LiveMedia *live)
 {
-  Relay *relay = presentation_get_relay (presentation);
+  Relay *relay = presentation_get_relay (live_media_get_presentation (live));
 
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
     Feed *feed = find_feed (media, i);
@@ -201,8 +208,10 @@ on_unprepared (GstRTSPMedia *media, Presentation *presentation)
 }
 
 static void
-on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentation *presentation)
+on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, LiveMedia *live)
 {
+  Presentation *presentation = live_media_get_presentation (live);
+
   if (!GST_IS_BASE_SINK (element))
     return;
   // The sinks for readers that fanoutsink cannot serve lack these properties.
@@ -221,32 +230,31 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, Presentati
 }
 
 static void
-unref_presentation (gpointer presentation, GClosure *closure)
+unref_live (gpointer live, GClosure *closure)
 {
-  presentation_unref (presentation);
+  live_media_unref (live);
 }
 
-// Connects a handler that holds a reference to the presentation. g_signal_connect_object() would
+// Connects a handler that holds a reference to `live`. g_signal_connect_object() would
 // not be safe, because media and factory may be finalized in two threads at once.
 static void
-listen_to (gpointer instance, const gchar *signal, GCallback handler, Presentation *presentation)
+listen_to (gpointer instance, const gchar *signal, GCallback handler, LiveMedia *live)
 {
-  g_signal_connect_data (
-      instance, signal, handler, presentation_ref (presentation), unref_presentation, 0);
+  g_signal_connect_data (instance, signal, handler, live_media_ref (live), unref_live, 0);
 }
 
 static GstElement *
 media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
-  Presentation *presentation = ((MediaFactory *) factory)->presentation;
+  LiveMedia *live = ((MediaFactory *) factory)->live;
   GstElement *pipeline =
       GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
   MountConfig *config;
 
   if (!pipeline)
     return NULL;
-  listen_to (pipeline, "deep-element-added", G_CALLBACK (on_element_added), presentation);
-  config = presentation_dup_config (presentation);
+  listen_to (pipeline, "deep-element-added", G_CALLBACK (on_element_added), live);
+  config = presentation_dup_config (live_media_get_presentation (live));
   timeshift_watch (pipeline, config);
   mount_config_unref (config);
   return pipeline;
@@ -274,16 +282,16 @@ get_ntp (GstRTSPStream *stream, guint timestamp, guint64 *ntp, gpointer relay)
 static void
 media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
-  Presentation *presentation = ((MediaFactory *) factory)->presentation;
-  Relay *relay = presentation_get_relay (presentation);
+  LiveMedia *live = ((MediaFactory *) factory)->live;
+  Relay *relay = presentation_get_relay (live_media_get_presentation (live));
 
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
   g_object_set (media, "ipv6", ((MediaFactory *) factory)->ipv6, NULL);
   weir_media_set_rtp_info_func (
       media, get_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
   weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
-  listen_to (media, "prepared", G_CALLBACK (on_prepared), presentation);
-  listen_to (media, "unprepared", G_CALLBACK (on_unprepared), presentation);
+  listen_to (media, "prepared", G_CALLBACK (on_prepared), live);
+  listen_to (media, "unprepared", G_CALLBACK (on_unprepared), live);
 }
 
 // Since 1.24 gst_rtsp_media_factory_construct() returns locked media.
@@ -330,7 +338,7 @@ find_problem (Relay *relay)
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
-  gchar *problem = find_problem (presentation_get_relay (((MediaFactory *) factory)->presentation));
+  gchar *problem = find_problem (presentation_get_relay (get_presentation (factory)));
   GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
 
   if (!media)
@@ -355,14 +363,14 @@ open_in_thread (gpointer factory, gpointer unused)
   } else {
     problem = g_strdup (FILES_PROBLEM);
   }
-  presentation_media_opened (((MediaFactory *) factory)->presentation, problem);
+  live_media_opened (((MediaFactory *) factory)->live, problem);
   g_free (problem);
   g_object_unref (factory);
   thread_set_name (THREAD_IDLE);
 }
 
-void
-media_factory_open (GstRTSPMediaFactory *factory)
+static void
+open_later (gpointer factory)
 {
   static gsize openers;
 
@@ -372,10 +380,14 @@ media_factory_open (GstRTSPMediaFactory *factory)
   g_thread_pool_push ((GThreadPool *) openers, g_object_ref (factory), NULL);
 }
 
+static const LiveMediaOps live_ops = { open_later, configure_media, release_media };
+
+// ---- the factory ----
+
 static void
 media_factory_finalize (GObject *object)
 {
-  presentation_unref (((MediaFactory *) object)->presentation);
+  live_media_unref (((MediaFactory *) object)->live);
   G_OBJECT_CLASS (media_factory_parent_class)->finalize (object);
 }
 
@@ -403,7 +415,7 @@ media_factory_new (Presentation *presentation, gboolean ipv6)
   MediaFactory *self = g_object_new (media_factory_get_type (), NULL);
   GstRTSPMediaFactory *factory = GST_RTSP_MEDIA_FACTORY (self);
 
-  self->presentation = presentation_ref (presentation);
+  self->live = live_media_new (presentation, &live_ops, self);
   self->ipv6 = ipv6;
   gst_rtsp_media_factory_set_media_gtype (factory, WEIR_TYPE_RELAY_MEDIA);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
@@ -413,4 +425,22 @@ media_factory_new (Presentation *presentation, gboolean ipv6)
   gst_rtsp_media_factory_set_protocols (
       factory, GST_RTSP_LOWER_TRANS_UDP | GST_RTSP_LOWER_TRANS_TCP);
   return factory;
+}
+
+void
+media_factory_stop (GstRTSPMediaFactory *factory)
+{
+  live_media_stop (((MediaFactory *) factory)->live);
+}
+
+LiveMedia *
+media_find_live (GstRTSPMountPoints *points, const gchar *path)
+{
+  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (points, path, NULL);
+  LiveMedia *live = factory && G_TYPE_CHECK_INSTANCE_TYPE (factory, media_factory_get_type ())
+                        ? live_media_ref (((MediaFactory *) factory)->live)
+                        : NULL;
+
+  g_clear_object (&factory);
+  return live;
 }

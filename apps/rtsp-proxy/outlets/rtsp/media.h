@@ -6,18 +6,15 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-#include "content/presentation.h"
+#include "outlets/rtsp/live_media.h"
 
 // Returns the factory of the presentation's media (transfer full). `ipv6`: readers may come over
 // IPv6.
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation, gboolean ipv6);
 
-// Applies the presentation's configuration to the sinks of its media. Call from any thread.
-void media_configure (GstRTSPMedia *media, Presentation *presentation);
+// Ends the presentation's media. Main thread only.
+void media_factory_stop (GstRTSPMediaFactory *factory);
 
-// Keeps media prepared as long as the presentation needs it. Call from any thread.
-void media_keep (GstRTSPMedia *media, Presentation *presentation);
-
-// Prepares the factory's media in another thread, which then calls presentation_media_opened().
+// Returns the media of the presentation that is published under `path` (transfer full), or NULL.
 // Call from any thread.
-void media_factory_open (GstRTSPMediaFactory *factory);
+LiveMedia *media_find_live (GstRTSPMountPoints *points, const gchar *path);

@@ -127,12 +127,19 @@ static void
 close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
   Server *self = data;
+  LiveMedia *live = media_find_live (self->points, presentation_get_path (presentation));
   Closing closing = { presentation, reason };
-  GList *none =
-      gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
+  GList *none;
+
+  if (live)
+    live_media_retire (live);
+  none = gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
 
   g_list_free_full (none, g_object_unref);
   ts_stream_close_readers (presentation);
+  if (live)
+    live_media_update (live);
+  g_clear_pointer (&live, live_media_unref);
 }
 
 static void
@@ -150,31 +157,30 @@ static void
 withdraw (const gchar *path, gpointer data)
 {
   Server *self = data;
+  GstRTSPMediaFactory *factory = gst_rtsp_mount_points_match (self->points, path, NULL);
 
   gst_rtsp_mount_points_remove_factory (self->points, path);
-}
-
-static void
-open_media (Presentation *presentation, gpointer data)
-{
-  Server *self = data;
-  GstRTSPMediaFactory *factory =
-      gst_rtsp_mount_points_match (self->points, presentation_get_path (presentation), NULL);
-
   if (factory)
-    media_factory_open (factory);
-  else
-    presentation_media_opened (presentation, "the mount is being removed");
+    media_factory_stop (factory);
   g_clear_object (&factory);
 }
 
 static void
-configure_media (Presentation *presentation, gpointer media, gpointer data)
+changed (Presentation *presentation, gpointer data)
 {
-  media_configure (media, presentation);
+  Server *self = data;
+  LiveMedia *live = media_find_live (self->points, presentation_get_path (presentation));
+
+  if (!live) // it is being withdrawn
+    return;
+  if (live_media_configure (live))
+    live_media_update (live);
+  else
+    close_readers (presentation, "the cache has moved to another folder and starts empty", data);
+  live_media_unref (live);
 }
 
-static const MountOutlet outlet = { publish, withdraw, open_media, configure_media, close_readers };
+static const MountOutlet outlet = { publish, withdraw, changed, close_readers };
 
 static GstRTSPFilterResult
 count_client (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
