@@ -6,8 +6,8 @@
 // otherwise.
 
 #include "broadcast/live_cast.h"
-#include "content/presentation.h"
-#include "content/titles.h"
+#include "mounts/presentation.h"
+#include "mounts/titles.h"
 #include "text/demand.h"
 
 typedef struct _Mount Mount;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "mounts/mounts.h"
 
-#include "content/live_content.h"
-#include "content/stored_content.h"
 #include "mounts/offer.h"
 
 #include <gio/gio.h>
@@ -171,50 +169,42 @@ resolved_clear (Resolved *self)
   g_free (self->path);
 }
 
-gboolean
-resolved_is (const Resolved *self, Content *content)
-{
-  Title *title = stored_content_get (content);
-  Presentation *presentation = live_content_get (content);
-
-  if (self->title)
-    return title && mount_has_title (self->mount, title, self->title);
-  if (!presentation)
-    return FALSE;
-  if (self->path)
-    return g_str_equal (self->path, presentation_get_path (presentation));
-  // A session of the mount's stored title.
-  return g_str_equal (mount_get_path (self->mount), presentation_get_mount_path (presentation));
-}
-
 // ---- use ----
 
-static Content *
-open_title (const Resolved *resolved, GError **error)
+// Reports whether something of the mount can be used.
+static gboolean
+is_usable (const Resolved *resolved, GError **error)
 {
-  Title *title = mount_open_title (resolved->mount, resolved->title, error);
-
-  return title ? stored_content_new (title) : NULL;
+  if (!mount_lacks (resolved->mount))
+    return TRUE;
+  g_set_error (
+      error, G_IO_ERROR, G_IO_ERROR_BUSY, MOUNT_LACKS_PROBLEM, mount_get_path (resolved->mount));
+  return FALSE;
 }
 
-static Content *
-use_presentation (const Resolved *resolved, GError **error)
+Title *
+mounts_open_title (const Resolved *resolved, GError **error)
 {
-  Presentation *found = resolved->is_below ? mount_use_path (resolved->mount, resolved->path, error)
-                                           : mount_use (resolved->mount, resolved->choices, error);
-
-  if (!found)
-    g_prefix_error (error, "%s: ", mount_get_path (resolved->mount));
-  return found ? live_content_new (found) : NULL;
+  if (!is_usable (resolved, error))
+    return NULL;
+  return mount_open_title (resolved->mount, resolved->title, error);
 }
 
-Content *
-mounts_use (Mounts *self, const Resolved *resolved, GError **error)
+Presentation *
+mounts_use (const Resolved *resolved, GError **error)
 {
-  if (mount_lacks (resolved->mount)) {
-    g_set_error (
-        error, G_IO_ERROR, G_IO_ERROR_BUSY, MOUNT_LACKS_PROBLEM, mount_get_path (resolved->mount));
+  Presentation *found;
+
+  if (!is_usable (resolved, error))
+    return NULL;
+  if (resolved->title) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s has titles, and no stream",
+        mount_get_path (resolved->mount));
     return NULL;
   }
-  return resolved->title ? open_title (resolved, error) : use_presentation (resolved, error);
+  found = resolved->is_below ? mount_use_path (resolved->mount, resolved->path, error)
+                             : mount_use (resolved->mount, resolved->choices, error);
+  if (!found)
+    g_prefix_error (error, "%s: ", mount_get_path (resolved->mount));
+  return found;
 }

@@ -2,10 +2,9 @@
 #pragma once
 
 // All mounts of a server, by path. For each request, an outlet calls mounts_resolve(),
-// access_ask() and mounts_use(), in this order. Call from the main thread only, unless the
-// function says otherwise.
+// access_ask() and mounts_use() or mounts_open_title(), in this order. Call from the main thread
+// only, unless the function says otherwise.
 
-#include "content/content.h"
 #include "mounts/mount.h"
 
 typedef struct _Mounts Mounts;
@@ -46,9 +45,11 @@ typedef struct {
 gboolean mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError **error);
 void resolved_clear (Resolved *self);
 
-// Reports whether `content`, which is in use, is the target.
-gboolean resolved_is (const Resolved *self, Content *content);
-
 // Starts or joins the target. Returns NULL and sets `error` on failure; G_IO_ERROR_BUSY means that
-// a limit is reached. (transfer full)
-Content *mounts_use (Mounts *self, const Resolved *resolved, GError **error);
+// a limit is reached, G_IO_ERROR_NOT_FOUND that the target is a title. The caller gets a reference
+// and a use, which presentation_leave() ends.
+Presentation *mounts_use (const Resolved *resolved, GError **error);
+
+// Opens the target, which is a title. Returns NULL and sets `error` on failure, see titles_open();
+// title_leave() ends the use. (transfer full)
+Title *mounts_open_title (const Resolved *resolved, GError **error);

@@ -4,7 +4,7 @@
 // Chooses the layers of each reader: those that the mount allows and the reader has chosen, reduced
 // by the mount's policy (svc/adapt.h) to those that the reader's line can carry.
 
-#include "content/presentation.h"
+#include "mounts/presentation.h"
 #include "readers/readers.h"
 #include "svc/layerset.h"
 

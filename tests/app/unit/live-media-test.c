@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_config.h"
-#include "content/presentation_private.h"
+#include "mounts/presentation_private.h"
 #include "outlets/rtsp/live_media.h"
 #include "outlets/rtsp/title_media.h"
 
@@ -154,8 +154,8 @@ waiting_requests_are_told_that_media_has_failed (Fixture *f, gconstpointer unuse
   live_media_update (f->live);
   live_media_update (f->live);
   g_assert_cmpuint (f->n_opened, ==, 1);
-  g_assert_cmpint (live_media_ask (f->live), ==, PRESENTATION_STARTING);
-  g_assert_cmpint (presentation_ask (f->presentation), ==, PRESENTATION_READY);
+  g_assert_cmpint (live_media_ask (f->live, NULL), ==, PRESENTATION_STARTING);
+  g_assert_cmpint (presentation_ask (f->presentation, NULL), ==, PRESENTATION_READY);
   g_assert_null (live_media_dup_key (f->live, TRUE));
   live_media_wait (f->live, on_told, &n_told);
   live_media_wait (f->live, on_told, &n_told);
@@ -163,7 +163,7 @@ waiting_requests_are_told_that_media_has_failed (Fixture *f, gconstpointer unuse
 
   live_media_opened (f->live, "the test says so");
   g_assert_cmpuint (n_told, ==, 2);
-  g_assert_cmpint (live_media_ask (f->live), ==, PRESENTATION_DOWN);
+  g_assert_cmpint (live_media_ask (f->live, NULL), ==, PRESENTATION_DOWN);
   run_main ();
   g_assert_cmpuint (f->n_opened, ==, 1);
 }

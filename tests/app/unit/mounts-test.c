@@ -147,41 +147,39 @@ resolving_starts_nothing (Fixture *f, gconstpointer unused)
   g_assert_cmpuint (f->told.published, ==, 0);
 }
 
-static Content *
+static Presentation *
 use (Fixture *f, const gchar *url, GError **error)
 {
   Demand *demand = demand_new (url);
   Resolved resolved;
-  Content *content;
+  Presentation *presentation;
 
   g_assert_true (mounts_resolve (f->mounts, demand, &resolved, NULL));
-  content = mounts_use (f->mounts, &resolved, error);
-  if (content)
-    g_assert_true (resolved_is (&resolved, content));
+  presentation = mounts_use (&resolved, error);
   resolved_clear (&resolved);
   demand_free (demand);
-  return content;
+  return presentation;
 }
 
 static void
 a_choice_starts_at_its_first_use_and_is_shared (Fixture *f, gconstpointer unused)
 {
   GError *error = NULL;
-  Content *first = use (f, "/cam?size=320x180", NULL);
-  Content *again = use (f, "/cam?size=320x180/stream=0", NULL);
-  gchar *path = g_strdup (content_get_path (first));
-  Content *below = use (f, path, NULL);
+  Presentation *first = use (f, "/cam?size=320x180", NULL);
+  Presentation *again = use (f, "/cam?size=320x180/stream=0", NULL);
+  gchar *path = g_strdup (presentation_get_path (first));
+  Presentation *below = use (f, path, NULL);
 
   g_assert_cmpuint (f->told.published, ==, 1);
-  g_assert_cmpstr (content_get_path (again), ==, path);
-  g_assert_cmpstr (content_get_path (below), ==, path);
-  g_assert_cmpint (content_ask (first, NULL), ==, CONTENT_STARTING);
+  g_assert_cmpstr (presentation_get_path (again), ==, path);
+  g_assert_cmpstr (presentation_get_path (below), ==, path);
+  g_assert_cmpint (presentation_ask (first, NULL), ==, PRESENTATION_STARTING);
   g_assert_null (use (f, "/cam?size=160x90", &error));
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_BUSY);
   g_error_free (error);
-  content_unref (first);
-  content_unref (again);
-  content_unref (below);
+  presentation_leave (first);
+  presentation_leave (again);
+  presentation_leave (below);
   g_free (path);
 }
 

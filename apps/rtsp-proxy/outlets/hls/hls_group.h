@@ -14,13 +14,13 @@
 typedef struct _HlsGroup HlsGroup;
 
 // Starts a stream of each variant, of which there are 1 to HLS_STREAMS_MAX, with the numbers
-// `first`. Takes ownership of their contents.
+// `first`. Takes ownership of a reference to each presentation, and of a use.
 HlsGroup *hls_group_new (
     const HlsVariant *variants, guint n, const HlsSettings *settings, const HlsNumbers *first);
 HlsGroup *hls_group_ref (HlsGroup *self);
 void hls_group_unref (HlsGroup *self);
 
-// Ends the use of all contents.
+// Ends the use of all presentations.
 void hls_group_stop (HlsGroup *self);
 
 // Raises numbers above those of the streams.

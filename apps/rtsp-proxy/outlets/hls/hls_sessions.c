@@ -6,7 +6,6 @@
 #include "access/connections.h"
 #include "base/log.h"
 #include "base/timer.h"
-#include "content/live_content.h"
 #include "outlets/hls/hls_memory.h"
 #include "outlets/http/http_refusal.h"
 #include "readers/adaptation.h"
@@ -63,7 +62,7 @@ free_used (gpointer data)
 
 // Uses the presentations of the mount's renditions. Returns how many variants there are now.
 static guint
-use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, HlsVariant *variants)
+use_renditions (Mount *mount, const MountConfig *config, HlsVariant *variants)
 {
   guint n = 1;
 
@@ -73,8 +72,8 @@ use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, HlsV
     const Resolved rendition = { .mount = mount, .choices = choices };
     GError *error = NULL;
 
-    variants[n] = (HlsVariant) { mounts_use (self->mounts, &rendition, &error), layers };
-    if (variants[n].content) {
+    variants[n] = (HlsVariant) { mounts_use (&rendition, &error), layers };
+    if (variants[n].presentation) {
       n++;
     } else {
       log_event ("hls %s: no rendition %s: %s", mount_get_path (mount), *each, error->message);
@@ -86,12 +85,12 @@ use_renditions (HlsSessions *self, Mount *mount, const MountConfig *config, HlsV
 }
 
 // Makes the group of a variant. `config` is that of a mount whose renditions belong to it, or NULL.
-// Takes ownership of the content.
+// Takes ownership of a reference and a use.
 static HlsGroup *
 make_group (HlsSessions *self, HlsVariant first, Mount *mount, const MountConfig *config)
 {
   HlsVariant variants[HLS_STREAMS_MAX] = { first };
-  guint n = config ? use_renditions (self, mount, config, variants) : 1;
+  guint n = config ? use_renditions (mount, config, variants) : 1;
   HlsNumbers next;
 
   g_mutex_lock (&self->lock);
@@ -113,8 +112,9 @@ join_group (HlsSessions *self, const gchar *key)
 }
 
 // Makes a group, and keeps it under its key unless another thread was faster. `counted` is the
-// presentation if the group's layers are a choice, or NULL. Returns the one that is kept, with one
-// more user, or NULL with `error`. (transfer full)
+// presentation if the group's layers are a choice, or NULL. Takes ownership of a use of the
+// presentation of `first`. Returns the one that is kept, with one more user, or NULL with `error`.
+// (transfer full)
 static HlsGroup *
 add_group (HlsSessions *self, const gchar *key, HlsVariant first, Mount *mount,
     const MountConfig *config, Presentation *counted, GError **error)
@@ -122,9 +122,10 @@ add_group (HlsSessions *self, const gchar *key, HlsVariant first, Mount *mount,
   HlsGroup *group;
   Used *used, *superfluous = NULL;
 
-  if (counted && !presentation_take_choice (counted, error))
+  if (counted && !presentation_take_choice (counted, error)) {
+    presentation_leave (first.presentation);
     return NULL;
-  first.content = content_ref (first.content);
+  }
   used = g_new (Used, 1);
   *used = (Used) { g_strdup (key), make_group (self, first, mount, config),
     counted ? presentation_ref (counted) : NULL, 1, 0 };
@@ -142,11 +143,11 @@ add_group (HlsSessions *self, const gchar *key, HlsVariant first, Mount *mount,
   return group;
 }
 
-// Returns the group of the content, with one more user, or NULL with `error`. Takes ownership of
-// `content`. (transfer full)
+// Returns the group of the presentation, with one more user, or NULL with `error`. Takes ownership
+// of a use of it. (transfer full)
 static HlsGroup *
-use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Content *content,
-    GError **error)
+use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand,
+    Presentation *presentation, GError **error)
 {
   MountConfig *config = mount_dup_config (resolved->mount);
   gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions
@@ -156,16 +157,18 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand, Co
       !weir_layer_set_equal (layers, adaptation_limit (config, WEIR_LAYER_SET_ALL));
   gchar *layers_text = layer_choice_dup_text (layers);
   gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
-  gchar *key = g_strjoin ("\n", content_get_path (content), layers_text, renditions, NULL);
+  gchar *key =
+      g_strjoin ("\n", presentation_get_path (presentation), layers_text, renditions, NULL);
   HlsGroup *group;
 
   g_mutex_lock (&self->lock);
   group = join_group (self, key);
   g_mutex_unlock (&self->lock);
-  if (!group)
-    group = add_group (self, key, (HlsVariant) { content, layers }, resolved->mount,
-        varies ? config : NULL, is_choice ? live_content_get (content) : NULL, error);
-  content_unref (content);
+  if (group)
+    presentation_leave (presentation);
+  else
+    group = add_group (self, key, (HlsVariant) { presentation, layers }, resolved->mount,
+        varies ? config : NULL, is_choice ? presentation : NULL, error);
   mount_config_unref (config);
   g_free (layers_text);
   g_free (renditions);
@@ -343,12 +346,12 @@ explain (HlsSessions *self, const Demand *demand, const gchar *peer, gchar **tex
   g_error_free (error);
 }
 
-static Content *
-use_content (HlsSessions *self, const Resolved *resolved, const Demand *demand, const gchar *peer,
-    guint *status, gchar **text)
+static Presentation *
+use_presentation (HlsSessions *self, const Resolved *resolved, const Demand *demand,
+    const gchar *peer, guint *status, gchar **text)
 {
   GError *error = NULL;
-  Content *content;
+  Presentation *presentation;
 
   if (!resolved->mount) {
     *status = SOUP_STATUS_NOT_FOUND;
@@ -360,12 +363,11 @@ use_content (HlsSessions *self, const Resolved *resolved, const Demand *demand, 
     *text = g_strdup ("HLS serves live streams, not stored titles");
     return NULL;
   }
-  content = mounts_use (self->mounts, resolved, &error);
-  if (content && live_content_get (content))
-    return content;
-  g_clear_pointer (&content, content_unref);
+  presentation = mounts_use (resolved, &error);
+  if (presentation)
+    return presentation;
   *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
-  *text = g_strdup (error ? error->message : NULL);
+  *text = g_strdup (error->message);
   g_clear_error (&error);
   return NULL;
 }
@@ -375,12 +377,13 @@ use_content (HlsSessions *self, const Resolved *resolved, const Demand *demand, 
 static HlsGroup *
 admit (HlsSessions *self, const HttpAsked *asked, guint *status, gchar **text)
 {
-  Content *content = use_content (self, asked->resolved, asked->demand, asked->peer, status, text);
+  Presentation *presentation =
+      use_presentation (self, asked->resolved, asked->demand, asked->peer, status, text);
   const HttpRefusal *full;
   GError *error = NULL;
   HlsGroup *group;
 
-  if (!content)
+  if (!presentation)
     return NULL;
   *status = SOUP_STATUS_SERVICE_UNAVAILABLE;
   *text = NULL;
@@ -393,10 +396,10 @@ admit (HlsSessions *self, const HttpAsked *asked, guint *status, gchar **text)
     refusals_note (full->reason, asked->peer, "%s", *text);
   }
   if (*text) {
-    content_unref (content);
+    presentation_leave (presentation);
     return NULL;
   }
-  group = use_group (self, asked->resolved, asked->demand, content, &error);
+  group = use_group (self, asked->resolved, asked->demand, presentation, &error);
   if (!group) {
     connections_leave (self->connections, asked->address);
     places_leave (mount_get_path (asked->resolved->mount));

@@ -3,7 +3,6 @@
 
 #include "base/files_left.h"
 #include "base/log.h"
-#include "content/live_content.h"
 #include "outlets/hls/hls_pipeline.h"
 #include "relay/relay_caps.h"
 #include "relay/track_watch.h"
@@ -43,7 +42,7 @@ on_failed (const gchar *reason, gpointer data)
 {
   HlsStream *self = data;
 
-  log_event ("hls %s failed: %s", content_get_label (self->shown.content), reason);
+  log_event ("hls %s failed: %s", presentation_get_label (self->shown.presentation), reason);
   set_state (self, HLS_STREAM_FAILED, reason);
 }
 
@@ -59,7 +58,8 @@ start_pipeline (HlsStream *self, GPtrArray *caps)
     outputs[i] = hls_window_get_output (self->windows[i]);
   self->caps = g_ptr_array_ref (caps);
   self->pipeline = hls_pipeline_new (self->relay, caps, outputs, HLS_TRACKS_MAX, &self->settings,
-      &self->shown.layers, content_get_label (self->shown.content), left_out, on_failed, self);
+      &self->shown.layers, presentation_get_label (self->shown.presentation), left_out, on_failed,
+      self);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
   g_mutex_lock (&self->lock);
@@ -80,7 +80,7 @@ on_tracks (gpointer data, GPtrArray *caps)
     on_failed ("its tracks have changed", self);
 }
 
-// ---- the content ----
+// ---- the presentation ----
 
 static void
 on_waited (gpointer data)
@@ -88,7 +88,7 @@ on_waited (gpointer data)
   HlsStream *self = data;
   GError *error = NULL;
 
-  if (content_ask (self->shown.content, &error) == CONTENT_FAILED)
+  if (presentation_ask (self->shown.presentation, &error) == PRESENTATION_DOWN)
     set_state (self, HLS_STREAM_FAILED, error ? error->message : NULL);
   g_clear_error (&error);
   hls_stream_unref (self);
@@ -105,9 +105,9 @@ hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon 
   self->settings = *settings;
   for (guint i = 0; i < HLS_TRACKS_MAX; i++)
     self->windows[i] = hls_window_new (settings, common, i > 0);
-  self->relay = relay_ref (presentation_get_relay (live_content_get (shown->content)));
+  self->relay = relay_ref (presentation_get_relay (shown->presentation));
   self->tracks = track_watch_new (self->relay, on_tracks, self);
-  content_wait (shown->content, on_waited, hls_stream_ref (self));
+  presentation_wait (shown->presentation, on_waited, hls_stream_ref (self));
   return self;
 }
 
@@ -126,7 +126,7 @@ hls_stream_unref (HlsStream *self)
   for (guint i = 0; i < HLS_TRACKS_MAX; i++)
     hls_window_unref (self->windows[i]);
   relay_unref (self->relay);
-  content_unref (self->shown.content);
+  presentation_leave (self->shown.presentation);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
   g_free (self->reason);

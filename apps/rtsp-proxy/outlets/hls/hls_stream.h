@@ -6,7 +6,7 @@
 // the video, or without video the first of them, and each other one has a window of its own.
 // Reference-counted. Call from any thread.
 
-#include "content/content.h"
+#include "mounts/presentation.h"
 #include "outlets/hls/hls_cutter.h"
 #include "outlets/hls/hls_window.h"
 #include "svc/layerset.h"
@@ -15,16 +15,16 @@ typedef struct _HlsStream HlsStream;
 
 // What a stream shows.
 typedef struct {
-  Content *content; // live
+  Presentation *presentation; // in use
   WeirLayerSet layers;
 } HlsVariant;
 
-// Starts. Takes ownership of the content. The stream is one of those of `common`.
+// Starts. Takes ownership of a reference and a use. The stream is one of those of `common`.
 HlsStream *hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon *common);
 HlsStream *hls_stream_ref (HlsStream *self);
 void hls_stream_unref (HlsStream *self);
 
-// Ends the use of the content.
+// Ends the use of the presentation.
 void hls_stream_stop (HlsStream *self);
 
 typedef enum {

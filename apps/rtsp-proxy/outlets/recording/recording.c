@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/mount_record.h"
-#include "content/live_content.h"
 #include "outlets/hls/hls_pipeline.h"
 #include "relay/relay_caps.h"
 #include "relay/track_watch.h"
@@ -19,7 +18,7 @@ struct _Recording {
   MountConfig *config;
   RecordingWriter *writer;
   RecordingHook *hook;
-  Content *content; // in use; NULL: not yet
+  Presentation *presentation; // in use; NULL: not yet
   gboolean told;
   GPtrArray *caps;    // of the relay's tracks; NULL until they are known
   TrackWatch *tracks; // NULL: not yet
@@ -67,8 +66,8 @@ start_pipeline (Recording *self)
   g_clear_pointer (&self->problem, g_free);
   self->begun = clock_now ();
   g_string_truncate (self->left_out, 0);
-  self->pipeline = hls_pipeline_new (presentation_get_relay (live_content_get (self->content)),
-      self->caps, &output, 1, &settings, NULL, get_mount (self), self->left_out, on_failed, self);
+  self->pipeline = hls_pipeline_new (presentation_get_relay (self->presentation), self->caps,
+      &output, 1, &settings, NULL, get_mount (self), self->left_out, on_failed, self);
   if (!self->pipeline) {
     self->again = G_MAXINT64; // until other tracks come
     self->problem = g_strdup (self->left_out->str);
@@ -92,36 +91,35 @@ on_tracks (gpointer data, GPtrArray *caps)
 // ---- the mount ----
 
 static gboolean
-use_content (Recording *self)
+use_presentation (Recording *self)
 {
   Demand *demand;
   Resolved resolved;
   GError *error = NULL;
 
-  if (self->content)
+  if (self->presentation)
     return TRUE;
   demand = demand_new (get_mount (self));
   if (mounts_resolve (self->mounts, demand, &resolved, &error)) {
-    if (!resolved.title)
-      self->content = mounts_use (self->mounts, &resolved, &error);
+    self->presentation = mounts_use (&resolved, &error);
     resolved_clear (&resolved);
   }
   demand_free (demand);
-  if (!self->content && !self->told)
-    log_event ("record %s: %s", get_mount (self), error ? error->message : "it is no stream");
+  if (!self->presentation && !self->told)
+    log_event ("record %s: %s", get_mount (self), error->message);
   self->told = TRUE;
   g_clear_error (&error);
   // The pipeline is made only when the tracks are known, which readers may be before.
-  if (self->content)
-    relay_await_sink (presentation_get_relay (live_content_get (self->content)), TRUE);
-  return self->content != NULL;
+  if (self->presentation)
+    relay_await_sink (presentation_get_relay (self->presentation), TRUE);
+  return self->presentation != NULL;
 }
 
 // Ends the file of a source that has stopped: nobody knows when the next frame comes.
 static void
 watch_source (Recording *self)
 {
-  const gchar *state = presentation_get_state_name (live_content_get (self->content));
+  const gchar *state = presentation_get_state_name (self->presentation);
   gint64 now = clock_now ();
 
   if (g_str_equal (state, "up")) {
@@ -142,11 +140,10 @@ watch_source (Recording *self)
 void
 recording_tick (Recording *self)
 {
-  if (!use_content (self))
+  if (!use_presentation (self))
     return;
   if (!self->tracks)
-    self->tracks = track_watch_new (
-        presentation_get_relay (live_content_get (self->content)), on_tracks, self);
+    self->tracks = track_watch_new (presentation_get_relay (self->presentation), on_tracks, self);
   if (self->problem && clock_now () >= self->again) {
     g_clear_pointer (&self->pipeline, hls_pipeline_free);
     start_pipeline (self);
@@ -185,9 +182,9 @@ recording_free (gpointer data)
   g_clear_pointer (&self->tracks, track_watch_free);
   g_clear_pointer (&self->pipeline, hls_pipeline_free);
   recording_writer_end (self->writer);
-  if (self->content)
-    relay_await_sink (presentation_get_relay (live_content_get (self->content)), FALSE);
-  g_clear_pointer (&self->content, content_unref);
+  if (self->presentation)
+    relay_await_sink (presentation_get_relay (self->presentation), FALSE);
+  g_clear_pointer (&self->presentation, presentation_leave);
   recording_writer_unref (self->writer);
   recording_hook_unref (self->hook);
   mount_config_unref (self->config);

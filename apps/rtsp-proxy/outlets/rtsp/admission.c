@@ -2,7 +2,6 @@
 #include "outlets/rtsp/admission.h"
 
 #include "base/log.h"
-#include "content/live_content.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/cast.h"
 #include "outlets/rtsp/resume.h"
@@ -28,7 +27,7 @@ seeks_into_the_past (Asker *self, GstRTSPContext *ctx)
 {
   const gchar *range = ctx->method == GST_RTSP_PLAY ? get_header (ctx, GST_RTSP_HDR_RANGE) : NULL;
   Content *content = range ? asker_dup_content (self) : NULL;
-  gboolean live = live_content_get (content) != NULL;
+  gboolean live = content && content->presentation;
   gint64 at;
 
   g_clear_pointer (&content, content_unref);

@@ -2,9 +2,7 @@
 #include "outlets/rtsp/asker.h"
 
 #include "base/log.h"
-#include "content/live_content.h"
 #include "outlets/rtsp/answer.h"
-#include "outlets/rtsp/media.h"
 #include "outlets/rtsp/resume.h"
 #include "weir-rtsp.h"
 
@@ -24,36 +22,9 @@ asker_init (Asker *self, GstRTSPClient *client, Mounts *mounts, Access *access)
   g_mutex_init (&self->lock);
 }
 
-// Replaces the media in use. Takes ownership of a reference to `live`, which may be NULL.
-static void
-use_live (Asker *self, LiveMedia *live)
-{
-  LiveMedia *old = self->live;
-
-  if (live)
-    live_media_use (live);
-  self->live = live;
-  if (old) {
-    live_media_unuse (old);
-    live_media_unref (old);
-  }
-}
-
-static LiveMedia *
-find_live (Asker *self, Content *content)
-{
-  GstRTSPMountPoints *points =
-      live_content_get (content) ? gst_rtsp_client_get_mount_points (self->client) : NULL;
-  LiveMedia *live = points ? media_find_live (points, content_get_path (content)) : NULL;
-
-  g_clear_object (&points);
-  return live;
-}
-
 void
 asker_clear (Asker *self)
 {
-  use_live (self, NULL);
   g_clear_pointer (&self->content, content_unref);
   g_clear_pointer (&self->demand, demand_free);
   g_mutex_clear (&self->lock);
@@ -88,7 +59,6 @@ asker_use (Asker *self, Content *content)
 {
   Content *old;
 
-  use_live (self, find_live (self, content));
   g_mutex_lock (&self->lock);
   old = self->content;
   self->content = content;
@@ -160,6 +130,16 @@ refuse (Asker *self, GError *error)
   return status;
 }
 
+static Content *
+make_content (Asker *self, const Resolved *resolved, GError **error)
+{
+  GstRTSPMountPoints *points = gst_rtsp_client_get_mount_points (self->client);
+  Content *content = content_new (points, resolved, error);
+
+  g_object_unref (points);
+  return content;
+}
+
 // Returns the title in use if it is the requested one. Otherwise releases it before it opens the
 // requested one, because the old title may hold the last slot.
 static Content *
@@ -167,11 +147,11 @@ use_title (Asker *self, const Resolved *resolved, GError **error)
 {
   Content *content = asker_dup_content (self);
 
-  if (resolved_is (resolved, content))
+  if (content_is (content, resolved))
     return content;
   g_clear_pointer (&content, content_unref);
   asker_use (self, NULL);
-  return mounts_use (self->mounts, resolved, error);
+  return make_content (self, resolved, error);
 }
 
 // Resolves an admitted request, and uses its content. Returns the content (transfer full), or NULL
@@ -185,8 +165,8 @@ find_content (Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url, GError **
 
   if (!mounts_resolve (self->mounts, demand, &resolved, error))
     return NULL;
-  content = resolved.title ? use_title (self, &resolved, error)
-                           : mounts_use (self->mounts, &resolved, error);
+  content =
+      resolved.title ? use_title (self, &resolved, error) : make_content (self, &resolved, error);
   resolved_clear (&resolved);
   if (!content)
     return NULL;
@@ -204,42 +184,24 @@ has_waited (Asker *self, GstRTSPContext *ctx)
   return self->waits_for_content && weir_client_was_deferred (self->client, ctx);
 }
 
-static ContentState
-ask (Asker *self, Content *content, GError **error)
-{
-  if (!self->live)
-    return content_ask (content, error);
-  switch (live_media_ask (self->live)) {
-    case PRESENTATION_READY:
-      return CONTENT_READY;
-    case PRESENTATION_STARTING:
-      return CONTENT_STARTING;
-    default:
-      return CONTENT_FAILED;
-  }
-}
-
 // Checks that the content is ready. Puts the request aside while the content starts; the request is
 // then checked once more.
 static GstRTSPStatusCode
 check_ready (Asker *self, GstRTSPContext *ctx, Content *content)
 {
   GError *error = NULL;
-  ContentState state = ask (self, content, &error);
+  PresentationState state = content_ask (content, &error);
 
-  if (state == CONTENT_READY)
+  if (state == PRESENTATION_READY)
     return GST_RTSP_STS_OK;
-  if (state == CONTENT_STARTING && !has_waited (self, ctx)
+  if (state == PRESENTATION_STARTING && !has_waited (self, ctx)
       && weir_client_defer (self->client, ctx)) {
     self->waits_for_content = TRUE;
-    if (self->live)
-      live_media_wait (self->live, resume_run, resume_new (self->client));
-    else
-      content_wait (content, resume_run, resume_new (self->client));
+    content_wait (content, resume_run, resume_new (self->client));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   }
   // The next request opens the title again.
-  if (!content_is_shared (content))
+  if (content->title)
     asker_use (self, NULL);
   if (!error)
     g_set_error (&error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
@@ -332,7 +294,7 @@ resolve_path (Asker *self, const Demand *demand, Content *content)
 
   if (!mounts_resolve (self->mounts, demand, &resolved, NULL))
     return NULL;
-  if (content && resolved_is (&resolved, content))
+  if (content_is (content, &resolved))
     path = g_strdup (content_get_path (content));
   else if (resolved.path)
     path = g_strdup (mount_has_path (resolved.mount, resolved.path) ? resolved.path : "");

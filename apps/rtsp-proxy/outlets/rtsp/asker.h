@@ -8,7 +8,7 @@
 
 #include "access/access.h"
 #include "mounts/mounts.h"
-#include "outlets/rtsp/live_media.h"
+#include "outlets/rtsp/content.h"
 
 typedef struct {
   GstRTSPClient *client; // the owner of this structure

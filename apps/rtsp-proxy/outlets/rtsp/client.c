@@ -3,8 +3,7 @@
 
 #include "base/log.h"
 #include "config/limits.h"
-#include "content/live_content.h"
-#include "content/titles.h"
+#include "mounts/titles.h"
 #include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/cast.h"
@@ -257,16 +256,14 @@ static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
   Content *content = asker_dup_content (&self->asker);
-  Presentation *presentation = live_content_get (content);
   Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
       self->asker.peer, GST_RTSP_CLIENT (self), close_client);
 
-  log_event ("reader %s in: %s over %s%s", self->asker.peer,
-      content ? content_get_label (content) : "?", reader_get_transport (reader),
-      weir_session_media_has_srtp (media) ? " with SRTP" : "");
+  log_event ("reader %s in: %s over %s%s", self->asker.peer, content_get_label (content),
+      reader_get_transport (reader), weir_session_media_has_srtp (media) ? " with SRTP" : "");
   readers_add (reader);
-  if (presentation)
-    adaptation_watch (reader, presentation, self->asker.layers);
+  if (content && content->presentation)
+    adaptation_watch (reader, content->presentation, self->asker.layers);
   g_clear_pointer (&content, content_unref);
   return reader;
 }
@@ -338,8 +335,7 @@ end_session (Client *self, const gchar *reason)
     remove_reader (reader);
   if (plays) {
     content = asker_dup_content (&self->asker);
-    log_event ("reader %s out: %s: %s", self->asker.peer,
-        content ? content_get_label (content) : "?", why);
+    log_event ("reader %s out: %s: %s", self->asker.peer, content_get_label (content), why);
     g_clear_pointer (&content, content_unref);
   }
   g_free (why);
@@ -363,7 +359,7 @@ on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Content *content = asker_dup_content (&self->asker);
 
   end_session (self, "TEARDOWN");
-  if (content && !content_is_shared (content))
+  if (content && content->title)
     asker_use (&self->asker, NULL);
   g_clear_pointer (&content, content_unref);
 }
@@ -438,8 +434,8 @@ static gboolean
 belongs_to (Content *content, Presentation *presentation)
 {
   return content
-         && (live_content_get (content) == presentation
-             || (!content_is_shared (content)
+         && (content->presentation == presentation
+             || (content->title
                  && g_str_equal (
                      content_get_mount_path (content), presentation_get_path (presentation))));
 }

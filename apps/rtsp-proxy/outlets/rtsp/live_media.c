@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "content/waiting.h"
+#include "mounts/waiting.h"
 
 // Shortest time between two attempts to prepare media.
 #define RETRY (2 * GST_SECOND)
@@ -52,9 +52,10 @@ is_kept_for_readers (LiveMedia *self)
 // ---- the state, and callbacks that wait for it ----
 
 PresentationState
-live_media_ask (LiveMedia *self)
+live_media_ask (LiveMedia *self, GError **error)
 {
-  PresentationState state = presentation_ask (self->presentation);
+  GError *why = NULL;
+  PresentationState state = presentation_ask (self->presentation, &why);
 
   g_mutex_lock (&self->lock);
   if (self->stopped)
@@ -64,6 +65,13 @@ live_media_ask (LiveMedia *self)
   else if (state == PRESENTATION_READY)
     state = clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
   g_mutex_unlock (&self->lock);
+  if (state == PRESENTATION_DOWN && !why)
+    g_set_error (&why, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
+        presentation_get_label (self->presentation));
+  if (state == PRESENTATION_DOWN)
+    g_propagate_error (error, why);
+  else
+    g_clear_error (&why);
   return state;
 }
 
@@ -84,7 +92,7 @@ update_later (LiveMedia *self)
 static void
 end_waiting (LiveMedia *self)
 {
-  if (live_media_ask (self) != PRESENTATION_STARTING)
+  if (live_media_ask (self, NULL) != PRESENTATION_STARTING)
     waiting_end (self->waiting);
 }
 
@@ -111,8 +119,8 @@ on_started (gpointer data)
 {
   Wait *wait = data;
 
-  if (live_media_ask (wait->live) == PRESENTATION_STARTING
-      && presentation_ask (wait->live->presentation) == PRESENTATION_READY)
+  if (live_media_ask (wait->live, NULL) == PRESENTATION_STARTING
+      && presentation_ask (wait->live->presentation, NULL) == PRESENTATION_READY)
     wait_for_media (wait->live, wait->done, wait->data);
   else
     wait->done (wait->data);
@@ -125,7 +133,7 @@ live_media_wait (LiveMedia *self, PresentationDoneFunc done, gpointer data)
 {
   Wait *wait;
 
-  if (live_media_ask (self) != PRESENTATION_STARTING) {
+  if (live_media_ask (self, NULL) != PRESENTATION_STARTING) {
     done (data);
     return;
   }
@@ -229,8 +237,8 @@ live_media_update (LiveMedia *self)
 {
   MountConfig *config = presentation_dup_config (self->presentation);
   gboolean wanted = keeps_for_readers (self, config), lingers;
-  gboolean opens = live_media_ask (self) == PRESENTATION_STARTING
-                   && presentation_ask (self->presentation) == PRESENTATION_READY;
+  gboolean opens = live_media_ask (self, NULL) == PRESENTATION_STARTING
+                   && presentation_ask (self->presentation, NULL) == PRESENTATION_READY;
 
   g_mutex_lock (&self->lock);
   wanted |= self->n_users > 0;

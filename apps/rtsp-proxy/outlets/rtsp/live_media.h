@@ -7,7 +7,7 @@
 // readers share the media. Reference counted; call from any thread, unless the function says
 // otherwise.
 
-#include "content/presentation.h"
+#include "mounts/presentation.h"
 
 typedef struct _LiveMedia LiveMedia;
 
@@ -48,8 +48,8 @@ void live_media_use (LiveMedia *self);
 void live_media_unuse (LiveMedia *self);
 
 // Returns READY if readers can have media, DOWN if the presentation is down or its media could not
-// be prepared lately, or else STARTING.
-PresentationState live_media_ask (LiveMedia *self);
+// be prepared lately, or else STARTING. Sets `error`, which may be NULL, if it is DOWN.
+PresentationState live_media_ask (LiveMedia *self, GError **error);
 
 // Calls `done` once: at once if the state is not STARTING, else when it is no longer STARTING or
 // after `start-timeout`. Call with no lock held.

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/serving.h"
 
-#include "content/live_content.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/timeshift.h"
 #include "readers/adaptation.h"
 #include "relay/relay_sets.h"
 
+static Presentation *
+get_presentation (const RtspRequest *request)
+{
+  return request->content ? request->content->presentation : NULL;
+}
+
 static gboolean
 has_cache (const RtspRequest *request)
 {
-  Presentation *presentation = live_content_get (request->content);
+  Presentation *presentation = get_presentation (request);
   MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
   gboolean cache = config && config->cache.time_ms > 0;
 
@@ -36,7 +41,7 @@ describe_sets (Presentation *presentation, GstSDPMessage *sdp)
 static void
 describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
 {
-  Presentation *presentation = live_content_get (request->content);
+  Presentation *presentation = get_presentation (request);
 
   if (presentation)
     describe_sets (presentation, sdp);
@@ -82,7 +87,7 @@ static GstRTSPStatusCode
 adjust_play (
     const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  Presentation *presentation = live_content_get (request->content);
+  Presentation *presentation = get_presentation (request);
   GstRTSPContext *ctx = request->ctx;
 
   if (!presentation)

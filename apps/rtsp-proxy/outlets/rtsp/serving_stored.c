@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/serving.h"
 
-#include "content/stored_content.h"
 #include "outlets/rtsp/resume.h"
 #include "outlets/rtsp/title_media.h"
 #include "weir-rtsp.h"
@@ -45,6 +44,12 @@ get_status (Title *title)
 
 // ---- requests ----
 
+static Title *
+get_title (const RtspRequest *request)
+{
+  return request->content ? request->content->title : NULL;
+}
+
 static GstRTSPStatusCode
 begin_play (const RtspRequest *request)
 {
@@ -81,7 +86,7 @@ static GstRTSPStatusCode
 adjust_play (
     const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
-  Title *title = stored_content_get (request->content);
+  Title *title = get_title (request);
   GstRTSPContext *ctx = request->ctx;
   GstRTSPStatusCode status;
 
@@ -104,7 +109,7 @@ answer_play (const RtspRequest *request)
 static GstRTSPStatusCode
 begin_pause (const RtspRequest *request)
 {
-  Title *title = stored_content_get (request->content);
+  Title *title = get_title (request);
 
   // Work that was given up may not have ended yet.
   if (title && title_works (title))

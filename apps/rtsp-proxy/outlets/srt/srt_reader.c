@@ -5,8 +5,7 @@
 
 #include "base/files_left.h"
 #include "base/log.h"
-#include "content/live_content.h"
-#include "content/start_wait.h"
+#include "mounts/start_wait.h"
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
@@ -20,7 +19,7 @@ struct _SrtReader {
   gpointer owner;
   StartWait *wait;
   Mount *mount;
-  Content *content;
+  Presentation *presentation;
   TsStream *stream; // from the start, so that it has the presentation's first packets
   gchar *problem;   // what srt_reader_run() returned
   gboolean has_place;
@@ -44,11 +43,11 @@ use (SrtReader *self, Mounts *mounts, const Demand *demand, GError **error)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a title cannot be read over SRT");
   } else {
     self->mount = mount_ref (resolved.mount);
-    self->content = mounts_use (mounts, &resolved, error);
+    self->presentation = mounts_use (&resolved, error);
   }
   resolved_clear (&resolved);
-  if (self->content)
-    self->stream = ts_stream_get (live_content_get (self->content), demand->layers, error);
+  if (self->presentation)
+    self->stream = ts_stream_get (self->presentation, demand->layers, error);
   return self->stream != NULL;
 }
 
@@ -67,7 +66,7 @@ srt_reader_new (Mounts *mounts, const Demand *demand, const gchar *peer,
     srt_reader_free (self, NULL);
     return NULL;
   }
-  self->wait = start_wait_new (self->content, ready, owner);
+  self->wait = start_wait_new (self->presentation, ready, owner);
   return self;
 }
 
@@ -92,16 +91,16 @@ take_place (SrtReader *self)
 }
 
 static gboolean
-check_content (SrtReader *self)
+check_presentation (SrtReader *self)
 {
   GError *error = NULL;
   gchar *problem;
 
-  switch (content_ask (self->content, &error)) {
-    case CONTENT_READY:
+  switch (presentation_ask (self->presentation, &error)) {
+    case PRESENTATION_READY:
       problem = ts_stream_dup_problem (self->stream);
       return !problem || fail (self, problem);
-    case CONTENT_FAILED:
+    case PRESENTATION_DOWN:
       problem = g_strdup (error->message);
       g_error_free (error);
       return fail (self, problem);
@@ -117,7 +116,7 @@ play (SrtReader *self, gint *fd)
   gchar *left_out;
   GSocket *end;
 
-  if (!check_content (self) || !take_place (self))
+  if (!check_presentation (self) || !take_place (self))
     return FALSE;
   self->name = ts_stream_add_pair (self->stream, &end, &error);
   if (!self->name) {
@@ -174,7 +173,7 @@ srt_reader_free (SrtReader *self, const gchar *reason)
   if (self->has_place)
     places_leave (mount_get_path (self->mount));
   g_clear_pointer (&self->stream, ts_stream_unref);
-  g_clear_pointer (&self->content, content_unref);
+  g_clear_pointer (&self->presentation, presentation_leave);
   g_clear_pointer (&self->mount, mount_unref);
   g_free (self->problem);
   g_free (self->name);

@@ -6,7 +6,6 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "content/live_content.h"
 #include "outlets/ts/mux_input.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
@@ -25,7 +24,7 @@ struct _Push {
   gchar *mount;
   PushUri uri;
   Demand *demand;
-  Content *content; // in use; NULL: not yet
+  Presentation *presentation; // in use; NULL: not yet
   gint64 again, begun;
   guint n_failures;
   gboolean running, told;
@@ -228,11 +227,10 @@ static void
 start_rtmp (Push *self)
 {
   static const MuxInputCallbacks callbacks = { on_made, on_ended };
-  Presentation *presentation = live_content_get (self->content);
-  MountConfig *config = presentation_dup_config (presentation);
+  MountConfig *config = presentation_dup_config (self->presentation);
   gchar *label = g_strdup_printf ("push %s", self->mount);
 
-  self->flv = mux_input_new (&carriage_flv, presentation_get_relay (presentation),
+  self->flv = mux_input_new (&carriage_flv, presentation_get_relay (self->presentation),
       adaptation_limit (config, self->demand->layers), label,
       "rtmp2sink name=server sync=false async=false", &callbacks, self);
   mount_config_unref (config);
@@ -242,32 +240,30 @@ start_rtmp (Push *self)
 // ---- the start of a run ----
 
 static gboolean
-use_content (Push *self)
+use_presentation (Push *self)
 {
   Resolved resolved;
   GError *error = NULL;
 
-  if (self->content)
+  if (self->presentation)
     return TRUE;
   if (mounts_resolve (self->mounts, self->demand, &resolved, &error)) {
-    if (!resolved.title)
-      self->content = mounts_use (self->mounts, &resolved, &error);
+    self->presentation = mounts_use (&resolved, &error);
     resolved_clear (&resolved);
   }
-  if (!self->content && !self->told)
-    log_event ("push %s to %s: %s", self->mount, self->uri.shown,
-        error ? error->message : "a folder of titles cannot be pushed");
+  if (!self->presentation && !self->told)
+    log_event ("push %s to %s: %s", self->mount, self->uri.shown, error->message);
   self->told = TRUE;
   g_clear_error (&error);
-  return self->content != NULL;
+  return self->presentation != NULL;
 }
 
 static void
 start (Push *self)
 {
   gboolean is_rtmp = self->uri.kind == PUSH_RTMP;
-  gchar *problem = mux_input_dup_problem (is_rtmp ? &carriage_flv : &carriage_ts,
-      presentation_get_relay (live_content_get (self->content)));
+  gchar *problem = mux_input_dup_problem (
+      is_rtmp ? &carriage_flv : &carriage_ts, presentation_get_relay (self->presentation));
   GError *error = NULL;
   gboolean ok;
 
@@ -282,7 +278,7 @@ start (Push *self)
     start_rtmp (self);
     return;
   }
-  self->stream = ts_stream_get (live_content_get (self->content), self->demand->layers, &error);
+  self->stream = ts_stream_get (self->presentation, self->demand->layers, &error);
   ok = self->stream
        && (self->uri.kind == PUSH_UDP ? start_udp (self, &error) : start_srt (self, &error));
   if (!ok) {
@@ -343,8 +339,8 @@ show_connected (Push *self)
 void
 push_tick (Push *self)
 {
-  if (!self->running && clock_now () >= self->again && use_content (self)
-      && content_ask (self->content, NULL) == CONTENT_READY)
+  if (!self->running && clock_now () >= self->again && use_presentation (self)
+      && presentation_ask (self->presentation, NULL) == PRESENTATION_READY)
     start (self);
   if (self->running && !self->reader && is_connected (self))
     show_connected (self);
@@ -369,7 +365,7 @@ push_free (gpointer data)
   Push *self = data;
 
   stop (self);
-  g_clear_pointer (&self->content, content_unref);
+  g_clear_pointer (&self->presentation, presentation_leave);
   demand_free (self->demand);
   push_uri_clear (&self->uri);
   g_free (self->mount);

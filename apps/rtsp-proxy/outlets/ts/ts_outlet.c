@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "content/live_content.h"
-#include "content/start_wait.h"
+#include "mounts/start_wait.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_reader.h"
@@ -18,9 +17,9 @@
 typedef struct {
   HttpReply reply;
   const HttpAsked *asked;
-  Content *content;
+  Presentation *presentation;
   TsStream *stream; // from the start, so that it has the presentation's first packets
-  StartWait *wait;  // NULL: the content is not in use
+  StartWait *wait;  // NULL: the presentation is not in use
   guint status;
   gchar *reason;
   const gchar *place; // the mount on which the reader has a place
@@ -67,10 +66,10 @@ decide (Reply *self)
   GError *error = NULL;
   gchar *problem;
 
-  switch (content_ask (self->content, &error)) {
-    case CONTENT_READY:
+  switch (presentation_ask (self->presentation, &error)) {
+    case PRESENTATION_READY:
       break;
-    case CONTENT_FAILED:
+    case PRESENTATION_DOWN:
       fail_with (self, error);
       return;
     default:
@@ -145,7 +144,7 @@ free_reply (HttpReply *reply)
     places_leave (self->place);
   g_clear_object (&self->socket);
   g_clear_pointer (&self->stream, ts_stream_unref);
-  g_clear_pointer (&self->content, content_unref);
+  g_clear_pointer (&self->presentation, presentation_leave);
   g_free (self->name);
   g_free (self->reason);
   g_free (self);
@@ -170,11 +169,11 @@ answer (gpointer outlet, const HttpAsked *asked)
     fail (self, SOUP_STATUS_NOT_FOUND, NULL);
     return &self->reply;
   }
-  self->content = mounts_use (outlet, resolved, &error);
-  if (self->content)
-    self->stream = ts_stream_get (live_content_get (self->content), asked->demand->layers, &error);
+  self->presentation = mounts_use (resolved, &error);
+  if (self->presentation)
+    self->stream = ts_stream_get (self->presentation, asked->demand->layers, &error);
   if (self->stream)
-    self->wait = start_wait_new (self->content, asked->wake, asked->wake_data);
+    self->wait = start_wait_new (self->presentation, asked->wake, asked->wake_data);
   else
     fail_with (self, error);
   return &self->reply;

@@ -7,7 +7,7 @@
 
 #include <gio/gio.h>
 
-#include "content/presentation.h"
+#include "mounts/presentation.h"
 
 typedef struct _TsStream TsStream;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/presentation_private.h"
+#include "mounts/presentation_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,20 +41,22 @@ presentation_is_at_start (Presentation *self)
 }
 
 PresentationState
-presentation_ask (Presentation *self)
+presentation_ask (Presentation *self, GError **error)
 {
   PresentationState state;
 
   g_mutex_lock (&self->lock);
   state = get_state (self);
   g_mutex_unlock (&self->lock);
+  if (state == PRESENTATION_DOWN)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment", self->label);
   return state;
 }
 
 void
 presentation_end_waiting (Presentation *self)
 {
-  if (presentation_ask (self) != PRESENTATION_STARTING)
+  if (presentation_ask (self, NULL) != PRESENTATION_STARTING)
     waiting_end (self->waiting);
 }
 
@@ -211,6 +213,13 @@ presentation_unuse (Presentation *self)
   g_mutex_unlock (&self->lock);
   if (last)
     update_later (self);
+}
+
+void
+presentation_leave (Presentation *self)
+{
+  presentation_unuse (self);
+  presentation_unref (self);
 }
 
 guint

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/branch.h"
+#include "mounts/branch.h"
 
 #include "relay/relay_link.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/presentation_private.h"
+#include "mounts/presentation_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"

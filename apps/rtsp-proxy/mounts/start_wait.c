@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/start_wait.h"
+#include "mounts/start_wait.h"
 
 struct _StartWait {
-  gatomicrefcount refs; // the outlet's, and the content's
+  gatomicrefcount refs; // the outlet's, and the presentation's
   GMutex lock;          // protects the fields below
   gboolean is_over;
   void (*over) (gpointer owner);
@@ -32,7 +32,7 @@ on_waited (gpointer data)
 }
 
 StartWait *
-start_wait_new (Content *content, void (*over) (gpointer owner), gpointer owner)
+start_wait_new (Presentation *presentation, void (*over) (gpointer owner), gpointer owner)
 {
   StartWait *self = g_new0 (StartWait, 1);
 
@@ -41,7 +41,7 @@ start_wait_new (Content *content, void (*over) (gpointer owner), gpointer owner)
   g_mutex_init (&self->lock);
   self->over = over;
   self->owner = owner;
-  content_wait (content, on_waited, self);
+  presentation_wait (presentation, on_waited, self);
   return self;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/choices.h"
+#include "mounts/choices.h"
 
 #include <gio/gio.h>
 

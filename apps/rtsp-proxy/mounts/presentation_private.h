@@ -5,9 +5,9 @@
 // presentation_branches.c (the chains of stages that feed the relay) share.
 
 #include "base/log.h"
-#include "content/branch.h"
-#include "content/presentation.h"
-#include "content/waiting.h"
+#include "mounts/branch.h"
+#include "mounts/presentation.h"
+#include "mounts/waiting.h"
 
 struct _Presentation {
   gatomicrefcount refs;

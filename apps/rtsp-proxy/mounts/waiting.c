@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/waiting.h"
+#include "mounts/waiting.h"
 
 struct _Waiting {
   GMutex lock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "content/titles.h"
+#include "mounts/titles.h"
 
 #include "base/files_left.h"
 #include "base/log.h"

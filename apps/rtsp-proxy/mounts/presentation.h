@@ -4,7 +4,7 @@
 // A mount plus the choices of a URL: a chain of stages, and the relay at its end, to which outlets
 // add sinks. Call from any thread, unless the function says otherwise.
 
-#include "content/choices.h"
+#include "mounts/choices.h"
 #include "graph/graph.h"
 
 typedef struct _Presentation Presentation;
@@ -82,11 +82,15 @@ void presentation_use (Presentation *self);
 void presentation_unuse (Presentation *self);
 guint presentation_n_users (Presentation *self);
 
+// Ends a use, and drops a reference.
+void presentation_leave (Presentation *self);
+
 typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } PresentationState;
 
 // Returns READY if the tracks are known and a packet came, DOWN if the last attempt has failed and
-// the next one has not begun, or else STARTING.
-PresentationState presentation_ask (Presentation *self);
+// the next one has not begun, or else STARTING. Sets `error`, which may be NULL, if it is DOWN:
+// G_IO_ERROR_BUSY.
+PresentationState presentation_ask (Presentation *self, GError **error);
 
 // Reports whether a new reader of a session still gets the beginning of the stored title.
 gboolean presentation_is_at_start (Presentation *self);
