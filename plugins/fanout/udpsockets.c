@@ -33,13 +33,22 @@ open_socket (GInetAddress *address, gint port, GError **error)
   GSocket *socket = g_socket_new (
       g_inet_address_get_family (address), G_SOCKET_TYPE_DATAGRAM, G_SOCKET_PROTOCOL_UDP, error);
   GSocketAddress *bind_to;
+  GError *err = NULL;
 
   if (!socket)
     return NULL;
   bind_to = g_inet_socket_address_new (address, (guint16) port);
-  if (!g_socket_bind (socket, bind_to, TRUE, error))
-    g_clear_object (&socket);
+  g_socket_bind (socket, bind_to, TRUE, &err);
   g_object_unref (bind_to);
+  // Where no port is free, readers of stream sockets need none; the kernel looks for one again when
+  // the first datagram is sent.
+  if (g_error_matches (err, G_IO_ERROR, G_IO_ERROR_ADDRESS_IN_USE) && port == 0
+      && g_inet_address_get_is_any (address))
+    g_clear_error (&err);
+  if (err) {
+    g_clear_object (&socket);
+    g_propagate_error (error, err);
+  }
   return socket;
 }
 

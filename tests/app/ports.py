@@ -5,6 +5,7 @@ the answers say what is wrong. The ports are those of a network of this process.
 import os
 import re
 import socket
+import subprocess
 from contextlib import ExitStack
 
 from control import CLIP_URI, Controlled, Watch
@@ -105,6 +106,22 @@ def the_last_pair_is_used():
         proxy = stack.enter_context(serving(upstream))
         status, fields, _ = set_up(proxy, '/cam', UDP)
         assert status == 200 and f'server_port={FIRST + 20}-{FIRST + 21}' in fields['transport'], fields
+        assert proxy.stop() == 0
+
+
+@test
+def readers_of_other_protocols_need_no_rtsp_ports():
+    """HLS, HTTP-TS and SRT, whose caller has the only free port"""
+    with ExitStack() as stack:
+        take_ports(stack, {FIRST + 1})
+        proxy = stack.enter_context(Controlled({'/cam': {'upstream': CLIP_URI, **QUICK}}, hls={},
+                                               http={'listen': '127.0.0.1:0'}, srt={'listen': f'127.0.0.1:{FIRST - 1}'}))
+        web = proxy.wait_for_line(r' titles (http://[\d.]+:\d+)')[1]
+        for url in f'{web}/hls/cam/index.m3u8', f'{web}/ts/cam', f'srt://127.0.0.1:{FIRST - 1}?streamid=read:cam':
+            done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', url, '-map', '0:v', '-frames:v', '25', '-f',
+                                   'framehash', '-'], capture_output=True, text=True, timeout=60, check=True)
+            assert len(re.findall(r'^0, ', done.stdout, re.M)) == 25, done.stdout
+        assert not [line for line in proxy.lines if 'ports' in line], 'RTSP media was opened'
         assert proxy.stop() == 0
 
 
