@@ -29,16 +29,16 @@ plugin_init (GstPlugin *plugin)
   ok &= GST_ELEMENT_REGISTER (fanoutsink, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcache, plugin);
   ok &= GST_ELEMENT_REGISTER (intervalcachesrc, plugin);
-#ifdef HAVE_KERNEL_PATH
-  ok &= GST_ELEMENT_REGISTER (kernelrelay, plugin);
-#endif
+  if (WITH_KERNEL)
+    ok &= GST_ELEMENT_REGISTER (kernelrelay, plugin);
   ok &= GST_ELEMENT_REGISTER (ratepacer, plugin);
   ok &= GST_ELEMENT_REGISTER (relaysrc, plugin);
   ok &= GST_ELEMENT_REGISTER (rtpmp1spay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtpmpegvpay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprelaypay, plugin);
   ok &= GST_ELEMENT_REGISTER (rtprestamp, plugin);
-  ok &= GST_ELEMENT_REGISTER (schedulesrc, plugin);
+  if (WITH_BROADCAST)
+    ok &= GST_ELEMENT_REGISTER (schedulesrc, plugin);
   ok &= GST_ELEMENT_REGISTER (svclayerfilter, plugin);
   return ok;
 }

@@ -22,7 +22,7 @@ run (const Options *options)
     return EXIT_FAILURE;
   if (options->hls)
     return hls_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
-  if (options->scheme)
+  if (WITH_BROADCAST && options->scheme)
     return scheme_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   load = load_new (options);
   if (!load)

@@ -173,6 +173,8 @@ check_numbers (const Options *self)
     return fail ("--zipf must be 0 or more");
   if (self->loss >= 0 && self->no_rr)
     return fail ("--loss and --no-rr exclude each other");
+  if (!WITH_BROADCAST && self->scheme)
+    return fail ("this build has no broadcasts; build it with -Dbroadcast=enabled");
   if (self->scheme && self->hls)
     return fail ("--scheme and --hls exclude each other");
   if ((self->scheme || self->hls)

@@ -18,9 +18,7 @@
 #include "outlets/rtmp/rtmp_outlet.h"
 #include "outlets/rtsp/rtsp_outlet.h"
 #include "outlets/rtsp/kernel_path.h"
-#ifdef HAVE_SRT
 #include "outlets/srt/srt_outlet.h"
-#endif
 #include "outlets/ts/pushes.h"
 #include "sources/isolated_pull.h"
 #include "sources/receive_tick.h"
@@ -112,11 +110,8 @@ log_access (const ProxyConfig *config)
 
 // The RTSP outlet is the first, because it adds the mounts. The last two need no clients: they end
 // while the API still answers the commands that recordings run.
-static const Outlet *const outlets[] = { &rtsp_outlet, &web_outlet,
-#ifdef HAVE_SRT
-  &srt_outlet,
-#endif
-  &rtmp_outlet, &pushes_outlet, &recordings_outlet };
+static const Outlet *const outlets[] = { &rtsp_outlet, &web_outlet, WITH_SRT ? &srt_outlet : NULL,
+  &rtmp_outlet, &pushes_outlet, &recordings_outlet }; // NULL: the build does not have it
 
 #define N_SERVING (G_N_ELEMENTS (outlets) - 2) // outlets that clients reach
 
@@ -129,8 +124,10 @@ start_outlets (Outlets *self, Proxy *proxy, ProxyConfig *config, GError **error)
 {
   GError *why = NULL;
 
-  for (guint i = 0; !why && i < G_N_ELEMENTS (outlets); i++)
-    self->selves[i] = outlets[i]->start (proxy, config, &why);
+  for (guint i = 0; !why && i < G_N_ELEMENTS (outlets); i++) {
+    if (outlets[i])
+      self->selves[i] = outlets[i]->start (proxy, config, &why);
+  }
   if (why)
     g_propagate_error (error, why);
   return !why;
@@ -143,8 +140,9 @@ stop_outlets (Outlets *self, guint first)
   gboolean stopped = TRUE;
 
   for (guint i = G_N_ELEMENTS (outlets); i-- > first;) {
-    if (self->selves[i])
-      stopped &= outlets[i]->stop (self->selves[i], STOP_TIMEOUT_MS);
+    if (!self->selves[i])
+      continue;
+    stopped &= outlets[i]->stop (self->selves[i], STOP_TIMEOUT_MS);
     if (!outlets[i]->free)
       self->selves[i] = NULL;
   }
@@ -312,7 +310,8 @@ main (int argc, char **argv)
   }
   isolated_pull_set (config->isolate);
   title_open_set (config->isolate != ISOLATE_NO);
-  swarm_reader_set_isolated (config->isolate != ISOLATE_NO);
+  if (WITH_SWARM)
+    swarm_reader_set_isolated (config->isolate != ISOLATE_NO);
   status = options_shows (&options) ? options_show (&options, config) : serve (&options, config);
   proxy_config_free (config);
   options_clear (&options);

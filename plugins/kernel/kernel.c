@@ -3,8 +3,6 @@
 
 #include "config.h"
 
-#ifdef HAVE_KERNEL_PATH
-
 #include "program.h"
 #include "routes.h"
 #include "rules.h"
@@ -33,6 +31,11 @@ weir_kernel_use (gboolean force, GError **error)
   const gchar *rules;
   gboolean ok;
 
+  if (!WITH_KERNEL) {
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "this build has no kernel path; build it with -Dkernel=enabled");
+    return FALSE;
+  }
   g_mutex_lock (&lock);
   ok = load (error);
   g_mutex_unlock (&lock);
@@ -51,26 +54,6 @@ WeirCloneRoute *
 weir_kernel_route_new (
     int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner)
 {
-  *cloner = &weir_route_cloner;
-  return weir_route_new (fd, address, force);
+  *cloner = WITH_KERNEL ? &weir_route_cloner : NULL;
+  return WITH_KERNEL ? weir_route_new (fd, address, force) : NULL;
 }
-
-#else
-
-gboolean
-weir_kernel_use (gboolean force, GError **error)
-{
-  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-      "this build has no kernel path, as clang or libbpf was missing");
-  return FALSE;
-}
-
-WeirCloneRoute *
-weir_kernel_route_new (
-    int fd, const WeirAddress *address, gboolean force, const WeirCloner **cloner)
-{
-  *cloner = NULL;
-  return NULL;
-}
-
-#endif

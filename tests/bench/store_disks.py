@@ -74,7 +74,7 @@ def check(streams, expected):
 def program(name):
     path = BUILD / 'tests/bench' / name
     if not path.exists():
-        raise Skip('built without the block store, which needs libxxhash')
+        raise Skip('this build has no store')
     return path
 
 

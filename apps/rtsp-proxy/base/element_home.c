@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/element_home.h"
 
+#include "base/features.h"
+
 #define ALL(package) "on Debian install " package
 #define MOST(package) "on Debian try " package // has most elements of the pattern
 #define OWN "it belongs to Weir: add the folder of Weir's plugins to GST_PLUGIN_PATH"
-#define OWN_SVC "it belongs to Weir, which builds it only with OpenH264 (libopenh264-dev)"
-
 #define OWN_SWARM                                                                                  \
-  "it belongs to Weir: install the package weir-swarm, or build Weir with libtorrent "             \
-  "(libtorrent-rasterbar-dev)"
+  "it belongs to Weir: install the package weir-swarm, or add the folder of Weir's plugins to "    \
+  "GST_PLUGIN_PATH"
 
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
@@ -20,17 +20,20 @@
 static const struct {
   const gchar *pattern;
   const gchar *advice;
+  Feature feature; // which has the element
 } homes[] = {
-  { "svcenc", OWN_SVC },
-  { "svcdec", OWN_SVC },
+  { "svcenc", OWN, FEATURE_OPENH264 },
+  { "svcdec", OWN, FEATURE_OPENH264 },
   { "rtpmp1spay", OWN },
   { "rtpmpegvpay", OWN },
   { "rtprestamp", OWN },
   { "intervalcache*", OWN },
   { "svclayerfilter", OWN },
   { "ratepacer", OWN },
-  { "schedulesrc", OWN },
-  { "swarmsrc", OWN_SWARM },
+  { "schedulesrc", OWN, FEATURE_BROADCAST },
+  { "swarmsrc", OWN_SWARM, FEATURE_SWARM },
+  { "blockstore*", OWN, FEATURE_STORE },
+  { "kernelrelay", OWN, FEATURE_KERNEL },
   { "av1*", ALL (BAD) },
   { "av*_*", ALL (LIBAV) },
   { "x264enc", ALL (UGLY) },
@@ -89,8 +92,10 @@ const gchar *
 element_home_find (const gchar *element)
 {
   for (guint i = 0; i < G_N_ELEMENTS (homes); i++) {
+    const gchar *lack = feature_get_lack (homes[i].feature);
+
     if (g_pattern_match_simple (homes[i].pattern, element))
-      return homes[i].advice;
+      return lack ? lack : homes[i].advice;
   }
   return NULL;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "cli/explain.h"
 #include "text/config_error.h"
 
@@ -191,9 +193,9 @@ explain_demand (
   GPtrArray *chain;
   gchar *text, *title, *chain_text, *ways, *pushes, *record;
 
-  if (mount->broadcast.groups && mount_config_get_folder (mount))
+  if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_folder (mount))
     return explain_broadcast (mount);
-  if (mount_config_is_swarm (mount))
+  if (WITH_SWARM && mount_config_is_swarm (mount))
     return explain_swarm (mount);
   if (!offer_check (mount, demand, &choices, error))
     return NULL;

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 
+#include "base/features.h"
 #include "cli/check_system.h"
 #include "cli/explain.h"
 #include "cli/stage_list.h"
@@ -125,7 +126,8 @@ const GOptionEntry options_entries[] = {
       "Print all stages with their parameters and exit", NULL },
   { "explain", 0, 0, G_OPTION_ARG_STRING, AT (explain),
       "Print the stages and the launch text for this URL and exit", "/PATH[?QUERY]" },
-  { "version", 0, 0, G_OPTION_ARG_NONE, AT (version), "Print the version and exit", NULL },
+  { "version", 0, 0, G_OPTION_ARG_NONE, AT (version),
+      "Print the version and the features of this build, and exit", NULL },
   { NULL },
 };
 
@@ -213,9 +215,10 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     return FALSE;
   }
   if (self->version) {
-    gchar *gst = gst_version_string ();
+    gchar *gst = gst_version_string (), *features = features_dup_text ();
 
-    printf ("rtsp-proxy %s (%s)\n", PACKAGE_VERSION, gst);
+    printf ("rtsp-proxy %s (%s)\n%s\n", PACKAGE_VERSION, gst, features);
+    g_free (features);
     g_free (gst);
     *status = EXIT_SUCCESS;
     return FALSE;

@@ -148,7 +148,6 @@ limits_set (const Limits *limits)
   current = *limits;
   is_set = TRUE;
   g_mutex_unlock (&lock);
-#ifdef HAVE_BLOCK_STORE
-  block_admission_set_line ((guint64) limits->line_rate * 1000000);
-#endif
+  if (WITH_STORE)
+    block_admission_set_line ((guint64) limits->line_rate * 1000000);
 }

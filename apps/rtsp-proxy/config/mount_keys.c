@@ -315,9 +315,10 @@ static const SchemaKey mount_keys[] = {
           "this folder" },
   { "swarm", SCHEMA_OTHER, .form = "{upload: RATE, storage: SIZE, ...}",
       .value = &mount_swarm_value, .effect = MOUNT_EFFECT_SERVING, .file_only = TRUE,
+      .feature = FEATURE_SWARM,
       .help = "for a folder of torrents: what is asked of peers, and what they get" },
   { "broadcast", SCHEMA_OTHER, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
-      .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE,
+      .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE, .feature = FEATURE_BROADCAST,
       .help =
           "sends the titles of a folder or a store on multicast groups, too, or a stream on one "
           "group, for any number of clients that know broadcasts" },

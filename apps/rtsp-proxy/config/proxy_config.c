@@ -335,7 +335,7 @@ static const SchemaKey top_keys[] = {
           "how live mounts are cut for HLS, which the listener of `http` serves; see the keys of "
           "`hls`" },
   { "srt", SCHEMA_OTHER, AT (srt), .form = "{listen: ADDR:PORT, ...}", .value = &srt_value,
-      .effect = PROXY_EFFECT_RESTART,
+      .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_SRT,
       .help = "takes publishers over SRT, and serves live mounts over SRT as MPEG-TS; off without "
               "this key" },
   { "rtmp", SCHEMA_OTHER, AT (rtmp), .form = "{listen: ADDR:PORT}", .value = &rtmp_value,
@@ -387,7 +387,7 @@ static const SchemaKey top_keys[] = {
               "this time, and a longer time saves CPU time; `0ms`: each packet is received at "
               "once" },
   { "kernel", SCHEMA_INDEX, AT (kernel), "off", .words = kernel_paths,
-      .effect = PROXY_EFFECT_RESTART,
+      .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_KERNEL,
       .help =
           "clones made by the kernel in place of a send to each UDP reader, see docs/kernel.md; "
           "`auto`: where they are possible and evade no packet rule of the system; `on`: the proxy "

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config.h"
-
 #include "config/srt_config.h"
 
 #include <string.h>
@@ -76,7 +74,6 @@ gboolean
 srt_config_read (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-#ifdef HAVE_SRT
   SrtConfig *self = (SrtConfig *) ((guint8 *) object + key->offset);
   const gchar *wrong;
 
@@ -88,10 +85,6 @@ srt_config_read (
     return FALSE;
   wrong = find_mistake (self);
   return !wrong || schema_fail (reader, node, key, error, wrong);
-#else
-  return schema_fail (reader, node, key, error,
-      "this rtsp-proxy was built without libsrt, so it has no SRT listener");
-#endif
 }
 
 gboolean

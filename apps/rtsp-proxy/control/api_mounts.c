@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "control/api_handlers.h"
 
 #include "config/mount_keys.h"
@@ -146,10 +148,13 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   presentation_unref (main);
   write_publisher (builder, config->path);
   write_presentations (builder, mount);
-  disk_figures_write (builder, mount);
-  broadcast_figures_write (builder, mount);
+  if (WITH_STORE)
+    disk_figures_write (builder, mount);
+  if (WITH_BROADCAST)
+    broadcast_figures_write (builder, mount);
   recording_figures_write (builder, mount);
-  swarm_figures_write (builder, mount);
+  if (WITH_SWARM)
+    swarm_figures_write (builder, mount);
   write_config (builder, config);
   json_builder_end_object (builder);
 }

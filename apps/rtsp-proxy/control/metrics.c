@@ -309,36 +309,33 @@ guards (Page *page)
 }
 
 static void
-publishers (Page *page)
+simple (Page *page, const gchar *name, const gchar *type, guint64 value, const gchar *help)
 {
-  const struct {
-    const gchar *name, *type, *help;
-    guint64 value;
-  } rows[] = {
-    { "srt_connections", "gauge", "Callers over SRT that publish, read or wait for a decision.",
-        srt_counts_get_connections () },
-    { "srt_late_received_total", "counter",
-        "Packets of publishers that SRT has dropped because they came too late.",
-        srt_counts_get_late (TRUE) },
-    { "srt_late_sent_total", "counter",
-        "Packets to readers that SRT has dropped because they would have come too late.",
-        srt_counts_get_late (FALSE) },
-    { "srt_dropped_datagrams_total", "counter",
-        "Datagrams to the SRT port that the kernel dropped: malformed, or without room.",
-        srt_counts_get_dropped () },
-    { "rtmp_connections", "gauge", "Clients over RTMP that publish, or are about to.",
-        rtmp_counts_get_connections () },
-    { "rtmp_unusable_total", "counter",
-        "Audio and video messages of publishers that were dropped: before the record of their "
-        "codec, empty, malformed, or of a track that is left out.",
-        rtmp_counts_get_unusable () },
-  };
+  head (page, name, type, help);
+  g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
+}
 
-  for (guint i = 0; i < G_N_ELEMENTS (rows); i++) {
-    head (page, rows[i].name, rows[i].type, rows[i].help);
-    g_string_append_printf (
-        page->out, "weir_%s %" G_GUINT64_FORMAT "\n", rows[i].name, rows[i].value);
-  }
+static void
+srt (Page *page)
+{
+  simple (page, "srt_connections", "gauge", srt_counts_get_connections (),
+      "Callers over SRT that publish, read or wait for a decision.");
+  simple (page, "srt_late_received_total", "counter", srt_counts_get_late (TRUE),
+      "Packets of publishers that SRT has dropped because they came too late.");
+  simple (page, "srt_late_sent_total", "counter", srt_counts_get_late (FALSE),
+      "Packets to readers that SRT has dropped because they would have come too late.");
+  simple (page, "srt_dropped_datagrams_total", "counter", srt_counts_get_dropped (),
+      "Datagrams to the SRT port that the kernel dropped: malformed, or without room.");
+}
+
+static void
+rtmp (Page *page)
+{
+  simple (page, "rtmp_connections", "gauge", rtmp_counts_get_connections (),
+      "Clients over RTMP that publish, or are about to.");
+  simple (page, "rtmp_unusable_total", "counter", rtmp_counts_get_unusable (),
+      "Audio and video messages of publishers that were dropped: before the record of their codec, "
+      "empty, malformed, or of a track that is left out.");
 }
 
 static void
@@ -347,22 +344,11 @@ workers (Page *page)
   WorkerCounts counts;
 
   workers_get_counts (&counts);
-  head (page, "workers", "gauge", "Running worker processes.");
-  g_string_append_printf (page->out, "weir_workers %u\n", counts.running);
-  head (page, "workers_started_total", "counter", "Worker processes that were started.");
-  g_string_append_printf (
-      page->out, "weir_workers_started_total %" G_GUINT64_FORMAT "\n", counts.started);
-  head (page, "workers_failed_total", "counter",
+  simple (page, "workers", "gauge", counts.running, "Running worker processes.");
+  simple (page, "workers_started_total", "counter", counts.started,
+      "Worker processes that were started.");
+  simple (page, "workers_failed_total", "counter", counts.failed,
       "Worker processes that crashed, or that the proxy killed as they did not answer.");
-  g_string_append_printf (
-      page->out, "weir_workers_failed_total %" G_GUINT64_FORMAT "\n", counts.failed);
-}
-
-static void
-simple (Page *page, const gchar *name, const gchar *type, guint64 value, const gchar *help)
-{
-  head (page, name, type, help);
-  g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
 }
 
 static void
@@ -555,14 +541,11 @@ http (Page *page)
 static void
 process (Page *page)
 {
-  head (page, "connections", "gauge", "RTSP connections.");
-  g_string_append_printf (page->out, "weir_connections %u\n", entry_count ());
-  head (page, "memory_bytes", "gauge", "Memory of the process, without pages of files.");
-  g_string_append_printf (
-      page->out, "weir_memory_bytes %" G_GUINT64_FORMAT "\n", memory_get_used ());
-  head (page, "memory_limit_bytes", "gauge", "The ceiling of weir_memory_bytes; 0: none.");
-  g_string_append_printf (
-      page->out, "weir_memory_limit_bytes %" G_GUINT64_FORMAT "\n", memory_get_ceiling ());
+  simple (page, "connections", "gauge", entry_count (), "RTSP connections.");
+  simple (page, "memory_bytes", "gauge", memory_get_used (),
+      "Memory of the process, without pages of files.");
+  simple (page, "memory_limit_bytes", "gauge", memory_get_ceiling (),
+      "The ceiling of weir_memory_bytes; 0: none.");
 }
 
 gchar *
@@ -581,15 +564,20 @@ metrics_dup_text (Proxy *proxy)
   gauges (&page);
   kernel_path (&page);
   guards (&page);
-  publishers (&page);
+  if (WITH_SRT)
+    srt (&page);
+  rtmp (&page);
   workers (&page);
   access_counts (&page, proxy);
   refusals (&page);
   http (&page);
-  disks (&page, mounts);
-  broadcasts (&page, mounts);
+  if (WITH_STORE)
+    disks (&page, mounts);
+  if (WITH_BROADCAST)
+    broadcasts (&page, mounts);
   recordings (&page, mounts);
-  swarms (&page, mounts);
+  if (WITH_SWARM)
+    swarms (&page, mounts);
   process (&page);
   g_free (samples);
   g_ptr_array_unref (mounts);

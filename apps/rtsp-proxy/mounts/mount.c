@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "mounts/mount.h"
 
 #include "mounts/mount_store.h"
@@ -351,7 +353,7 @@ mount_dup_broadcast (Mount *self)
   Broadcast *broadcast;
 
   g_mutex_lock (&self->lock);
-  broadcast = self->broadcast ? broadcast_ref (self->broadcast) : NULL;
+  broadcast = WITH_BROADCAST && self->broadcast ? broadcast_ref (self->broadcast) : NULL;
   g_mutex_unlock (&self->lock);
   return broadcast;
 }
@@ -362,7 +364,7 @@ mount_dup_live_cast (Mount *self)
   LiveCast *cast;
 
   g_mutex_lock (&self->lock);
-  cast = self->live_cast ? live_cast_ref (self->live_cast) : NULL;
+  cast = WITH_BROADCAST && self->live_cast ? live_cast_ref (self->live_cast) : NULL;
   g_mutex_unlock (&self->lock);
   return cast;
 }
@@ -374,6 +376,8 @@ set_broadcast (Mount *self, Broadcast *broadcast, LiveCast *cast)
   Broadcast *old_broadcast;
   LiveCast *old_cast;
 
+  if (!WITH_BROADCAST)
+    return;
   g_mutex_lock (&self->lock);
   old_broadcast = self->broadcast;
   old_cast = self->live_cast;
@@ -392,9 +396,10 @@ static void
 begin_broadcast (Mount *self, const BroadcastConfig *config)
 {
   Store *store = config->groups ? mount_dup_store (self) : NULL;
-  Broadcast *broadcast = store ? broadcast_new (self->path, config, store) : NULL;
+  Broadcast *broadcast = WITH_BROADCAST && store ? broadcast_new (self->path, config, store) : NULL;
   Relay *relay = presentation_get_relay (self->main);
-  LiveCast *cast = config->groups && !store ? live_cast_new (self->path, config, relay) : NULL;
+  LiveCast *cast =
+      WITH_BROADCAST && config->groups && !store ? live_cast_new (self->path, config, relay) : NULL;
 
   set_broadcast (self, broadcast, cast);
   g_clear_pointer (&store, store_unref);

@@ -11,7 +11,6 @@
 
 #define STORE_BYTES (G_GUINT64_CONSTANT (256) << 20) // of memory for the blocks of a block store
 
-#ifdef HAVE_BLOCK_STORE
 static Store *
 make_origin_store (const MountConfig *config)
 {
@@ -26,7 +25,6 @@ make_origin_store (const MountConfig *config)
     origin.urls[i] = ((const PullConfig *) g_ptr_array_index (config->pulls, i))->uri;
   return origin_store_new (&origin);
 }
-#endif
 
 static Store *
 make_swarm_store (const MountConfig *config)
@@ -45,14 +43,12 @@ make_swarm_store (const MountConfig *config)
 Store *
 mount_store_new (const MountConfig *config)
 {
-#ifdef HAVE_BLOCK_STORE
-  if (mount_config_is_origin (config))
+  if (WITH_STORE && mount_config_is_origin (config))
     return make_origin_store (config);
-  if (mount_config_is_block_store (config))
+  if (WITH_STORE && mount_config_is_block_store (config))
     return block_store_new (mount_config_get_folder (config), mount_config_is_limited (config),
         config->cache.has_bytes ? config->cache.bytes : STORE_BYTES);
-#endif
-  if (mount_config_is_swarm (config))
+  if (WITH_SWARM && mount_config_is_swarm (config))
     return make_swarm_store (config);
   return folder_new (mount_config_get_folder (config), mount_config_is_limited (config));
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "sources/kinds.h"
 
 #include "text/schema.h"
@@ -19,16 +21,21 @@ typedef struct {
   const PullLight *light; // NULL: there is no light client for this kind
   PullParser parser;
   Form forms[2]; // for the documentation
+  Feature feature;
 } Kind;
+
+#define IF(is_in, function) ((is_in) ? (function) : NULL)
 
 static const Kind kinds[] = {
   { "rtsp://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light, PULL_PASSES,
       { { "rtsp://HOST[:PORT]/PATH", "an RTSP camera or server" } } },
   { "rtsps://", rtsp_pull_check, rtsp_pull_new, &rtsp_client_light, PULL_PASSES,
       { { "rtsps://HOST[:PORT]/PATH", "the same over TLS" } } },
-  { "rtsp-schedule://", schedule_pull_check, schedule_pull_new, NULL, PULL_PASSES,
+  { "rtsp-schedule://", IF (WITH_BROADCAST, schedule_pull_check),
+      IF (WITH_BROADCAST, schedule_pull_new), NULL, PULL_PASSES,
       { { "rtsp-schedule://HOST[:PORT]/PATH[?iface=NAME]",
-          "a title or a stream that another rtsp-proxy broadcasts on multicast groups" } } },
+          "a title or a stream that another rtsp-proxy broadcasts on multicast groups" } },
+      FEATURE_BROADCAST },
   { "udp://", ts_pull_check, ts_pull_new, NULL, PULL_PARSES,
       { { "udp://ADDR:PORT[?iface=NAME]", "MPEG-TS over UDP" } } },
   { "rtp://", rtp_pull_check, NULL, &rtp_pull_light, PULL_PASSES,
@@ -42,14 +49,16 @@ static const Kind kinds[] = {
       { { "file:///DIR/CLIP.mp4", "a clip in a loop, in real time" },
           { "file:///DIR/", "a folder: `rtsp://HOST/MOUNT/NAME` plays its file `NAME`, for each "
                             "reader from the beginning" } } },
-  { "store://", store_pull_check, NULL, NULL, PULL_PASSES,
+  { "store://", IF (WITH_STORE, store_pull_check), NULL, NULL, PULL_PASSES,
       { { "store:///DIR/", "a block store, with its titles on several disks: "
                            "`rtsp://HOST/MOUNT/NAME` plays its title `NAME`, for each reader from "
-                           "the beginning" } } },
-  { "swarm://", swarm_pull_check, NULL, NULL, PULL_PASSES,
+                           "the beginning" } },
+      FEATURE_STORE },
+  { "swarm://", IF (WITH_SWARM, swarm_pull_check), NULL, NULL, PULL_PASSES,
       { { "swarm:///DIR/", "a folder of torrents: `rtsp://HOST/MOUNT/NAME` plays the file of "
                            "`NAME.torrent`, and `NAME/FILE` one of several, which peers and an "
-                           "HTTP server have, for each reader from the beginning" } } },
+                           "HTTP server have, for each reader from the beginning" } },
+      FEATURE_SWARM },
   { "https://", origin_pull_check, NULL, NULL, PULL_PASSES,
       { { "https://HOST[:PORT]/PATH/",
             "an HTTP server with ranges, or a bucket of an S3-compatible one: "
@@ -90,6 +99,8 @@ kinds_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
     const gchar *prefix = kinds[i].prefix;
 
     if (!strncmp (uri, prefix, strcspn (prefix, ":") + 1)) {
+      if (feature_get_lack (kinds[i].feature))
+        return g_strdup (feature_get_lack (kinds[i].feature));
       config->make = kinds[i].make;
       config->light = kinds[i].light;
       config->parser = kinds[i].parser;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config.h"
-
+#include "base/features.h"
 #include "sources/pull.h"
 
 #include <string.h>
@@ -16,11 +15,10 @@ names_folder (const gchar *uri)
 static gchar *
 check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
-#ifdef HAVE_BLOCK_STORE
   GUri *parsed = g_uri_parse (uri, G_URI_FLAGS_ENCODED | G_URI_FLAGS_PARSE_RELAXED, NULL);
-  const gchar *wrong = NULL;
+  const gchar *wrong = feature_get_lack (FEATURE_STORE);
 
-  if (flags & PULL_URI_FROM_API)
+  if (!wrong && (flags & PULL_URI_FROM_API))
     wrong = "http and https upstreams are allowed in the configuration file only";
   else if (!parsed || !g_uri_get_host (parsed) || !*g_uri_get_host (parsed))
     wrong = "not a URL like https://host/bucket/";
@@ -35,9 +33,6 @@ check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
   config->path = g_strdup (uri);
   config->is_folder = config->is_origin = TRUE;
   return NULL;
-#else
-  return g_strdup ("this program was built without the block store (libxxhash)");
-#endif
 }
 
 // Checks https://HOST[:PORT]/PATH/, or the same with http. Without the last slash, it is a stream.

@@ -10,9 +10,7 @@
 #include "sources/engine_tracks.h"
 #include "sources/isolated_pull.h"
 
-#ifdef HAVE_BLOCK_STORE
 #include "store/blockstore.h"
-#endif
 
 #include <string.h>
 
@@ -212,7 +210,6 @@ add_recordings (SystemNeeds *self, const MountConfig *mount)
 static void
 add_store (SystemNeeds *self, const gchar *path)
 {
-#ifdef HAVE_BLOCK_STORE
   WeirBlockStore *store = weir_block_store_open (path, NULL);
   WeirStoreDisk *disks = store ? g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX) : NULL;
   guint n = store ? weir_block_store_get_disks (store, disks, WEIR_STORE_DISKS_MAX) : 0;
@@ -222,7 +219,6 @@ add_store (SystemNeeds *self, const gchar *path)
     add_folder (self, disks[i].path, 0);
   g_free (disks);
   g_clear_pointer (&store, weir_block_store_unref);
-#endif
 }
 
 // The window of a mount: almost all of its bytes are video.
@@ -263,7 +259,7 @@ add_titles (SystemNeeds *self, const MountConfig *mount)
     add_folder (self, mount->cache.spill, mount->cache.bytes);
   if (mount->swarm.folder)
     add_folder (self, mount->swarm.folder, 0);
-  if (mount_config_is_block_store (mount))
+  if (WITH_STORE && mount_config_is_block_store (mount))
     add_store (self, mount_config_get_folder (mount));
 }
 

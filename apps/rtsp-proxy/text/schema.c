@@ -287,12 +287,22 @@ schema_fail (
   return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error, text);
 }
 
+// Reports whether a value needs the key's feature: words but the last one, such as `off` and
+// `auto`, do not.
+static gboolean
+insists (const SchemaKey *key, const gchar *text)
+{
+  return !key->words || !g_strcmp0 (text, key->words[g_strv_length ((gchar **) key->words) - 1]);
+}
+
 static gboolean
 read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  const gchar *text;
+  const gchar *lack = feature_get_lack (key->feature), *text;
   gchar *wrong;
 
+  if (lack && insists (key, yaml_text (reader, node)))
+    return schema_fail (reader, node, key, error, lack);
   if (key->type == SCHEMA_OTHER)
     return key->value->read (key, object, reader, node, error);
   text = yaml_text (reader, node);

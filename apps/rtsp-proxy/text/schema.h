@@ -7,6 +7,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "base/features.h"
 #include "text/yaml_reader.h"
 
 typedef enum {
@@ -42,11 +43,12 @@ struct _SchemaKey {
   const gchar *preset; // the default, as written in a file; NULL: none
   guint min, max;
   const gchar *const *words;
-  const gchar *form;        // the value in the documentation, for SCHEMA_OTHER and the text types
-  const gchar *help;        // in Markdown
-  const gchar *was;         // a former name, for an error message; or NULL
-  guint effect;             // of a change on running mounts; the table's owner numbers the effects
-  gboolean file_only;       // refused from the API
+  const gchar *form;  // the value in the documentation, for SCHEMA_OTHER and the text types
+  const gchar *help;  // in Markdown
+  const gchar *was;   // a former name, for an error message; or NULL
+  guint effect;       // of a change on running mounts; the table's owner numbers the effects
+  gboolean file_only; // refused from the API
+  Feature feature;    // if the build does not have it, the key is refused; of `words`, the last one
   const SchemaValue *value; // for SCHEMA_OTHER
 };
 

@@ -50,12 +50,10 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     stage_job_start (data, (gsize) n, fds, n_fds);
   else if (n_fds > 1 && data[0] == WIRE_TITLE)
     title_job_start (fds, n_fds);
-  else if (n_fds > 0 && data[0] == WIRE_SWARM)
+  else if (WITH_SWARM && n_fds > 0 && data[0] == WIRE_SWARM)
     swarm_job_start (data, (gsize) n, fds, n_fds);
-#ifdef HAVE_SRT
-  else if (n_fds == SRT_JOB_FDS && data[0] == WIRE_SRT)
+  else if (WITH_SRT && n_fds == SRT_JOB_FDS && data[0] == WIRE_SRT)
     srt_job_start (data, (gsize) n, fds);
-#endif
   else if (n_fds > 0)
     pull_job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
   return G_SOURCE_CONTINUE;
@@ -129,7 +127,7 @@ worker_run (int argc, char **argv)
   g_unix_fd_add (WORKER_SOCKET, G_IO_IN | G_IO_HUP, on_job, loop);
   tell_started ();
   g_main_loop_run (loop);
-  if (swarm_jobs_finish ())
+  if (WITH_SWARM && swarm_jobs_finish ())
     exit (EXIT_SUCCESS); // libtorrent waits there for trackers, a second at most
   _exit (EXIT_SUCCESS);  // threads may still run
 }

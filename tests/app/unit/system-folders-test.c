@@ -11,9 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef HAVE_BLOCK_STORE
 #include "store/blockstore.h"
-#endif
 
 #define UNIT "/usr/lib/systemd/system/rtsp-proxy.service"
 #define DROP_IN "/etc/systemd/system/rtsp-proxy.service.d/"
@@ -279,7 +277,6 @@ the_services_user_must_own_the_folders (void)
   g_free (films);
 }
 
-#ifdef HAVE_BLOCK_STORE
 static void
 the_disks_of_a_store_are_written_too (void)
 {
@@ -302,7 +299,6 @@ the_disks_of_a_store_are_written_too (void)
   g_free (disk);
   g_free (store);
 }
-#endif
 
 // Each test has an empty system.
 static void
@@ -336,8 +332,7 @@ main (int argc, char **argv)
   ADD ("recordings-without-an-end-are-a-hint", recordings_without_an_end_are_a_hint);
   ADD ("the-unit-must-let-the-service-write", the_unit_must_let_the_service_write);
   ADD ("the-services-user-must-own-the-folders", the_services_user_must_own_the_folders);
-#ifdef HAVE_BLOCK_STORE
-  ADD ("the-disks-of-a-store-are-written-too", the_disks_of_a_store_are_written_too);
-#endif
+  if (WITH_STORE)
+    ADD ("the-disks-of-a-store-are-written-too", the_disks_of_a_store_are_written_too);
   return g_test_run ();
 }

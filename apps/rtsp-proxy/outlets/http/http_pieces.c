@@ -47,16 +47,14 @@ http_pieces_leave (GInetAddress *address)
 static guint64
 get_rate (guint64 least)
 {
-  guint64 line, used = 0;
+  guint64 line, used;
   Limits limits;
 
   limits_get (&limits);
   line = (guint64) limits.line_rate * 1000000;
   if (line == 0)
     return 0;
-#ifdef HAVE_BLOCK_STORE
-  used = block_admission_get_line ();
-#endif
+  used = WITH_STORE ? block_admission_get_line () : 0;
   return MAX (line - MIN (line, used), MAX (least, 1));
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "outlets/rtsp/admission.h"
 
 #include "base/log.h"
@@ -155,7 +157,8 @@ admission_check (
     Asker *self, GstRTSPContext *ctx, const GstRTSPUrl *url, const gchar *const **challenges)
 {
   gboolean asks = ctx->method == GST_RTSP_DESCRIBE || ctx->method == GST_RTSP_SETUP
-                  || ctx->method == GST_RTSP_ANNOUNCE || cast_asks_for_packets (ctx)
+                  || ctx->method == GST_RTSP_ANNOUNCE
+                  || (WITH_BROADCAST && cast_asks_for_packets (ctx))
                   || seeks_into_the_past (self, ctx);
 
   if (!asks)

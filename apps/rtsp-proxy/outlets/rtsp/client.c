@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "outlets/rtsp/client.h"
 
 #include "base/log.h"
@@ -80,7 +82,7 @@ check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **
   status = admission_check (&self->asker, ctx, url, challenges);
   if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
     return publishing_announce (&self->publishing, ctx, url);
-  if (status == GST_RTSP_STS_OK)
+  if (WITH_BROADCAST && status == GST_RTSP_STS_OK)
     status = cast_check (&self->cast, ctx, url);
   return status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP
              ? admission_check_setup (&self->asker, ctx)
@@ -500,7 +502,8 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
 
   limits_get (&limits);
   asker_init (&self->asker, client, all, access);
-  cast_init (&self->cast, &self->asker);
+  if (WITH_BROADCAST)
+    cast_init (&self->cast, &self->asker);
   publishing_init (&self->publishing, &self->asker, close_client);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
@@ -547,7 +550,8 @@ client_finalize (GObject *object)
   g_free (self->leave_reason);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
-  cast_clear (&self->cast);
+  if (WITH_BROADCAST)
+    cast_clear (&self->cast);
   // Last, because the parent class still uses the media.
   asker_clear (&self->asker);
 }
