@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "bits/bytes.h"
+#include "bits/plain.h"
 #include "tap.h"
 
 static const uint8_t data[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18 };
@@ -51,11 +51,32 @@ bytes_are_taken_and_skipped (void)
   CHECK (weir_bytes_skip (&b, 0) && !weir_bytes_skip (&b, 1));
 }
 
+// 0 0 3 is no emulation prevention here.
+static void
+plain_bits_are_read_as_they_are (void)
+{
+  static const uint8_t plain[] = { 0, 0, 3, 0xa5, 0x12, 0x34, 0x56, 0x78 };
+  WeirPlainBits b = weir_plain_bits (weir_bytes (plain, sizeof plain)), other;
+
+  CHECK_INT (weir_plain_bits_u (&b, 24), 3);
+  CHECK_INT (weir_plain_bit (&b), 1);
+  CHECK_INT (weir_plain_bits_u (&b, 0), 0);
+  CHECK_INT (weir_plain_bits_u (&b, 3), 2);
+  CHECK_INT (b.n, 28);
+  other = b;
+  CHECK_INT (weir_plain_bits_u (&other, 36), 0x12345678); // the last 32 of them
+  CHECK (!other.from.failed && weir_bytes_left (&other.from) == 0);
+  CHECK_INT (weir_plain_bits_u (&b, 4), 5);
+  weir_plain_bits_u (&b, UINT32_MAX); // a number from outside: stops at the end
+  CHECK (b.from.failed && b.n <= 8 * sizeof plain + 1);
+}
+
 int
 main (void)
 {
   RUN (numbers_are_read_big_endian);
   RUN (every_read_after_a_failed_one_fails);
   RUN (bytes_are_taken_and_skipped);
+  RUN (plain_bits_are_read_as_they_are);
   return tap_done ();
 }

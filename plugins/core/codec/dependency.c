@@ -1,37 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "codec/dependency.h"
 
-#include "bits/bytes.h"
+#include "bits/plain.h"
 
 enum { NOT_PRESENT, DISCARDABLE, SWITCH };
 enum { SAME_LAYER, NEXT_TEMPORAL, NEXT_SPATIAL, NO_MORE };
 enum { MANDATORY = 3, MAX_DIFFS = 64 };
 
-// A bit reader without emulation prevention, unlike WeirBits.
-typedef struct {
-  WeirBytes from;
-  uint8_t byte;
-  unsigned left;
-} Bits;
-
-static uint32_t
-f (Bits *b, unsigned n)
-{
-  uint32_t value = 0;
-
-  while (n-- > 0) {
-    if (b->left == 0) {
-      weir_bytes_u8 (&b->from, &b->byte);
-      b->left = 8;
-    }
-    value = value << 1 | (b->byte >> --b->left & 1u);
-  }
-  return value;
-}
-
 // Reads ns(n) (AV1 bitstream specification, 4.10.7): a number below `n` in as few bits as possible.
 static uint32_t
-ns (Bits *b, uint32_t n)
+ns (WeirPlainBits *b, uint32_t n)
 {
   unsigned width = 0;
   uint32_t few, value;
@@ -39,12 +17,12 @@ ns (Bits *b, uint32_t n)
   for (uint32_t x = n; x != 0; x >>= 1)
     width++;
   few = (1u << width) - n;
-  value = f (b, width - 1);
-  return value < few ? value : (value << 1) - few + f (b, 1);
+  value = weir_plain_bits_u (b, width - 1);
+  return value < few ? value : (value << 1) - few + weir_plain_bits_u (b, 1);
 }
 
 static void
-read_layers (WeirDependency *d, Bits *b)
+read_layers (WeirDependency *d, WeirPlainBits *b)
 {
   uint8_t spatial = 0, temporal = 0;
   uint32_t next;
@@ -58,7 +36,7 @@ read_layers (WeirDependency *d, Bits *b)
     d->templates[d->n].spatial = spatial;
     d->templates[d->n].temporal = temporal;
     d->n++;
-    next = f (b, 2);
+    next = weir_plain_bits_u (b, 2);
     if (next == NEXT_TEMPORAL) {
       temporal++;
     } else if (next == NEXT_SPATIAL) {
@@ -73,13 +51,13 @@ read_layers (WeirDependency *d, Bits *b)
 // Reads a frame's decode target indications. `discardable`: no target that has the frame needs it.
 // `switch_up`: a reader may switch up to some target at it.
 static void
-read_dtis (Bits *b, unsigned n, bool *discardable, bool *switch_up)
+read_dtis (WeirPlainBits *b, unsigned n, bool *discardable, bool *switch_up)
 {
   bool needed = false, present = false;
 
   *switch_up = false;
   for (unsigned i = 0; i < n; i++) {
-    uint32_t dti = f (b, 2);
+    uint32_t dti = weir_plain_bits_u (b, 2);
 
     *switch_up |= dti == SWITCH;
     needed |= dti > DISCARDABLE;
@@ -89,16 +67,16 @@ read_dtis (Bits *b, unsigned n, bool *discardable, bool *switch_up)
 }
 
 static void
-skip_diffs (const WeirDependency *d, Bits *b)
+skip_diffs (const WeirDependency *d, WeirPlainBits *b)
 {
   for (unsigned i = 0; i < d->n; i++) {
-    for (unsigned j = 0; f (b, 1) && !b->from.failed && j < MAX_DIFFS; j++)
-      f (b, 4);
+    for (unsigned j = 0; weir_plain_bits_u (b, 1) && !b->from.failed && j < MAX_DIFFS; j++)
+      weir_plain_bits_u (b, 4);
   }
 }
 
 static void
-skip_chains (const WeirDependency *d, Bits *b)
+skip_chains (const WeirDependency *d, WeirPlainBits *b)
 {
   uint32_t chains = ns (b, d->n_targets + 1u);
 
@@ -107,24 +85,24 @@ skip_chains (const WeirDependency *d, Bits *b)
   for (unsigned i = 0; i < d->n_targets; i++)
     ns (b, chains);
   for (unsigned i = 0; i < d->n * chains && !b->from.failed; i++)
-    f (b, 4);
+    weir_plain_bits_u (b, 4);
 }
 
 static void
-skip_resolutions (const WeirDependency *d, Bits *b)
+skip_resolutions (const WeirDependency *d, WeirPlainBits *b)
 {
-  if (!f (b, 1))
+  if (!weir_plain_bits_u (b, 1))
     return;
   for (unsigned i = 0; i <= d->templates[d->n - 1].spatial; i++)
-    f (b, 32);
+    weir_plain_bits_u (b, 32);
 }
 
 static bool
-read_structure (WeirDependency *self, Bits *b)
+read_structure (WeirDependency *self, WeirPlainBits *b)
 {
-  WeirDependency d = { .offset = (uint8_t) f (b, 6) };
+  WeirDependency d = { .offset = (uint8_t) weir_plain_bits_u (b, 6) };
 
-  d.n_targets = (uint8_t) (f (b, 5) + 1);
+  d.n_targets = (uint8_t) (weir_plain_bits_u (b, 5) + 1);
   read_layers (&d, b);
   for (unsigned i = 0; i < d.n; i++)
     read_dtis (b, d.n_targets, &d.templates[i].discardable, &d.templates[i].switch_up);
@@ -140,23 +118,23 @@ read_structure (WeirDependency *self, Bits *b)
 bool
 weir_dependency_read (WeirDependency *self, const uint8_t *descriptor, size_t len, WeirLayer *out)
 {
-  Bits b = { .from = weir_bytes (descriptor, len) };
-  bool start = f (&b, 1), structure = false, active = false, custom = false;
+  WeirPlainBits b = weir_plain_bits (weir_bytes (descriptor, len));
+  bool start = weir_plain_bits_u (&b, 1), structure = false, active = false, custom = false;
   WeirLayer layer;
   unsigned id, i;
 
-  f (&b, 1); // end of frame
-  id = f (&b, 6);
-  f (&b, 16); // frame number
+  weir_plain_bits_u (&b, 1); // end of frame
+  id = weir_plain_bits_u (&b, 6);
+  weir_plain_bits_u (&b, 16); // frame number
   if (len > MANDATORY) {
-    structure = f (&b, 1);
-    active = f (&b, 1);
-    custom = f (&b, 1);
-    f (&b, 2);
+    structure = weir_plain_bits_u (&b, 1);
+    active = weir_plain_bits_u (&b, 1);
+    custom = weir_plain_bits_u (&b, 1);
+    weir_plain_bits_u (&b, 2);
     if (structure && !read_structure (self, &b))
       return false;
     if (active)
-      f (&b, self->n_targets);
+      weir_plain_bits_u (&b, self->n_targets);
   }
   i = (id - self->offset) & (WEIR_DEPENDENCY_TEMPLATES - 1);
   if (b.from.failed || i >= self->n)

@@ -4,136 +4,100 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bits/bytes.h"
+#include "bits/plain.h"
 
 #define SYNC 0x2b7 // of an AudioSyncStream (1.7.2)
 #define SBR 5      // audio object types (1.5.1)
 #define PS 29
 
-// Bits as they are; bits.h is for H.264.
-typedef struct {
-  WeirBytes from;
-  uint8_t byte;
-  unsigned left; // bits of `byte` that are not read yet
-  size_t n;      // bits read
-} Bits;
-
-static unsigned
-bit (Bits *b)
-{
-  if (b->left == 0) {
-    weir_bytes_u8 (&b->from, &b->byte);
-    b->left = 8;
-  }
-  b->n++;
-  return b->byte >> --b->left & 1;
-}
-
-static uint32_t
-bits (Bits *b, unsigned n)
-{
-  uint32_t value = 0;
-
-  while (n-- > 0)
-    value = value << 1 | bit (b);
-  return value;
-}
-
-static void
-skip (Bits *b, uint32_t n)
-{
-  while (n-- > 0 && !b->from.failed)
-    bit (b);
-}
-
 // LatmGetValue()
 static uint32_t
-get_value (Bits *b)
+get_value (WeirPlainBits *b)
 {
-  unsigned bytes = bits (b, 2) + 1;
+  unsigned bytes = weir_plain_bits_u (b, 2) + 1;
 
-  return bits (b, 8 * bytes);
+  return weir_plain_bits_u (b, 8 * bytes);
 }
 
 // ---- the configuration ----
 
 static void
-read_program (Bits *b, size_t begin)
+read_program (WeirPlainBits *b, size_t begin)
 {
   uint32_t front, side, back, lfe, data, coupling;
 
-  skip (b, 4 + 2 + 4);
-  front = bits (b, 4);
-  side = bits (b, 4);
-  back = bits (b, 4);
-  lfe = bits (b, 2);
-  data = bits (b, 3);
-  coupling = bits (b, 4);
-  skip (b, bit (b) ? 4 : 0);
-  skip (b, bit (b) ? 4 : 0);
-  skip (b, bit (b) ? 3 : 0);
-  skip (b, 5 * (front + side + back + coupling) + 4 * (lfe + data));
-  skip (b, (uint32_t) ((8 - (b->n - begin) % 8) % 8));
-  skip (b, 8 * bits (b, 8)); // a comment
+  weir_plain_bits_u (b, 4 + 2 + 4);
+  front = weir_plain_bits_u (b, 4);
+  side = weir_plain_bits_u (b, 4);
+  back = weir_plain_bits_u (b, 4);
+  lfe = weir_plain_bits_u (b, 2);
+  data = weir_plain_bits_u (b, 3);
+  coupling = weir_plain_bits_u (b, 4);
+  weir_plain_bits_u (b, weir_plain_bit (b) ? 4 : 0);
+  weir_plain_bits_u (b, weir_plain_bit (b) ? 4 : 0);
+  weir_plain_bits_u (b, weir_plain_bit (b) ? 3 : 0);
+  weir_plain_bits_u (b, 5 * (front + side + back + coupling) + 4 * (lfe + data));
+  weir_plain_bits_u (b, (uint32_t) ((8 - (b->n - begin) % 8) % 8));
+  weir_plain_bits_u (b, 8 * weir_plain_bits_u (b, 8)); // a comment
 }
 
 // Returns a rate in Hz; 0 if it is reserved.
 static uint32_t
-read_rate (Bits *b)
+read_rate (WeirPlainBits *b)
 {
   static const uint32_t rates[] = { 96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000,
     12000, 11025, 8000, 7350, 0, 0 };
-  const uint32_t index = bits (b, 4);
+  const uint32_t index = weir_plain_bits_u (b, 4);
 
-  return index == 15 ? bits (b, 24) : rates[index];
+  return index == 15 ? weir_plain_bits_u (b, 24) : rates[index];
 }
 
 // Reads an AudioSpecificConfig (1.6.2.1) of AAC. Returns 0, -EINVAL, or -ENOTSUP if it is of
 // another codec, or RTP has no form for it.
 static int
-read_config (Bits *b, WeirLatm *latm)
+read_config (WeirPlainBits *b, WeirLatm *latm)
 {
   const size_t begin = b->n;
-  uint32_t type = bits (b, 5), channels;
+  uint32_t type = weir_plain_bits_u (b, 5), channels;
   bool extended;
 
   latm->rate = read_rate (b);
-  channels = bits (b, 4);
+  channels = weir_plain_bits_u (b, 4);
 
   if (type == SBR || type == PS) {
     read_rate (b);
-    type = bits (b, 5);
+    type = weir_plain_bits_u (b, 5);
   }
-  latm->n_samples = bit (b) ? 960 : 1024;
-  skip (b, bit (b) ? 14 : 0);
-  extended = bit (b);
+  latm->n_samples = weir_plain_bit (b) ? 960 : 1024;
+  weir_plain_bits_u (b, weir_plain_bit (b) ? 14 : 0);
+  extended = weir_plain_bit (b);
   if (b->from.failed)
     return -EINVAL;
   if (type == 0 || (type > 4 && type != 6) || latm->rate == 0 || channels > 7)
     return -ENOTSUP;
   if (channels == 0)
     read_program (b, begin);
-  skip (b, type == 6 ? 3 : 0);
-  skip (b, extended ? 1 : 0);
+  weir_plain_bits_u (b, type == 6 ? 3 : 0);
+  weir_plain_bits_u (b, extended ? 1 : 0);
   return b->from.failed ? -EINVAL : 0;
 }
 
 // Copies the bits from `from` to `to` of what `b` read.
 static void
-copy_bits (Bits from, size_t n, uint8_t *to)
+copy_bits (WeirPlainBits from, size_t n, uint8_t *to)
 {
   for (size_t i = 0; i < n; i++) {
     to[i / 8] = (uint8_t) (i % 8 == 0 ? 0 : to[i / 8]);
-    to[i / 8] = (uint8_t) (to[i / 8] | bit (&from) << (7 - i % 8));
+    to[i / 8] = (uint8_t) (to[i / 8] | weir_plain_bit (&from) << (7 - i % 8));
   }
 }
 
 // Reads the configuration of the only layer.
 static int
-take_config (Bits *b, bool has_length, WeirLatm *latm)
+take_config (WeirPlainBits *b, bool has_length, WeirLatm *latm)
 {
   uint32_t length = has_length ? get_value (b) : 0;
-  const Bits from = *b;
+  const WeirPlainBits from = *b;
   int result = read_config (b, latm);
   size_t n = b->n - from.n;
 
@@ -142,7 +106,7 @@ take_config (Bits *b, bool has_length, WeirLatm *latm)
   if (has_length && n > length)
     return -EINVAL;
   if (has_length)
-    skip (b, length - (uint32_t) n);
+    weir_plain_bits_u (b, length - (uint32_t) n);
   n = b->n - from.n;
   if (n > 8 * sizeof latm->config)
     return -ENOTSUP;
@@ -154,44 +118,44 @@ take_config (Bits *b, bool has_length, WeirLatm *latm)
 
 // Skips the number of bits behind the frames, which nobody needs.
 static void
-skip_others (Bits *b, bool version)
+skip_others (WeirPlainBits *b, bool version)
 {
-  bool more = bit (b);
+  bool more = weir_plain_bit (b);
 
   if (more && version) {
     get_value (b);
     return;
   }
   while (more && !b->from.failed) {
-    more = bit (b);
-    skip (b, 8);
+    more = weir_plain_bit (b);
+    weir_plain_bits_u (b, 8);
   }
 }
 
 // Reads a StreamMuxConfig (1.7.3.1).
 static int
-read_mux (Bits *b, WeirLatm *latm)
+read_mux (WeirPlainBits *b, WeirLatm *latm)
 {
-  const bool version = bit (b);
+  const bool version = weir_plain_bit (b);
   int result;
 
-  if (version && bit (b))
+  if (version && weir_plain_bit (b))
     return -ENOTSUP;
   if (version)
     get_value (b);
-  if (!bit (b)) // the streams do not share their times
+  if (!weir_plain_bit (b)) // the streams do not share their times
     return -ENOTSUP;
-  latm->n_frames = bits (b, 6) + 1;
-  if (bits (b, 4) > 0 || bits (b, 3) > 0) // programs, layers
+  latm->n_frames = weir_plain_bits_u (b, 6) + 1;
+  if (weir_plain_bits_u (b, 4) > 0 || weir_plain_bits_u (b, 3) > 0) // programs, layers
     return -ENOTSUP;
   result = take_config (b, version, latm);
   if (result < 0)
     return result;
-  if (bits (b, 3) > 0) // frames have a fixed length, or are of another codec
+  if (weir_plain_bits_u (b, 3) > 0) // frames have a fixed length, or are of another codec
     return -ENOTSUP;
-  skip (b, 8);
+  weir_plain_bits_u (b, 8);
   skip_others (b, version);
-  skip (b, bit (b) ? 8 : 0); // a checksum
+  weir_plain_bits_u (b, weir_plain_bit (b) ? 8 : 0); // a checksum
   return b->from.failed ? -EINVAL : 0;
 }
 
@@ -199,13 +163,13 @@ read_mux (Bits *b, WeirLatm *latm)
 
 // Returns the size of a frame in bytes (PayloadLengthInfo).
 static size_t
-read_size (Bits *b)
+read_size (WeirPlainBits *b)
 {
   size_t size = 0;
   uint32_t more;
 
   do {
-    more = bits (b, 8);
+    more = weir_plain_bits_u (b, 8);
     size += more;
   } while (more == 255 && !b->from.failed);
   return size;
@@ -213,9 +177,9 @@ read_size (Bits *b)
 
 // Reads an AudioMuxElement (1.7.3), which begins with whether there is no configuration in it.
 static int
-read_element (Bits *b, WeirLatm *latm, uint8_t *out, size_t *sizes)
+read_element (WeirPlainBits *b, WeirLatm *latm, uint8_t *out, size_t *sizes)
 {
-  int result = bit (b) ? 0 : read_mux (b, latm);
+  int result = weir_plain_bit (b) ? 0 : read_mux (b, latm);
 
   if (result < 0)
     return result;
@@ -226,7 +190,7 @@ read_element (Bits *b, WeirLatm *latm, uint8_t *out, size_t *sizes)
     if (sizes[i] > weir_bytes_left (&b->from))
       return -EINVAL;
     for (size_t at = 0; at < sizes[i]; at++)
-      *out++ = (uint8_t) bits (b, 8);
+      *out++ = (uint8_t) weir_plain_bits_u (b, 8);
   }
   return (int) latm->n_frames;
 }
@@ -240,13 +204,13 @@ weir_latm_read (WeirLatm *latm, const uint8_t *data, size_t len, uint8_t *out,
   const uint8_t *element;
   uint32_t head;
   int result;
-  Bits b;
+  WeirPlainBits b;
 
   *changed = false;
   weir_bytes_u24 (&all, &head);
   if (head >> 13 != SYNC || !weir_bytes_take (&all, head & 0x1fff, &element))
     return -EINVAL;
-  b = (Bits) { .from = weir_bytes (element, head & 0x1fff) };
+  b = weir_plain_bits (weir_bytes (element, head & 0x1fff));
   result = read_element (&b, latm, out, sizes);
   if (b.from.failed)
     result = -EINVAL;
