@@ -88,6 +88,7 @@ mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *colum
 {
   GError *error = NULL;
   gchar *wrong = NULL;
+  gboolean encodes_sound;
 
   config->stage_set = stage_set_ref (set);
   config->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
@@ -99,9 +100,9 @@ mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *colum
   }
   for (guint i = 0; !wrong && i < config->pipeline->len; i++)
     wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
+  encodes_sound = mount_config_encodes_sound (config);
   for (guint i = 0; i < config->pulls->len; i++)
-    ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound =
-        mount_config_encodes_sound (config);
+    ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound = encodes_sound;
   if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     wrong = take_message (error);
   return wrong ? wrong : mount_renditions_check (config);
