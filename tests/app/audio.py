@@ -69,7 +69,7 @@ def without_a_stage_it_is_left_out():
                                 r'with pipeline: \[pull, opus\] or \[pull, aac\], the mount carries it$')
     with Served('none.mkv') as proxy:
         found, said = streams(proxy)
-        assert not found and '503' in said, (found, said)
+        assert not found and '415' in said, (found, said)
         proxy.wait_for_line(r'down: \S+none\.mkv: the file has no track that can be relayed')
 
 

@@ -2,6 +2,7 @@
 """Titles with tracks that RTP cannot carry: the others play, and it is said what is left out."""
 
 import os
+import re
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from functools import lru_cache
 
 from control import Controlled, Watch, wait_for_readers_of
 from films import Player, ffmpeg
+from hlsweb import Web
 from proxy import matches, wait_until
 from tap import run, test
 from title_proxy import TitleProxy, pictures
@@ -16,6 +18,7 @@ from title_proxy import TitleProxy, pictures
 SECONDS, FPS = 4, 25
 VIDEO = 'libx264', '-preset', 'ultrafast', '-bf', '0', '-x264-params', 'slices=1', '-g', str(FPS)
 AUDIO = 'RTP here has no form for audio/x-'
+NONE = f'track 0: RTP here has no form for video/mpeg; track 1: {AUDIO}flac'
 # The streams of a file, as FFmpeg's encoders; the tracks that are served; what is left out.
 FILES = {
     'ac3.mp4': (('video', 'ac3'), 'video', f'track 1: {AUDIO}ac3'),
@@ -121,7 +124,7 @@ def a_title_without_any_other_track_is_refused():
     with TitleProxy({'upstream': f'file://{folder().name}/'}) as proxy, Player(proxy, 'none.mkv') as player:
         assert player.status == 415, player.status
         proxy.wait_for_line('refused: /films/none.mkv: cannot be played: the file has no track that can be served: '
-                            f'track 0: RTP here has no form for video/mpeg; track 1: {AUDIO}flac$')
+                            f'{NONE}$')
 
 
 @test
@@ -135,7 +138,7 @@ def a_clip_without_any_other_track_is_read_once():
             def count(what):
                 return len(matches(proxy, what))
 
-            failure = ' mount /cam down: .*: the file has no track that can be relayed; next try in'
+            failure = f' mount /cam down: .*: the file has no track that can be relayed: {NONE}; next try in'
             read = ' a track is left out: .* video/mpeg'
             wait_until(lambda: count(failure) >= 3, 20, 'three failures')
             assert count(read) == 1, proxy.output()
@@ -144,6 +147,67 @@ def a_clip_without_any_other_track_is_read_once():
             shutil.copy(f'{folder().name}/ac3.mkv', new)
             os.rename(new, clip)
             proxy.wait_for_line(' mount /cam up: ', 30)
+
+
+def broken(where):
+    """Makes clips that cannot be played. Returns what is said of each."""
+    shutil.copy(f'{folder().name}/none.mkv', where)
+    with open(f'{folder().name}/ac3.mp4', 'rb') as file:
+        whole = file.read()
+    for name, data in ('empty.mp4', b''), ('noise.mp4', bytes(range(7, 256, 3)) * 999), ('cut.mp4', whole[:len(whole) // 2]):
+        with open(f'{where}/{name}', 'wb') as file:
+            file.write(data)
+    return {'none.mkv': f'the file has no track that can be relayed: {NONE}', 'empty.mp4': '', 'noise.mp4': '', 'cut.mp4': ''}
+
+
+def statuses(proxy, mount):
+    """Requests a mount on each outlet. Returns the statuses, and what the answers over HTTP say."""
+    with Player(proxy, mount[1:], '') as player:
+        answers = [proxy.fetch(path) for path in (f'/hls{mount}/index.m3u8', f'/ts{mount}')]
+        return [player.status, *(each[0] for each in answers)], {each[2].decode().strip().removeprefix('Unsupported Media Type: ') for each in answers}
+
+
+@test
+def a_clip_that_cannot_be_played_is_refused():
+    """a clip that cannot be played is refused with 415 on each outlet, with the reason, and plays once it is another"""
+    for isolate in 'auto', 'no':
+        with tempfile.TemporaryDirectory() as where:
+            told = broken(where)
+            mounts = {f'/{name}': {'upstream': f'file://{where}/{name}', 'linger': '20s'} for name in told}
+            # The last one is all that a mount with several has.
+            mounts['/both'] = {'upstreams': [f'file://{where}/cut.mp4', f'file://{where}/none.mkv']}
+            with Web(mounts=mounts, hls={}, isolate=isolate) as proxy:
+                for name, reason in {**told, 'both': told['none.mkv']}.items():
+                    for _ in range(3):
+                        got, said = statuses(proxy, f'/{name}')
+                        assert got == [415] * 3, (name, got, said)
+                        text = said.pop()
+                        assert not said and text.startswith(f'/{name}: {reason}') and len(text) > len(name) + 10, (name, said, text)
+                        assert where not in text, text
+                    proxy.wait_for_line(f'refused: {re.escape(text)}$')
+                    upstreams = proxy.get(f'/v1/mounts/{name}')['upstreams']
+                    assert upstreams[-1]['reason'].endswith(text.split(': ', 1)[1]), upstreams
+                shutil.copy(f'{folder().name}/ac3.mp4', f'{where}/new')
+                os.rename(f'{where}/new', f'{where}/cut.mp4')
+                wait_until(lambda: proxy.fetch('/hls/cut.mp4/index.m3u8')[0] == 200, 40, 'it plays')
+                assert proxy.fetch('/ts/cut.mp4', method='HEAD')[0] == 200
+                with Player(proxy, 'cut.mp4', '') as player:
+                    assert player.status == 200, player.status
+
+
+@test
+def what_may_pass_is_not_refused():
+    """a file that is not there, and a camera that does not answer beside a broken clip, get 503"""
+    with tempfile.TemporaryDirectory() as where:
+        broken(where)
+        mounts = {'/gone': {'upstream': f'file://{where}/none.mkv'},
+                  '/down': {'upstreams': ['rtsp://127.0.0.1:1/x', f'file://{where}/cut.mp4'], 'start-timeout': '2s'},
+                  '/slate': {'upstream': 'rtsp://127.0.0.1:1/x', 'slate': f'{where}/empty.mp4', 'start-timeout': '2s'}}
+        with Web(mounts=mounts, hls={}) as proxy:
+            os.remove(f'{where}/none.mkv')
+            for mount in mounts:
+                got, said = statuses(proxy, mount)
+                assert got == [503] * 3, (mount, got, said)
 
 
 if __name__ == '__main__':

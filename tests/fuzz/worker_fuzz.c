@@ -69,7 +69,7 @@ int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-    on_track, on_index, on_index };
+    on_track, on_index, on_index, on_ended };
 
   if (size < 1 || size > WIRE_MAX)
     return 0;

@@ -171,6 +171,14 @@ forget (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+// Tells a user that has joined a node whose clip is unfit, which would wait for the next attempt.
+static void
+look_again (Node *self)
+{
+  for (guint n = 0; node_get_unfit (self) && n < self->inlets->len; n++)
+    upstream_look_again (node_inlet (self, n)->upstream);
+}
+
 // Keeps the node until its back-off is over, so that a new user cannot skip the back-off.
 static void
 keep_failures (Node *self)
@@ -208,6 +216,8 @@ node_use (Node *self, const NodeCallbacks *callbacks, gpointer user)
   node_ref (self);
   if (self->users->len == 1)
     start (self);
+  else if (!self->input)
+    look_again (self);
 }
 
 void
@@ -259,6 +269,21 @@ node_get_state (Node *self)
   if (waits)
     return NODE_WAITING;
   return self->input && !node_inlet (self, 0)->running ? node_get_state (self->input) : NODE_DOWN;
+}
+
+const gchar *
+node_get_unfit (Node *self)
+{
+  const gchar *unfit = NULL;
+
+  while (self->input)
+    self = self->input;
+  for (guint n = 0; n < self->inlets->len; n++) {
+    unfit = upstream_get_unfit (node_inlet (self, n)->upstream);
+    if (!unfit)
+      return NULL;
+  }
+  return unfit;
 }
 
 Node *

@@ -59,6 +59,10 @@ guint node_get_id (Node *self);
 // ns; G_MAXINT64 if that is not up.
 gint64 node_get_silence (Node *self);
 
+// Returns why the node can have no media until its clip is another, or NULL. Valid until the node
+// starts or stops, or calls its users.
+const gchar *node_get_unfit (Node *self);
+
 // Reports whether the node has a warm standby that could take over at once. `*wanted` says whether
 // its mount wants one.
 gboolean node_has_standby (Node *self, gboolean *wanted);

@@ -322,12 +322,12 @@ wire_dup_message (WeirBytes *b, gsize max)
 }
 
 static void
-read_ended (WeirBytes *b, const WireHandler *handler, gpointer owner)
+read_reason (WeirBytes *b, void (*function) (gpointer, const gchar *), gpointer owner)
 {
   gchar *reason = wire_dup_message (b, WIRE_TEXT_MAX);
 
   if (reason)
-    handler->ended (owner, reason);
+    function (owner, reason);
   g_free (reason);
 }
 
@@ -354,6 +354,8 @@ is_taken (const WireHandler *handler, guint8 type)
       return handler->flows != NULL;
     case WIRE_ASKED:
       return handler->asked != NULL;
+    case WIRE_UNFIT:
+      return handler->unfit != NULL;
     default:
       return FALSE;
   }
@@ -385,7 +387,7 @@ wire_read (
         handler->overflowed (owner, n);
       break;
     case WIRE_ENDED:
-      read_ended (&b, handler, owner);
+      read_reason (&b, handler->ended, owner);
       break;
     case WIRE_TRACK:
       read_track (&b, n_tracks, handler, owner);
@@ -395,6 +397,9 @@ wire_read (
       break;
     case WIRE_ASKED:
       read_index (&b, n_tracks, handler->asked, owner);
+      break;
+    case WIRE_UNFIT:
+      read_reason (&b, handler->unfit, owner);
       break;
     default:
       break;

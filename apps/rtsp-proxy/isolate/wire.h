@@ -34,6 +34,8 @@ typedef enum {
   WIRE_TITLE, // a stored title (isolate/title_wire.h)
   WIRE_SRT,   // the SRT listener (isolate/srt_wire.h)
   WIRE_SWARM, // a reader of a title of a swarm (stores/swarm_wire.h)
+  // From a worker.
+  WIRE_UNFIT, // as WIRE_ENDED; each further run of the upstream would end so
 } WireType;
 
 // ---- writing ----
@@ -83,6 +85,8 @@ typedef struct {
   void (*track) (gpointer owner, guint track, GstCaps *caps);
   void (*flows) (gpointer owner, guint track);
   void (*asked) (gpointer owner, guint track);
+  // As `ended`.
+  void (*unfit) (gpointer owner, const gchar *reason);
 } WireHandler;
 
 // Reads a message from a worker that may name `n_tracks` tracks, and passes what it says to

@@ -47,9 +47,11 @@ presentation_ask (Presentation *self, GError **error)
 
   g_mutex_lock (&self->lock);
   state = get_state (self);
-  g_mutex_unlock (&self->lock);
-  if (state == PRESENTATION_DOWN)
+  if (state == PRESENTATION_DOWN && self->unfit)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "%s: %s", self->label, self->unfit);
+  else if (state == PRESENTATION_DOWN)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment", self->label);
+  g_mutex_unlock (&self->lock);
   return state;
 }
 
@@ -389,6 +391,7 @@ free_here (gpointer data)
   g_ptr_array_unref (self->stages);
   g_mutex_clear (&self->lock);
   g_free (self->problem);
+  g_free (self->unfit);
   g_free (self->path);
   g_free (self->mount_path);
   g_free (self->query);

@@ -89,6 +89,7 @@ typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } Pr
 
 // Returns READY if the tracks are known and a packet came, DOWN if the last attempt has failed and
 // the next one has not begun, or else STARTING. Sets `error`, which may be NULL, if it is DOWN:
+// G_IO_ERROR_NOT_SUPPORTED if no attempt can succeed until the mount's clip is another, else
 // G_IO_ERROR_BUSY.
 PresentationState presentation_ask (Presentation *self, GError **error);
 

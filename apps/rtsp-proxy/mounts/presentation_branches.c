@@ -61,6 +61,7 @@ on_up (Branch *branch, gpointer owner)
   log_up (self, branch);
   g_mutex_lock (&self->lock);
   self->known = TRUE;
+  g_clear_pointer (&self->unfit, g_free);
   g_mutex_unlock (&self->lock);
   self->callbacks->changed (self, self->data);
   presentation_end_waiting (self);
@@ -110,6 +111,8 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
   }
   g_mutex_lock (&self->lock);
   self->failing_until = clock_now () + (gint64) retry_ms * GST_MSECOND;
+  g_free (self->unfit);
+  self->unfit = g_strdup (node_get_unfit (branch->node));
   g_mutex_unlock (&self->lock);
   presentation_end_waiting (self);
 }

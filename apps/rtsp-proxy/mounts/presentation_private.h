@@ -38,6 +38,7 @@ struct _Presentation {
   guint n_users;
   gboolean known;       // media has flowed, so the tracks are known
   gint64 failing_until; // after a failed attempt: when the next one starts, ns; else 0
+  gchar *unfit;         // why that attempt failed and each other one would, or NULL
   gboolean stopped;
   gboolean ended; // a session of a stored title: its upstream has ended
 };

@@ -6,8 +6,11 @@
 
 #include <gst/gst.h>
 
-// Adds a track, numbered as in the relay, to the text.
+// Adds a track, numbered as in the relay, to the text, unless that is long.
 void left_out_add (GString *text, guint track, const gchar *why, ...) G_GNUC_PRINTF (3, 4);
+
+// Adds a stream of a file that has no form in RTP, likewise.
+void left_out_add_stream (GString *text, guint stream, const GstCaps *caps);
 
 // Returns the name of a track's codec, for the reason. (transfer none)
 const gchar *left_out_codec (const GstCaps *caps);

@@ -19,13 +19,11 @@
 #include <unistd.h>
 
 typedef struct {
-  const PullContext *context;
   GstElement *pipeline, *source; // not owned
   Tracks *tracks;
   gint fd;
   gboolean begun;
   gint cannot_loop; // atomic
-  gint has_frame;   // a stream has begun; atomic
 
   GMutex lock;
   guint round;       // from 0; this and all below are under the lock
@@ -120,22 +118,10 @@ is_before (const Stream *stream, const GstBuffer *frame)
          && GST_BUFFER_PTS (frame) < stream->segment.start;
 }
 
-// parsebin has added all streams before the first frame of any. Without a track, a stream that is
-// discarded would wait for the others, and the run would end for another reason, late.
-static void
-check_first (FilePull *self)
-{
-  if (!g_atomic_int_get (&self->has_frame)
-      && g_atomic_int_compare_and_exchange (&self->has_frame, FALSE, TRUE)
-      && !tracks_has_any (self->tracks))
-    self->context->callbacks->ended (self->context->owner, FILE_PULL_NO_TRACK);
-}
-
 static GstPadProbeReturn
 on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
 {
   if (info->type & GST_PAD_PROBE_TYPE_BUFFER) {
-    check_first (((Stream *) stream)->pull);
     if (is_before (stream, GST_PAD_PROBE_INFO_BUFFER (info)))
       return GST_PAD_PROBE_DROP;
     record_end (stream, GST_PAD_PROBE_INFO_BUFFER (info));
@@ -178,13 +164,8 @@ on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 static void
 begin (FilePull *self)
 {
-  const PullContext *context = self->context;
-
-  if (!tracks_begin (self->tracks)) {
-    context->callbacks->ended (context->owner,
-        tracks_has_any (self->tracks) ? "a track of the file cannot be read" : FILE_PULL_NO_TRACK);
+  if (!tracks_begin (self->tracks))
     return;
-  }
   // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next
   // round follows without a gap.
   if (!g_atomic_int_get (&self->cannot_loop))
@@ -265,9 +246,8 @@ file_pull_new (const PullContext *context, GError **error)
   self->source = source = file_source_new (fd);
   self->fd = fd;
   g_mutex_init (&self->lock);
-  self->context = context;
   self->pipeline = pipeline = gst_pipeline_new (NULL);
-  self->tracks = tracks_new (context, pipeline, TRACKS_PACED);
+  self->tracks = tracks_new (context, pipeline, TRACKS_PACED, "file");
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
   g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), self);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);

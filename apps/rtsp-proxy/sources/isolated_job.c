@@ -68,6 +68,15 @@ end (gpointer data, const gchar *reason)
     self->handler->ended (self, reason);
 }
 
+static void
+end_unfit (gpointer data, const gchar *reason)
+{
+  IsolatedJob *self = data;
+
+  if (g_atomic_int_compare_and_exchange (&self->has_ended, 0, 1))
+    self->handler->unfit (self, reason);
+}
+
 // Kills the worker. The pool then calls on_died() of all of its jobs.
 static gboolean
 kill_worker (gpointer data)
@@ -270,6 +279,7 @@ isolated_job_start (IsolatedJob *self, WorkerKind kind, Worker *where, const Wir
   self->watched.tick = on_tick;
   self->reader = *self->handler;
   self->reader.ended = end;
+  self->reader.unfit = self->handler->unfit ? end_unfit : NULL;
   self->worker = join (self, kind, where, error);
   if (self->worker && begin (self, message, fds, n_fds, error))
     return TRUE;

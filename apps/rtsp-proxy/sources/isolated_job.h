@@ -13,15 +13,15 @@
 typedef struct _IsolatedJob IsolatedJob;
 struct _IsolatedJob {
   IsolatedWatched watched; // first
-  // Gets the job as `owner`, in the loop's thread. `ended` is called at most once, and not after
-  // isolated_job_close(); also on the main thread, if the worker has died.
+  // Gets the job as `owner`, in the loop's thread. One of `ended` and `unfit` is called at most
+  // once, and not after isolated_job_close(); also on the main thread, if the worker has died.
   const WireHandler *handler;
   void (*release) (
       IsolatedJob *self); // frees the job; called on the main thread, when nothing uses the job
   guint n_tracks;         // that the worker may name; set in the loop's thread
 
   // Private:
-  WireHandler reader; // `handler`, with another `ended`
+  WireHandler reader; // `handler`, with another `ended` and `unfit`
   gatomicrefcount refs;
   Worker *worker; // main thread only
   gint has_ended; // atomic: the worker has told why the run ended, or it is dead

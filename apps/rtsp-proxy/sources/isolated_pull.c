@@ -116,7 +116,16 @@ on_ended (gpointer owner, const gchar *reason)
   context->callbacks->ended (context->owner, reason);
 }
 
-static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended };
+static void
+on_unfit (gpointer owner, const gchar *reason)
+{
+  const PullContext *context = ((Pull *) owner)->context;
+
+  context->callbacks->unfit (context->owner, reason);
+}
+
+static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
+  .unfit = on_unfit };
 
 // ---- the main thread ----
 

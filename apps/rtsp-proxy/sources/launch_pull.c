@@ -122,7 +122,7 @@ launch_pull_new (const PullContext *context, GError **error)
     return NULL;
   self = g_new0 (LaunchPull, 1);
   self->pipeline = pipeline = gst_pipeline_new (NULL);
-  self->tracks = tracks_new (context, pipeline, TRACKS_PACED);
+  self->tracks = tracks_new (context, pipeline, TRACKS_PACED, "upstream");
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
   gst_bin_add (GST_BIN (pipeline), bin);
   if (!add_payloaders (self, bin, error)) {

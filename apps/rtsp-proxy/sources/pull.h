@@ -108,6 +108,13 @@ pull_config_is_light (const PullConfig *config)
   return config->light && (config->client == PULL_LIGHT || !config->make);
 }
 
+// Reports whether the upstream is a clip: all of its runs read the same file.
+static inline gboolean
+pull_config_is_clip (const PullConfig *config)
+{
+  return config->uri && g_str_has_prefix (config->uri, "file:");
+}
+
 // Frees the values of `config`.
 void pull_config_clear (PullConfig *config);
 
@@ -118,6 +125,8 @@ typedef struct {
   void (*packet) (gpointer owner, gint64 now);
   // The run has ended; `reason` says why.
   void (*ended) (gpointer owner, const gchar *reason);
+  // Likewise, and each further run would end so until the clip is another.
+  void (*unfit) (gpointer owner, const gchar *reason);
 } PullCallbacks;
 
 struct _PullContext {
@@ -163,8 +172,6 @@ extern const PullLight rtp_pull_light;
 
 // file:///DIR/FILE: a clip, looped. file:///DIR/: a folder of titles.
 PULL_CHECK (file);
-// Why the run of a clip ends that RTP cannot carry. It is the same in each run of the same file.
-#define FILE_PULL_NO_TRACK "the file has no track that can be relayed"
 
 // Opens the clip. Returns a descriptor for the endpoint; or -1, and sets `error`.
 gint file_pull_open (const PullConfig *config, GError **error);

@@ -196,12 +196,8 @@ on_pad_removed (GstElement *parsebin, GstPad *pad, gpointer data)
 static void
 begin (StreamPull *self)
 {
-  const PullContext *context = self->context;
-
   if (tracks_begin (self->tracks))
     gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
-  else
-    context->callbacks->ended (context->owner, "the stream has no track that can be relayed");
 }
 
 static void
@@ -320,7 +316,8 @@ stream_pull_new (const PullContext *context, GError **error)
   // flvdemux names no streams: parsebin then names those that it has found.
   self->n_certain = has_scheme (context->config, "rtmp:") ? 2 : 1;
   self->pipeline = pipeline = gst_pipeline_new (NULL);
-  self->tracks = tracks_new (context, pipeline, self->is_live ? TRACKS_ARRIVAL : TRACKS_PACED);
+  self->tracks =
+      tracks_new (context, pipeline, self->is_live ? TRACKS_ARRIVAL : TRACKS_PACED, "stream");
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
   g_signal_connect (pipeline, "deep-element-added", G_CALLBACK (on_element_added), self);
   gst_bin_add_many (GST_BIN (pipeline), source, parse, NULL);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/tracks_private.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/element.h"
 #include "base/key_event.h"
 #include "base/log.h"
-
-#define NO_TRACK "the upstream has no track that can be relayed"
+#include "relay/left_out.h"
 
 static LogLimit left_out = { .burst = 8, .interval_ms = 10000 };
 
@@ -22,13 +23,15 @@ track_free (gpointer data)
 }
 
 Tracks *
-tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode)
+tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode, const gchar *what)
 {
   Tracks *self = g_new0 (Tracks, 1);
 
   self->context = context;
   self->pipeline = pipeline;
   self->mode = mode;
+  self->what = what;
+  self->left_out = g_string_new (NULL);
   self->tracks = g_ptr_array_new_with_free_func (track_free);
   g_queue_init (&self->held);
   g_mutex_init (&self->lock);
@@ -40,6 +43,7 @@ tracks_free (Tracks *self)
 {
   g_queue_clear_full (&self->held, tracks_packet_free);
   g_ptr_array_unref (self->tracks);
+  g_string_free (self->left_out, TRUE);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -218,16 +222,27 @@ drop_eos (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
                                                                            : GST_PAD_PROBE_OK;
 }
 
+// Ends the run, once, if there is no track. Returns whether there is none.
 static gboolean
-ends_without_tracks (Tracks *self)
+end_without_tracks (Tracks *self)
 {
-  gboolean ends;
+  const PullContext *context = self->context;
+  gchar *reason = NULL;
+  gboolean none;
 
   g_mutex_lock (&self->lock);
-  ends = self->mode == TRACKS_PACED && self->tracks->len == 0 && !self->ended;
-  self->ended |= ends;
+  none = self->tracks->len == 0;
+  if (none && !self->ended)
+    reason = g_strdup_printf ("the %s has no track that can be relayed%s%s", self->what,
+        self->left_out->len > 0 ? ": " : "", self->left_out->str);
+  self->ended |= none;
   g_mutex_unlock (&self->lock);
-  return ends;
+  if (reason && pull_config_is_clip (context->config))
+    context->callbacks->unfit (context->owner, reason);
+  else if (reason)
+    context->callbacks->ended (context->owner, reason);
+  g_free (reason);
+  return none;
 }
 
 // Drops the data of a stream that is left out. A sink would wait for a pipeline that plays, and the
@@ -236,10 +251,8 @@ ends_without_tracks (Tracks *self)
 static GstPadProbeReturn
 drop (GstPad *pad, GstPadProbeInfo *info, gpointer tracks)
 {
-  Tracks *self = tracks;
-
-  if (ends_without_tracks (self))
-    self->context->callbacks->ended (self->context->owner, NO_TRACK);
+  if (((Tracks *) tracks)->mode == TRACKS_PACED)
+    end_without_tracks (tracks);
   return GST_PAD_PROBE_DROP;
 }
 
@@ -304,13 +317,16 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   GstCaps *caps = gst_pad_query_caps (pad, NULL);
   const TracksKind *kind = tracks_find_kind (caps);
   GstElement *branch = NULL;
+  Track *track;
   gchar *text;
   gint pt;
 
   if (!kind)
     kind = find_sound (self, caps);
-  gst_caps_unref (caps);
   g_mutex_lock (&self->lock);
+  if (!kind)
+    left_out_add_stream (self->left_out, self->n_streams, caps);
+  self->n_streams++;
   if (kind && self->tracks->len < RELAY_MAX_TRACKS) {
     pt = find_payload_type (self, kind);
     text = branch_text (self, kind, pt);
@@ -322,9 +338,12 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   }
   if (branch) {
     tracks_kind_prepare (kind, branch, "payloader");
-    add_track (self, branch, kind, pt)->stream = gst_pad_get_stream_id (pad);
+    track = add_track (self, branch, kind, pt);
+    track->stream = gst_pad_get_stream_id (pad);
+    track->number = self->n_streams - 1;
   }
   g_mutex_unlock (&self->lock);
+  gst_caps_unref (caps);
   if (!branch)
     return;
   if (self->mode == TRACKS_ARRIVAL)
@@ -398,34 +417,55 @@ tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloader)
 void
 tracks_complete (Tracks *self)
 {
-  gboolean none;
-
   g_mutex_lock (&self->lock);
   self->complete = TRUE;
-  none = self->tracks->len == 0;
   if (tracks_is_time (self, clock_now ()))
     tracks_open_description (self);
   g_mutex_unlock (&self->lock);
-  if (none)
-    self->context->callbacks->ended (self->context->owner, NO_TRACK);
+  end_without_tracks (self);
 }
 
-gboolean
-tracks_has_any (Tracks *self)
+// Discards the stream of a track.
+static GstPadProbeReturn
+discard (GstPad *pad, GstPadProbeInfo *info, gpointer tracks)
 {
-  gboolean any;
+  gst_pad_add_probe (
+      pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_BUFFER_LIST, drop, tracks, NULL);
+  tracks_remove_stream (tracks, pad);
+  return GST_PAD_PROBE_REMOVE;
+}
+
+// Discards the tracks without caps. Their sinks would wait for data after a seek.
+static void
+discard_unknown (Tracks *self)
+{
+  GPtrArray *pads = g_ptr_array_new_with_free_func (gst_object_unref);
 
   g_mutex_lock (&self->lock);
-  any = self->tracks->len > 0;
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+    GstPad *end;
+
+    if (track->caps)
+      continue;
+    log_event_limited (&left_out,
+        "%s: a track is left out: nothing comes on it that RTP here has a form for: %.*s",
+        self->context->config->uri, (int) strcspn (track->kind->caps, ","), track->kind->caps);
+    left_out_add (
+        self->left_out, track->number, "nothing comes on it that RTP here has a form for");
+    end = gst_element_get_static_pad (track->branch, "sink");
+    g_ptr_array_add (pads, gst_pad_get_peer (end));
+    gst_object_unref (end);
+  }
   g_mutex_unlock (&self->lock);
-  return any;
+  for (guint i = 0; i < pads->len; i++)
+    gst_pad_add_probe (g_ptr_array_index (pads, i), GST_PAD_PROBE_TYPE_IDLE, discard, self, NULL);
+  g_ptr_array_unref (pads);
 }
 
 gboolean
 tracks_begin (Tracks *self)
 {
-  gboolean ok;
-
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < self->tracks->len; i++) {
     Track *track = g_ptr_array_index (self->tracks, i);
@@ -437,11 +477,15 @@ tracks_begin (Tracks *self)
     gst_object_unref (pad);
   }
   self->complete = TRUE;
-  ok = tracks_all_known (self);
-  if (ok && !self->open && !self->draining)
+  g_mutex_unlock (&self->lock);
+  discard_unknown (self);
+  if (end_without_tracks (self))
+    return FALSE;
+  g_mutex_lock (&self->lock);
+  if (!self->open && !self->draining)
     tracks_open_description (self);
   g_mutex_unlock (&self->lock);
-  return ok;
+  return TRUE;
 }
 
 void

@@ -15,8 +15,10 @@ typedef enum {
 
 typedef struct _Tracks Tracks;
 
-// `pipeline` and `context` must outlive the result.
-Tracks *tracks_new (const PullContext *context, GstElement *pipeline, TracksMode mode);
+// `what` names what is read in the reason if it has no track: "file". `pipeline` and `context` must
+// outlive the result.
+Tracks *tracks_new (
+    const PullContext *context, GstElement *pipeline, TracksMode mode, const gchar *what);
 void tracks_free (Tracks *self);
 
 // Makes `parsebin` give out each parsed stream of a supported kind. By itself it refuses one that
@@ -36,11 +38,8 @@ gboolean tracks_add_payloader (Tracks *self, GstElement *bin, GstElement *payloa
 // Call when all streams were added.
 void tracks_complete (Tracks *self);
 
-// Reports whether there is a stream that is not discarded.
-gboolean tracks_has_any (Tracks *self);
-
-// Passes the tracks of a pipeline that has prerolled to the relay. Returns FALSE if the pipeline
-// has no track, or if a track has no caps.
+// Passes the tracks of a pipeline that has prerolled to the relay. Discards those of which nothing
+// has come that RTP can carry. Ends the run and returns FALSE if none is left.
 gboolean tracks_begin (Tracks *self);
 
 // Asks the encoder, if any, of the relay's track `index` for a keyframe. Call from any thread.

@@ -17,6 +17,7 @@ typedef struct {
   const TracksKind *kind; // NULL: the payloader was given
   gint made_pt;           // the payload type that the payloader writes
   gchar *stream;          // the demuxer's name of the stream; or NULL
+  guint number;           // of the stream, from 0
   gint heard;             // atomic: something has come
   // Under the owner's lock:
   GstCaps *seen;                  // the last caps from the payloader, or NULL
@@ -39,10 +40,13 @@ struct _Tracks {
   const PullContext *context;
   GstElement *pipeline;
   TracksMode mode;
+  const gchar *what; // it reads: "file"
   GMutex lock;       // of all below
   GPtrArray *tracks; // of Track
   gboolean complete;
   gboolean ended;      // the owner knows that there is no track
+  guint n_streams;     // that were added
+  GString *left_out;   // the streams that are no tracks
   gboolean draining;   // a thread sends the held packets
   gboolean open;       // the relay has these tracks, and no packet is held
   gboolean stale;      // the tracks changed since the relay got them

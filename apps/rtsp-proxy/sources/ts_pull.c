@@ -275,7 +275,7 @@ ts_pull_new (const PullContext *context, GError **error)
   if (config->rtp)
     gst_structure_get_int (gst_caps_get_structure (config->rtp, 0), "payload", &self->payload);
   self->pipeline = gst_pipeline_new (NULL);
-  self->tracks = tracks_new (context, self->pipeline, TRACKS_ARRIVAL);
+  self->tracks = tracks_new (context, self->pipeline, TRACKS_ARRIVAL, "upstream");
   g_object_set_data_full (G_OBJECT (self->pipeline), "pull", self, pull_free);
   if (build (self, error))
     return self->pipeline;

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "base/timer.h"
 #include "sources/isolated_pull.h"
+#include "sources/opening.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -17,16 +18,6 @@
 #define WATCH_INTERVAL_MS 250
 // After an upstream has sent media for this long, its next back-off starts from the beginning.
 #define STABLE_AFTER (3 * GST_SECOND)
-// rtspsrc needs a few milliseconds to clean up; it may hang.
-#define CLEAN_UP_LIMIT G_TIME_SPAN_SECOND
-
-// Tracks whether rtspsrc is still opening. rtspsrc posts an error before it cleans up; stopping it
-// in between is a use after free within rtspsrc. Its progress messages show when it is done.
-typedef struct {
-  GMutex lock;
-  GCond ended;
-  gboolean opens, failed;
-} Opening;
 
 // One run. It is reference-counted, because streaming threads use it until its pipeline is in NULL.
 // They post events to the main thread, which ignores events of earlier runs.
@@ -43,7 +34,8 @@ typedef struct {
   Arrivals arrivals;
   Opening opening;
   GMutex lock;
-  gchar *reason; // why it ended; the first reason wins
+  gchar *reason;  // why it ended; the first reason wins
+  gboolean unfit; // each further run of the same file would end so
 } Run;
 
 struct _Upstream {
@@ -61,7 +53,7 @@ struct _Upstream {
   gint64 not_before; // ns; also delays upstream_start()
   gint64 up_since;   // ns; 0 while not up
   FileStamp stamp;   // of the clip when the last run began
-  gboolean is_unfit; // that clip has no track that can be relayed
+  gchar *unfit;      // why no run of that clip has media; NULL: it may have
 };
 
 static gint n_closing; // atomic
@@ -72,70 +64,6 @@ guint
 upstream_n_closing (void)
 {
   return (guint) g_atomic_int_get (&n_closing);
-}
-
-// ---- opening ----
-
-static void
-opening_init (Opening *self)
-{
-  g_mutex_init (&self->lock);
-  g_cond_init (&self->ended);
-}
-
-// Called in the thread that posts the message, which is the thread that opens.
-static void
-on_progress (GstBus *bus, GstMessage *message, gpointer data)
-{
-  Opening *self = data;
-  GstProgressType type;
-  gchar *code;
-
-  gst_message_parse_progress (message, &type, &code, NULL);
-  g_mutex_lock (&self->lock);
-  if (type == GST_PROGRESS_TYPE_START || type == GST_PROGRESS_TYPE_CONTINUE)
-    self->opens |= g_str_equal (code, "open") || g_str_equal (code, "connect");
-  else if (g_str_equal (code, "open"))
-    self->opens = FALSE;
-  g_cond_signal (&self->ended);
-  g_mutex_unlock (&self->lock);
-  g_free (code);
-}
-
-static void
-on_error (GstBus *bus, GstMessage *message, gpointer data)
-{
-  Opening *self = data;
-
-  g_mutex_lock (&self->lock);
-  self->failed = TRUE;
-  g_mutex_unlock (&self->lock);
-}
-
-// Watches the bus until the pipeline is gone. The bus must emit synchronous messages.
-static void
-opening_watch (Opening *self, GstBus *bus)
-{
-  g_signal_connect (bus, "sync-message::progress", G_CALLBACK (on_progress), self);
-  g_signal_connect (bus, "sync-message::error", G_CALLBACK (on_error), self);
-}
-
-static void
-opening_wait_for_clean_up (Opening *self)
-{
-  gint64 until = g_get_monotonic_time () + CLEAN_UP_LIMIT;
-
-  g_mutex_lock (&self->lock);
-  while (self->opens && self->failed && g_cond_wait_until (&self->ended, &self->lock, until))
-    ;
-  g_mutex_unlock (&self->lock);
-}
-
-static void
-opening_clear (Opening *self)
-{
-  g_mutex_clear (&self->lock);
-  g_cond_clear (&self->ended);
 }
 
 // ---- a run ----
@@ -169,11 +97,13 @@ run_post (Run *run, GSourceFunc func)
 }
 
 static void
-set_reason (Run *run, const gchar *reason)
+set_reason (Run *run, const gchar *reason, gboolean unfit)
 {
   g_mutex_lock (&run->lock);
-  if (!run->reason)
+  if (!run->reason) {
     run->reason = g_strdup (reason);
+    run->unfit = unfit;
+  }
   g_mutex_unlock (&run->lock);
 }
 
@@ -256,13 +186,14 @@ reset_back_off_if_stable (Upstream *self)
 }
 
 static void
-fail (Upstream *self, const gchar *reason)
+fail (Upstream *self, const gchar *reason, gboolean unfit)
 {
   gchar *first;
 
-  set_reason (self->run, reason);
+  set_reason (self->run, reason, unfit);
   first = g_strdup (self->run->reason);
-  self->is_unfit = g_str_equal (first, FILE_PULL_NO_TRACK);
+  g_free (self->unfit);
+  self->unfit = self->run->unfit ? g_strdup (first) : NULL;
   reset_back_off_if_stable (self);
   end_run (self);
   schedule_retry (self, first);
@@ -299,7 +230,7 @@ handle_ended (gpointer data)
   Run *run = data;
 
   if (!g_atomic_int_get (&run->context.cancelled))
-    fail (run->upstream, run->reason);
+    fail (run->upstream, run->reason, run->unfit);
   return G_SOURCE_REMOVE;
 }
 
@@ -327,11 +258,18 @@ on_packet (gpointer owner, gint64 now)
 static void
 on_ended (gpointer owner, const gchar *reason)
 {
-  set_reason (owner, reason);
+  set_reason (owner, reason, FALSE);
   run_post (owner, handle_ended);
 }
 
-static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended };
+static void
+on_unfit (gpointer owner, const gchar *reason)
+{
+  set_reason (owner, reason, TRUE);
+  run_post (owner, handle_ended);
+}
+
+static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended, on_unfit };
 
 // souphttpsrc gives no reason if it cannot connect, or if the server breaks off.
 static gboolean
@@ -346,38 +284,59 @@ lost_http_server (GstMessage *message, const GError *error)
          && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED);
 }
 
+// Reports whether the run of a clip ends before it has tracks: an error of reading may pass, one of
+// what is read does not.
+static gboolean
+is_unfit (Run *run, const GError *error)
+{
+  return pull_config_is_clip (run->upstream->config) && !g_atomic_int_get (&run->begun)
+         && (!error || error->domain == GST_STREAM_ERROR
+             || g_error_matches (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN));
+}
+
 // Returns GStreamer's error message, with the last line of its debug text, which gives the cause.
 static gchar *
-error_reason (GstMessage *message)
+error_reason (GstMessage *message, const GError *error, const gchar *debug)
+{
+  const gchar *why;
+
+  why = debug ? strrchr (debug, '\n') : NULL;
+  if (lost_http_server (message, error))
+    return g_strdup ("the server cannot be reached, or closed the connection");
+  return why ? g_strdup_printf ("%s (%s)", error->message, why + 1) : g_strdup (error->message);
+}
+
+static void
+handle_error (Run *run, GstMessage *message)
 {
   GError *error = NULL;
   gchar *debug = NULL, *reason;
-  const gchar *why;
 
   gst_message_parse_error (message, &error, &debug);
-  why = debug ? strrchr (debug, '\n') : NULL;
-  if (lost_http_server (message, error))
-    reason = g_strdup ("the server cannot be reached, or closed the connection");
-  else
-    reason = why ? g_strdup_printf ("%s (%s)", error->message, why + 1) : g_strdup (error->message);
+  reason = error_reason (message, error, debug);
+  fail (run->upstream, reason, is_unfit (run, error));
+  g_free (reason);
   g_error_free (error);
   g_free (debug);
-  return reason;
+}
+
+static void
+handle_eos (Run *run)
+{
+  const gboolean unfit = is_unfit (run, NULL);
+
+  fail (run->upstream, unfit ? "the file has no media" : "the upstream ended", unfit);
 }
 
 static void
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   Run *run = data;
-  gchar *reason;
 
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
-    reason = error_reason (message);
-    fail (run->upstream, reason);
-    g_free (reason);
-  } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS) {
-    fail (run->upstream, "the upstream ended");
-  }
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR)
+    handle_error (run, message);
+  else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS)
+    handle_eos (run);
 }
 
 // ---- the watch ----
@@ -414,7 +373,7 @@ watch (gpointer data)
 
   reason = g_strdup_printf ("%s %.1f s", problem, limit_ms / 1000.0);
   self->watch = NULL;
-  fail (self, reason);
+  fail (self, reason, FALSE);
   g_free (reason);
   return G_SOURCE_REMOVE;
 }
@@ -458,18 +417,17 @@ find_light (const PullConfig *config)
   return pull_config_is_light (config) ? config->light : NULL;
 }
 
-// Reports whether the clip is still the one that had no track. It need not be read again.
-static gboolean
-is_still_unfit (Upstream *self)
+// Forgets that the clip is unfit if it is another by now. Otherwise it need not be read again.
+static void
+look_at_clip (Upstream *self)
 {
-  const gchar *uri = self->config->uri; // NULL: a launch line
   FileStamp before = self->stamp;
 
-  if (!uri || !g_str_has_prefix (uri, "file:"))
-    return FALSE;
+  if (!pull_config_is_clip (self->config))
+    return;
   self->stamp = file_stamp_take (self->config->path);
-  self->is_unfit &= file_stamp_equal (&before, &self->stamp);
-  return self->is_unfit;
+  if (!file_stamp_equal (&before, &self->stamp))
+    g_clear_pointer (&self->unfit, g_free);
 }
 
 // Returns why no run can begin now, or NULL. What an API client has named may have become a link.
@@ -480,13 +438,13 @@ find_hindrance (Upstream *self)
   gchar *wrong = config->is_limited ? file_roots_check (config->path) : NULL;
   GError *error = NULL;
 
+  look_at_clip (self);
   if (!files_are_left (FILES_FOR_UPSTREAM))
     error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILES_PROBLEM);
   else if (wrong)
     error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, wrong);
-  else if (is_still_unfit (self))
-    error =
-        g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, FILE_PULL_NO_TRACK);
+  else if (self->unfit)
+    error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_OPEN_READ, self->unfit);
   g_free (wrong);
   return error;
 }
@@ -550,7 +508,8 @@ upstream_start (Upstream *self)
 
   if (self->run || self->retry)
     return;
-  if (wait > 0)
+  // Who asks for an unfit clip does not wait for the answer.
+  if (wait > 0 && !self->unfit)
     self->retry = timer_add ((guint) (wait / GST_MSECOND) + 1, retry, self);
   else
     begin_run (self);
@@ -582,6 +541,21 @@ upstream_get_longest_gap (Upstream *self)
   return self->run ? arrivals_get_longest_gap (&self->run->arrivals) : 0;
 }
 
+const gchar *
+upstream_get_unfit (Upstream *self)
+{
+  return self->unfit;
+}
+
+void
+upstream_look_again (Upstream *self)
+{
+  if (!self->unfit || !self->retry)
+    return;
+  g_clear_pointer (&self->retry, timer_remove);
+  begin_run (self);
+}
+
 Worker *
 upstream_get_worker (Upstream *self)
 {
@@ -595,5 +569,6 @@ upstream_free (Upstream *self)
 {
   upstream_stop (self);
   relay_source_unref (self->source);
+  g_free (self->unfit);
   g_free (self);
 }

@@ -41,6 +41,13 @@ gint64 upstream_get_silence (Upstream *self);
 // media for 2 s.
 gint64 upstream_get_longest_gap (Upstream *self);
 
+// Returns why no run can have media until the clip is another, or NULL: what RTP cannot carry, and
+// what is broken, needs no second look. Valid until the upstream starts a run or ends one.
+const gchar *upstream_get_unfit (Upstream *self);
+
+// Looks now, not when its back-off ends, whether an unfit clip is another.
+void upstream_look_again (Upstream *self);
+
 // Returns the worker process that runs the upstream, or NULL.
 Worker *upstream_get_worker (Upstream *self);
 

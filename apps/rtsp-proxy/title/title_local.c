@@ -17,7 +17,6 @@
 #define PACER                                                                                      \
   " ! ratepacer rounds=" G_STRINGIFY (TITLE_ROUND_NS) " round-bytes=" G_STRINGIFY (                \
       TITLE_ROUND_BYTES)
-#define LEFT_OUT_MAX 1024 // bytes of text, about: a file may have any number of tracks
 
 typedef struct _TitleLocal TitleLocal;
 
@@ -387,15 +386,10 @@ start (GstElement *element)
 static void
 leave_out (TitleLocal *self, guint stream, GstCaps *caps)
 {
-  if (self->left_out->len >= LEFT_OUT_MAX)
-    return;
   if (self->n_tracks == RELAY_MAX_TRACKS)
     left_out_add (self->left_out, stream, "a title has %d tracks at most", RELAY_MAX_TRACKS);
-  else if (gst_caps_is_any (caps) || gst_caps_is_empty (caps))
-    left_out_add (self->left_out, stream, "its kind is unknown");
   else
-    left_out_add (self->left_out, stream, "RTP here has no form for %s",
-        gst_structure_get_name (gst_caps_get_structure (caps, 0)));
+    left_out_add_stream (self->left_out, stream, caps);
 }
 
 // Adds a branch for the stream of `pad`, and returns it for start(). Returns NULL on failure, which

@@ -104,7 +104,7 @@ end_job (gpointer data)
   if (self->closing)
     return G_SOURCE_REMOVE;
   message = g_new (WireMessage, 1);
-  wire_begin (message, WIRE_ENDED);
+  wire_begin (message, self->is_unfit ? WIRE_UNFIT : WIRE_ENDED);
   wire_put_text (message, self->reason);
   job_send (self, message);
   g_free (message);
@@ -125,6 +125,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   if (self->reason)
     return;
   self->reason = g_strndup (reason, WIRE_TEXT_MAX);
+  self->is_unfit = upstream_get_unfit (self->upstream) != NULL;
   // The upstream calls this function; it cannot be freed here.
   g_idle_add_full (G_PRIORITY_DEFAULT, end_job, job_ref (self), job_unref);
 }

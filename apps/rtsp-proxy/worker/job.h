@@ -24,7 +24,8 @@ struct _Job {
   gatomicrefcount refs; // of the main thread, and of others
   Timer *alive, *closing;
   guint reading;
-  gchar *reason; // why the run ended; to be sent
+  gchar *reason;     // why the run ended; to be sent
+  gboolean is_unfit; // upstream_get_unfit() says that
 };
 
 // Makes the relay of a new job. Its owner may add a sink, which is the job itself and releases it.

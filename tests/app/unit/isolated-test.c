@@ -209,7 +209,7 @@ on_closed (gpointer seen)
   g_atomic_int_set (&((Seen *) seen)->closed, 1);
 }
 
-static const PullCallbacks callbacks = { on_begun, on_packet, on_ended };
+static const PullCallbacks callbacks = { on_begun, on_packet, on_ended, on_ended };
 
 static gboolean
 has (Seen *seen, gboolean reason)

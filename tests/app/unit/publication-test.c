@@ -138,7 +138,7 @@ test_back (void)
 static void
 test_given_back (void)
 {
-  static const PullCallbacks callbacks = { on_begun, on_packet, on_ended };
+  static const PullCallbacks callbacks = { on_begun, on_packet, on_ended, on_ended };
   Relay *relay = relay_new ();
   PullConfig config = { .path = (gchar *) "/cam" };
   PullContext context = { .config = &config, .callbacks = &callbacks };

@@ -16,7 +16,7 @@ typedef struct {
   gint64 now;
   guint64 base;
   WeirNtpMap map;
-  gchar *reason;
+  gchar *reason, *unfit;
 } Seen;
 
 static void
@@ -61,6 +61,13 @@ on_ended (gpointer owner, const gchar *reason)
 }
 
 static void
+on_unfit (gpointer owner, const gchar *reason)
+{
+  g_free (((Seen *) owner)->unfit);
+  ((Seen *) owner)->unfit = g_strdup (reason);
+}
+
+static void
 on_track (gpointer owner, guint track, GstCaps *caps)
 {
   gst_caps_replace (&((Seen *) owner)->caps, caps);
@@ -79,7 +86,7 @@ on_asked (gpointer owner, guint track)
 }
 
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-  on_track, on_flows, on_asked };
+  on_track, on_flows, on_asked, on_unfit };
 
 static WireMessage message;
 
@@ -132,6 +139,7 @@ clear (Seen *seen)
 {
   gst_clear_caps (&seen->caps);
   g_free (seen->reason);
+  g_free (seen->unfit);
 }
 
 #define H264                                                                                       \
@@ -210,6 +218,13 @@ other_messages_come_as_they_were_put (void)
   wire_put_text (&message, "gone\n\xff");
   g_assert_true (reads (&seen, 0));
   g_assert_cmpstr (seen.reason, ==, "gone?\357\277\275");
+  g_assert_null (seen.unfit);
+  wire_begin (&message, WIRE_UNFIT);
+  wire_put_text (&message, "no\ntrack");
+  g_assert_true (reads (&seen, 0));
+  g_assert_cmpstr (seen.unfit, ==, "no?track");
+  message.data[message.len++] = 0;
+  g_assert_false (reads (&seen, 0));
   clear (&seen);
 }
 

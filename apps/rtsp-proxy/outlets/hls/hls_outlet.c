@@ -118,6 +118,7 @@ ask_master (Reply *self)
       fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, reason);
       break;
     case HLS_STREAM_UNSUPPORTED:
+    case HLS_STREAM_UNFIT:
       fail (self, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, reason);
       break;
   }

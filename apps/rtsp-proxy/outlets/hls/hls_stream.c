@@ -89,7 +89,10 @@ on_waited (gpointer data)
   GError *error = NULL;
 
   if (presentation_ask (self->shown.presentation, &error) == PRESENTATION_DOWN)
-    set_state (self, HLS_STREAM_FAILED, error ? error->message : NULL);
+    set_state (self,
+        g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) ? HLS_STREAM_UNFIT
+                                                                      : HLS_STREAM_FAILED,
+        error ? error->message : NULL);
   g_clear_error (&error);
   hls_stream_unref (self);
 }
@@ -175,7 +178,7 @@ hls_stream_has_failed (HlsStream *self)
   gboolean failed;
 
   g_mutex_lock (&self->lock);
-  failed = self->state == HLS_STREAM_FAILED;
+  failed = self->state == HLS_STREAM_FAILED || self->state == HLS_STREAM_UNFIT;
   g_mutex_unlock (&self->lock);
   return failed;
 }

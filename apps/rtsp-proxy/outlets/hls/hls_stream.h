@@ -32,6 +32,7 @@ typedef enum {
   HLS_STREAM_READY,
   HLS_STREAM_FAILED,
   HLS_STREAM_UNSUPPORTED, // HLS cannot carry any of its tracks
+  HLS_STREAM_UNFIT,       // as FAILED, and it is of no use to try again
 } HlsStreamState;
 
 // Returns the state. Sets `reason` (transfer full) if it has failed or is not supported.

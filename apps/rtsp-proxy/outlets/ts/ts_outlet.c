@@ -42,7 +42,11 @@ fail (Reply *self, guint status, gchar *reason)
 static void
 fail_with (Reply *self, GError *error)
 {
-  fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE, g_strdup (error ? error->message : NULL));
+  fail (self,
+      g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED)
+          ? SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE
+          : SOUP_STATUS_SERVICE_UNAVAILABLE,
+      g_strdup (error ? error->message : NULL));
   g_clear_error (&error);
 }
 
