@@ -196,6 +196,17 @@ def a_clip_that_cannot_be_played_is_refused():
 
 
 @test
+def a_broken_clip_is_refused_at_once():
+    """a broken clip is refused when its demultiplexer finds that, also while parsebin still starts it"""
+    with tempfile.TemporaryDirectory() as where:
+        broken(where)
+        mounts = {f'/{n}': {'upstream': f'file://{where}/cut.mp4', 'connect-timeout': '60s', 'start-timeout': '90s'} for n in range(20)}
+        with Web(mounts=mounts, hls={}) as proxy:
+            for mount in mounts:
+                assert proxy.fetch(f'/ts{mount}')[0] == 415, mount
+
+
+@test
 def what_may_pass_is_not_refused():
     """a file that is not there, and a camera that does not answer beside a broken clip, get 503"""
     with tempfile.TemporaryDirectory() as where:

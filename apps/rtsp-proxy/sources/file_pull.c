@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 typedef struct {
-  GstElement *pipeline, *source; // not owned
+  GstElement *pipeline, *source, *parse; // not owned
   Tracks *tracks;
   gint fd;
   gboolean begun;
@@ -131,12 +131,39 @@ on_stream (GstPad *pad, GstPadProbeInfo *info, gpointer stream)
   return GST_PAD_PROBE_OK;
 }
 
+static GstPadProbeReturn
+wait_for_parsebin (GstPad *pad, GstPadProbeInfo *info, gpointer typefind)
+{
+  GST_PAD_STREAM_LOCK (GST_PAD (typefind));
+  GST_PAD_STREAM_UNLOCK (GST_PAD (typefind));
+  return GST_PAD_PROBE_REMOVE;
+}
+
+// parsebin drops the errors of an element until it has started it. An element that pulls from the
+// file has a thread of its own, and could find before that that the file is broken. The run would
+// then wait until its time is over. So the first thing that it reads waits for the thread of
+// typefind, which starts it.
+static void
+hold_first_read (FilePull *self, GstElement *element)
+{
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+  GstElement *typefind = gst_bin_get_by_name (GST_BIN (self->parse), "typefind");
+
+  if (pad && typefind && element != typefind)
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_PULL, wait_for_parsebin,
+        gst_element_get_static_pad (typefind, "sink"), gst_object_unref);
+  gst_clear_object (&typefind);
+  gst_clear_object (&pad);
+}
+
 static void
 on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer data)
 {
   FilePull *self = data;
   GstElementFactory *factory = gst_element_get_factory (element);
 
+  if (GST_ELEMENT (bin) == self->parse)
+    hold_first_read (self, element);
   if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux")) {
     ts_guard_add (element);
     g_atomic_int_set (&self->cannot_loop, TRUE);
@@ -244,6 +271,7 @@ file_pull_new (const PullContext *context, GError **error)
 
   self = g_new0 (FilePull, 1);
   self->source = source = file_source_new (fd);
+  self->parse = parse;
   self->fd = fd;
   g_mutex_init (&self->lock);
   self->pipeline = pipeline = gst_pipeline_new (NULL);
