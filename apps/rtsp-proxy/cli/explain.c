@@ -193,9 +193,9 @@ explain_demand (
   GPtrArray *chain;
   gchar *text, *title, *chain_text, *ways, *pushes, *record;
 
-  if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_folder (mount))
+  if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_titles (mount))
     return explain_broadcast (mount);
-  if (WITH_SWARM && mount_config_is_swarm (mount))
+  if (WITH_SWARM && mount_config_get_titles (mount) == PULL_TITLES_SWARM)
     return explain_swarm (mount);
   if (!offer_check (mount, demand, &choices, error))
     return NULL;
@@ -204,7 +204,7 @@ explain_demand (
     return NULL;
   title = dup_title (demand, mount->cache.time_ms > 0);
   chain_text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
-  ways = mount_config_get_folder (mount) ? g_strdup ("") : explain_ways (config, mount, demand);
+  ways = mount_config_get_titles (mount) ? g_strdup ("") : explain_ways (config, mount, demand);
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
   record = demand->choices ? g_strdup ("") : dup_record (mount);
   text = g_strconcat (chain_text, ways, pushes, record, NULL);

@@ -308,14 +308,6 @@ read_broadcast (
   return schema_read (broadcast_keys, object, reader, node, key->name, SCHEMA_WHOLE, error);
 }
 
-// Reports whether the mount sends titles, not one stream. Its upstreams must be known.
-static gboolean
-has_titles (const MountConfig *mount)
-{
-  return mount->pulls->len > 0
-         && ((const PullConfig *) g_ptr_array_index (mount->pulls, 0))->is_folder;
-}
-
 static gboolean
 equal_broadcasts (gconstpointer a, gconstpointer b)
 {
@@ -388,7 +380,7 @@ write_broadcast (gconstpointer object, JsonBuilder *builder)
   json_builder_set_member_name (builder, "broadcast");
   json_builder_begin_object (builder);
   write_text (builder, "groups", dup_groups (object));
-  if (has_titles (object))
+  if (mount_config_get_titles (object))
     write_titles_keys (broadcast, builder);
   json_builder_set_member_name (builder, "port");
   json_builder_add_int_value (builder, broadcast->port);
@@ -503,7 +495,7 @@ mount_broadcast_check (const MountConfig *mount, YamlReader *reader, YamlNode *p
   if (broadcast->ttl == 0 && !(broadcast->iface && is_loopback (broadcast->iface)))
     return fail (&self, "ttl",
         g_strdup ("with 0 no packet leaves this machine; set at least 1, or iface: lo"));
-  return has_titles (mount) ? check_titles (&self) : check_stream (&self);
+  return mount_config_get_titles (mount) ? check_titles (&self) : check_stream (&self);
 }
 
 // ---- other mounts ----

@@ -81,9 +81,9 @@ mount_config_differences (const MountConfig *a, const MountConfig *b)
 const gchar *
 mount_config_get_folder (const MountConfig *self)
 {
-  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
-
-  return pull && pull->is_folder ? pull->path : NULL;
+  return mount_config_get_titles (self)
+             ? ((const PullConfig *) g_ptr_array_index (self->pulls, 0))->path
+             : NULL;
 }
 
 gboolean
@@ -92,30 +92,6 @@ mount_config_is_limited (const MountConfig *self)
   const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
 
   return pull && pull->is_limited;
-}
-
-gboolean
-mount_config_is_block_store (const MountConfig *self)
-{
-  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
-
-  return pull && pull->is_store;
-}
-
-gboolean
-mount_config_is_origin (const MountConfig *self)
-{
-  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
-
-  return pull && pull->is_origin;
-}
-
-gboolean
-mount_config_is_swarm (const MountConfig *self)
-{
-  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
-
-  return pull && pull->is_swarm;
 }
 
 MountEffect
@@ -131,7 +107,7 @@ mount_config_get_effect (const MountConfig *from, const MountConfig *to)
 gboolean
 mount_config_same_broadcast (const MountConfig *a, const MountConfig *b)
 {
-  gboolean titles = mount_config_get_folder (a) || mount_config_get_folder (b);
+  gboolean titles = mount_config_get_titles (a) || mount_config_get_titles (b);
 
   return mount_broadcast_value.equal (a, b)
          && (!titles || mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM);

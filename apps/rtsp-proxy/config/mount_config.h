@@ -26,17 +26,8 @@ MountEffect mount_config_get_effect (const MountConfig *from, const MountConfig 
 // Reports whether both broadcast alike: the stream, or the titles of the same store.
 gboolean mount_config_same_broadcast (const MountConfig *a, const MountConfig *b);
 
-// Returns the folder whose files the mount serves, or NULL for a mount of one stream.
+// Returns the folder, store or URL of the titles, or NULL for a mount of one stream.
 const gchar *mount_config_get_folder (const MountConfig *self);
-
-// Reports whether that folder is on one or two HTTP servers.
-gboolean mount_config_is_origin (const MountConfig *self);
-
-// Reports whether that folder has torrents.
-gboolean mount_config_is_swarm (const MountConfig *self);
-
-// Reports whether that folder is a block store.
-gboolean mount_config_is_block_store (const MountConfig *self);
 
 // Reports whether an API client has named the first upstream (base/file_roots.h).
 gboolean mount_config_is_limited (const MountConfig *self);

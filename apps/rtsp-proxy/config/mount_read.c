@@ -32,7 +32,7 @@ static gboolean
 are_origins (const MountConfig *mount)
 {
   for (guint i = 0; i < mount->pulls->len; i++) {
-    if (!((PullConfig *) g_ptr_array_index (mount->pulls, i))->is_origin)
+    if (((PullConfig *) g_ptr_array_index (mount->pulls, i))->titles != PULL_TITLES_ORIGIN)
       return FALSE;
   }
   return mount->pulls->len <= 2;
@@ -48,7 +48,7 @@ check_folders (const MountConfig *mount)
   for (guint i = 0; i < mount->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
 
-    if (pull->is_folder && !alone)
+    if (pull->titles && !alone)
       return g_strdup_printf ("%s is a folder: remove other upstreams, slate, pipeline, choices "
                               "and on-demand: no from this mount",
           pull->path);
@@ -72,17 +72,18 @@ check_standby (const MountConfig *mount, YamlReader *reader, YamlNode *place, Ya
 static gboolean
 check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
 {
-  const gboolean stored = mount_config_is_block_store (mount);
+  const gboolean stored = mount_config_get_titles (mount) == PULL_TITLES_BLOCK_STORE;
+  const gboolean is_origin = mount_config_get_titles (mount) == PULL_TITLES_ORIGIN;
   YamlNode *value = yaml_get (reader, mapping, "cache");
   const gchar *wrong = NULL;
 
   if (!value || yaml_is_null (value))
     return TRUE;
-  if (mount_config_is_origin (mount) && mount->cache.is_spill_limited)
+  if (is_origin && mount->cache.is_spill_limited)
     wrong = "for an HTTP server, spill is allowed in the configuration file only";
   else if (stored && (mount->cache.time_ms > 0 || mount->cache.spill))
     wrong = "for a block store, expected {bytes: SIZE}: the memory for its blocks, such as 1G";
-  else if (!stored && mount->cache.time_ms == 0 && !mount_config_is_origin (mount))
+  else if (!stored && mount->cache.time_ms == 0 && !is_origin)
     wrong = MOUNT_CACHE_EXPECTED;
   else if (!stored && mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
     wrong = "more than 2G of bytes needs a file on disk; add spill: FOLDER";
@@ -94,7 +95,7 @@ check_swarm (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
 {
   YamlNode *value = yaml_get (reader, mapping, "swarm");
 
-  if (!value || yaml_is_null (value) || mount_config_is_swarm (mount))
+  if (!value || yaml_is_null (value) || mount_config_get_titles (mount) == PULL_TITLES_SWARM)
     return TRUE;
   return yaml_fail (reader, value, "swarm", CONFIG_ERROR_VALUE, error,
       "this mount has no folder of torrents; set upstream: swarm:///DIR/");
@@ -106,7 +107,7 @@ check_record (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, G
   YamlNode *value = yaml_get (reader, mapping, "record");
 
   if (!value || !mount->record.folder
-      || (!mount_config_get_folder (mount) && mount->interval_ms == 0))
+      || (!mount_config_get_titles (mount) && mount->interval_ms == 0))
     return TRUE;
   return yaml_fail (reader, value, "record", CONFIG_ERROR_VALUE, error,
       "this mount has no single stream: it serves stored titles");

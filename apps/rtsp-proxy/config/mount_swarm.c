@@ -258,7 +258,7 @@ write_swarm (gconstpointer object, JsonBuilder *builder)
 {
   const MountConfig *mount = object;
 
-  if (mount->pulls->len == 0 || !((PullConfig *) g_ptr_array_index (mount->pulls, 0))->is_swarm)
+  if (mount_config_get_titles (mount) != PULL_TITLES_SWARM)
     return;
   json_builder_set_member_name (builder, "swarm");
   json_builder_begin_object (builder);

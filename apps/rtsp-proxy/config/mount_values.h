@@ -93,3 +93,11 @@ typedef struct {
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the highest layers that any reader gets
 } MountConfig;
+
+// Returns where the titles of the mount are, or NONE for a mount of one stream.
+static inline PullTitles
+mount_config_get_titles (const MountConfig *self)
+{
+  return self->pulls->len ? ((const PullConfig *) g_ptr_array_index (self->pulls, 0))->titles
+                          : PULL_TITLES_NONE;
+}

@@ -11,7 +11,7 @@ is_served_by (const Permission *permission, const MountConfig *mount)
 
   if (permission_covers (permission, mount->path))
     return TRUE;
-  return (mount_config_get_folder (mount) || mount->lack) && literal > len
+  return (mount_config_get_titles (mount) || mount->lack) && literal > len
          && permission->path[len] == '/' && strncmp (permission->path, mount->path, len) == 0;
 }
 

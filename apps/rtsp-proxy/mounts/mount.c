@@ -232,7 +232,7 @@ mount_resolve (
   g_mutex_lock (&self->lock);
   if (self->config->lack)
     *path = g_strdup (self->path);
-  else if (mount_config_get_folder (self->config))
+  else if (mount_config_get_titles (self->config))
     g_set_error (&wrong, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
         "the path is a folder; append the name of a title");
   else if (offer_check (self->config, demand, choices, &wrong))
@@ -299,7 +299,7 @@ mount_has_titles (Mount *self)
   gboolean has;
 
   g_mutex_lock (&self->lock);
-  has = mount_config_get_folder (self->config) != NULL;
+  has = mount_config_get_titles (self->config) != PULL_TITLES_NONE;
   g_mutex_unlock (&self->lock);
   return has;
 }

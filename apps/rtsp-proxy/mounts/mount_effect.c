@@ -62,7 +62,7 @@ mount_dup_effect (Mount *self, const MountConfig *to)
 
   if (mount_config_equal (config, to))
     return g_strdup ("nothing changes");
-  if (mount_config_get_folder (config))
+  if (mount_config_get_titles (config))
     return g_strdup ("readers of titles continue; new readers get the new values");
   switch (effect) {
     case MOUNT_EFFECT_NONE:

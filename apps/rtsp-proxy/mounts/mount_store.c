@@ -43,12 +43,21 @@ make_swarm_store (const MountConfig *config)
 Store *
 mount_store_new (const MountConfig *config)
 {
-  if (WITH_STORE && mount_config_is_origin (config))
-    return make_origin_store (config);
-  if (WITH_STORE && mount_config_is_block_store (config))
-    return block_store_new (mount_config_get_folder (config), mount_config_is_limited (config),
-        config->cache.has_bytes ? config->cache.bytes : STORE_BYTES);
-  if (WITH_SWARM && mount_config_is_swarm (config))
-    return make_swarm_store (config);
-  return folder_new (mount_config_get_folder (config), mount_config_is_limited (config));
+  const gchar *folder = mount_config_get_folder (config);
+  const gboolean is_limited = mount_config_is_limited (config);
+
+  switch (mount_config_get_titles (config)) {
+    case PULL_TITLES_ORIGIN:
+      return WITH_STORE ? make_origin_store (config) : NULL;
+    case PULL_TITLES_BLOCK_STORE:
+      return WITH_STORE ? block_store_new (folder, is_limited,
+                              config->cache.has_bytes ? config->cache.bytes : STORE_BYTES)
+                        : NULL;
+    case PULL_TITLES_SWARM:
+      return WITH_SWARM ? make_swarm_store (config) : NULL;
+    case PULL_TITLES_FOLDER:
+      return folder_new (folder, is_limited);
+    default:
+      return NULL;
+  }
 }

@@ -232,7 +232,7 @@ file_pull_open (const PullConfig *config, GError **error)
   GStatBuf st;
   gint fd;
 
-  if (config->is_folder) {
+  if (config->titles) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "%s is a folder", path);
     return -1;
   }
@@ -305,7 +305,7 @@ file_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   if (wrong)
     return wrong;
   if (g_str_has_suffix (uri, "/")) {
-    config->is_folder = TRUE;
+    config->titles = PULL_TITLES_FOLDER;
     config->absent = !g_file_test (path, G_FILE_TEST_IS_DIR);
     if (config->absent)
       return g_strdup_printf ("no such folder: %s", path);

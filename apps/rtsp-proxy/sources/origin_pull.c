@@ -31,7 +31,7 @@ check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
     return g_strdup (wrong);
   config->uri = g_strdup (uri);
   config->path = g_strdup (uri);
-  config->is_folder = config->is_origin = TRUE;
+  config->titles = PULL_TITLES_ORIGIN;
   return NULL;
 }
 

@@ -67,6 +67,15 @@ typedef struct {
   gint fd; // if `is_open`: the socket; the run takes it
 } PullEndpoint;
 
+// Where the titles of a mount are that has no stream.
+typedef enum {
+  PULL_TITLES_NONE,
+  PULL_TITLES_FOLDER,
+  PULL_TITLES_BLOCK_STORE,
+  PULL_TITLES_SWARM,  // a folder of torrents
+  PULL_TITLES_ORIGIN, // an HTTP server
+} PullTitles;
+
 // Filled by kinds_check(), freed by pull_config_clear().
 struct _PullConfig {
   gchar *uri;             // without credentials
@@ -75,10 +84,7 @@ struct _PullConfig {
   const PullLight *light; // NULL: the kind always needs a pipeline
   PullParser parser;
   PullClient client;
-  gboolean is_folder; // the path is a folder of titles, or a block store; no pipeline runs
-  gboolean is_store;  // it is a block store
-  gboolean is_swarm;  // it is a folder of torrents
-  gboolean is_origin; // it is the URL of an HTTP server, which is in `path`, too
+  PullTitles titles; // NONE for a stream; otherwise `path` is where they are, and nothing runs
   gchar *user;
   gchar *password;
   PullTransport transport;

@@ -43,7 +43,7 @@ store_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   g_free (host);
   if (wrong)
     return wrong;
-  config->is_folder = config->is_store = TRUE;
+  config->titles = PULL_TITLES_BLOCK_STORE;
   config->uri = g_strdup (uri);
   config->is_limited = flags & PULL_URI_FROM_API;
   wrong = config->is_limited ? file_roots_check (config->path) : NULL;

@@ -18,7 +18,7 @@ swarm_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
   config->absent = !g_file_test (config->path, G_FILE_TEST_IS_DIR);
   if (config->absent)
     return g_strdup_printf ("no such folder: %s", config->path);
-  config->is_folder = config->is_swarm = TRUE;
+  config->titles = PULL_TITLES_SWARM;
   config->uri = g_strdup (uri);
   return NULL;
 }

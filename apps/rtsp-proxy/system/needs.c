@@ -259,14 +259,14 @@ add_titles (SystemNeeds *self, const MountConfig *mount)
     add_folder (self, mount->cache.spill, mount->cache.bytes);
   if (mount->swarm.folder)
     add_folder (self, mount->swarm.folder, 0);
-  if (WITH_STORE && mount_config_is_block_store (mount))
+  if (WITH_STORE && mount_config_get_titles (mount) == PULL_TITLES_BLOCK_STORE)
     add_store (self, mount_config_get_folder (mount));
 }
 
 static void
 add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount, Isolate isolate)
 {
-  if (mount_config_get_folder (mount)) {
+  if (mount_config_get_titles (mount)) {
     add_titles (self, mount);
     return;
   }
