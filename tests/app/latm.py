@@ -2,9 +2,12 @@
 """AAC in LATM, the sound of digital television: the same frames arrive on each way in and out."""
 
 import os
+import re
+import socket
 import struct
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -12,7 +15,7 @@ from control import Controlled
 from films import ffmpeg
 from hlsweb import PATIENT
 from proc import Proc, Rtsp, free_port
-from proxy import wait_until
+from proxy import matches, wait_until
 from tap import run, test
 from title_proxy import TitleProxy
 from tspackets import crc, packet, packets_of
@@ -42,6 +45,20 @@ def with_adts(stream, other):
     return b''.join(made)
 
 
+def rare(stream, pid):
+    """Returns the transport stream with a configuration in which the streams of LATM do not share their times."""
+    stream, places = bytearray(stream), []  # of the bytes of sound
+    for at in range(0, len(stream), 188):
+        head, control = struct.unpack('>xHB', stream[at:at + 4])
+        if head & 0x1fff == pid:
+            begin = at + 4 + (1 + stream[at + 4] if control & 0x20 else 0)
+            places += range(begin + (9 + stream[begin + 8] if head & 0x4000 else 0), at + 188)
+    sound = bytes(stream[place] for place in places)
+    for found in re.finditer(rb'\x56[\xe0-\xff].\x20\x00[\x10-\x13]', sound, re.S):
+        stream[places[found.start() + 3]] = 0
+    return bytes(stream)
+
+
 @lru_cache
 def folder():
     made = tempfile.TemporaryDirectory()
@@ -54,6 +71,12 @@ def folder():
     ffmpeg('-i', path('source.mp4'), '-c', 'copy', path('.adts.ts'))
     with open(path('latm.ts'), 'rb') as latm, open(path('.adts.ts'), 'rb') as adts, open(path('beside.ts'), 'wb') as both:
         both.write(with_adts(latm.read(), adts.read()))
+    for name, pid, *words in ('.rare.ts', 0x101), ('.alone.ts', 0x100, '-vn'):
+        ffmpeg('-i', path('.live.mp4'), '-c', 'copy', *words, *LATM, path(name))
+        with open(path(name), 'r+b') as file:
+            data = rare(file.read(), pid)
+            file.seek(0)
+            file.write(data)
     return made
 
 
@@ -135,6 +158,46 @@ def the_configuration_may_change():
                     return f'mpeg4-generic/{words}' in sdp
                 wait_until(is_described, 30, f'sound of {words}')
                 check_sound(sound(proxy.url('/cam'), '-t', '2', '-rtsp_transport', 'tcp'), source(name), 60, name)
+
+
+@test
+def a_publisher_over_srt_has_the_frames():
+    """a transport stream with LATM that is published over SRT has the frames of the source"""
+    with Controlled({'/cam': {'upstream': 'publish', **PATIENT}}, srt={'listen': '127.0.0.1:0', 'latency': '1s'}) as proxy:
+        port = proxy.wait_for_line(r' takes publishers at srt://127\.0\.0\.1:(\d+)$')[1]
+        with Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', file_of('.live.mp4'), '-c', 'copy', *LATM, '-f', 'mpegts',
+                  f'srt://127.0.0.1:{port}?streamid=publish:cam&pkt_size=1316'):
+            proxy.wait_for_line(r' mount /cam up: publish, 2 tracks$', 30)
+            check_sound(sound(proxy.url('/cam'), '-t', '3', '-rtsp_transport', 'tcp'), source('.live.mp4'), 100, 'SRT')
+
+
+def kinds(proxy, path='/cam'):
+    """Returns the status of a DESCRIBE, and the kinds of the tracks."""
+    with Rtsp(proxy.port, timeout=60) as rtsp:
+        status, _, body = rtsp.request('DESCRIBE', proxy.url(path))
+    return status, [line[2:7] for line in body.decode().splitlines() if line.startswith('m=')]
+
+
+@test
+def a_form_that_rtp_does_not_carry_costs_only_the_sound():
+    """a clip whose LATM RTP cannot carry plays its picture, with a line, and over UDP the line comes with the first frame"""
+    port = free_port()
+    for isolate in 'auto', 'no':
+        with Controlled({'/cam': {'upstream': f'file://{file_of(".rare.ts")}', **PATIENT}}, isolate=isolate) as proxy:
+            assert kinds(proxy) == (200, ['video'])
+            proxy.wait_for_line(r'a track is left out: nothing comes on it that RTP here has a form for: audio/mpeg$')
+        with Controlled({'/cam': {'upstream': f'file://{file_of(".alone.ts")}', **PATIENT}}, isolate=isolate) as proxy:
+            assert kinds(proxy) == (415, [])
+    with open(file_of('.rare.ts'), 'rb') as file, Controlled({'/cam': {'upstream': f'udp://127.0.0.1:{port}', 'on-demand': 'no', **PATIENT}}) as proxy, \
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender_:
+        data = file.read()
+        for at in range(0, len(data), 1316):
+            sender_.sendto(data[at:at + 1316], ('127.0.0.1', port))
+            time.sleep(0.001)  # the line comes while data comes, not when the run ends
+            if matches(proxy, 'LATM: sound is dropped: RTP here has no form for its configuration$'):
+                break
+        assert at + 1316 < len(data), proxy.output()
+        assert not matches(proxy, ' mount /cam down')
 
 
 if __name__ == '__main__':

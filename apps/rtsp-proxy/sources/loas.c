@@ -15,6 +15,7 @@ typedef struct {
   GstElement parent;
   GstPad *src;
   gboolean is_loas;
+  gboolean live;  // the configuration may change to one that RTP has a form for
   gboolean begun; // it has sent caps
   GQueue held;    // events to be sent behind the caps
   GstAdapter *adapter;
@@ -35,6 +36,27 @@ G_DEFINE_TYPE (Loas, loas, GST_TYPE_ELEMENT)
 static LogLimit dropped = { .burst = 4, .interval_ms = 10000 };
 
 // ---- frames ----
+
+static const gchar *
+say (gint reason)
+{
+  return reason == -ENOTSUP ? "RTP here has no form for its configuration" : "it is malformed";
+}
+
+// Counts a frame that RTP has no form for, or that is malformed.
+static GstFlowReturn
+drop (Loas *self, gint reason)
+{
+  if (!self->live && !self->begun && reason == -ENOTSUP) {
+    gst_pad_push_event (self->src, gst_event_new_eos ());
+    return GST_FLOW_EOS;
+  }
+  if (self->live && self->n_dropped == 0)
+    log_event_limited (&dropped, "LATM: sound is dropped: %s", say (reason));
+  self->n_dropped++;
+  self->reason = reason;
+  return GST_FLOW_OK;
+}
 
 // Sends the configuration as caps, and what waits for them.
 static void
@@ -89,8 +111,7 @@ take_frame (Loas *self, const guint8 *bytes, gsize len)
   if (n > 0) {
     flow = send_frames (self, out, sizes, (guint) n);
   } else if (n != -EAGAIN) { // the stream is joined between two configurations
-    self->n_dropped++;
-    self->reason = n;
+    flow = drop (self, n);
   }
   g_free (out);
   return flow;
@@ -211,9 +232,7 @@ loas_change_state (GstElement *element, GstStateChange change)
   if (change == GST_STATE_CHANGE_PAUSED_TO_READY) {
     if (self->n_dropped > 0)
       log_event_limited (&dropped, "LATM: dropped %" G_GUINT64_FORMAT " frames of sound: %s",
-          self->n_dropped,
-          self->reason == -ENOTSUP ? "RTP here has no form for their configuration"
-                                   : "they were malformed");
+          self->n_dropped, say (self->reason));
     g_queue_clear_full (&self->held, (GDestroyNotify) gst_event_unref);
     forget (self);
     self->latm = (WeirLatm) { 0 };
@@ -263,6 +282,16 @@ loas_class_init (LoasClass *klass)
   gst_element_class_add_static_pad_template (element_class, &src);
   gst_element_class_set_static_metadata (
       element_class, "LOAS reader", "Codec/Parser/Audio", "Takes AAC out of LOAS", "Weir");
+}
+
+void
+loas_set_live (GstElement *branch)
+{
+  Loas *self = (Loas *) gst_bin_get_by_name (GST_BIN (branch), LOAS_NAME);
+
+  if (self)
+    self->live = TRUE;
+  gst_clear_object (&self);
 }
 
 void

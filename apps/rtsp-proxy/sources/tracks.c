@@ -8,6 +8,7 @@
 #include "base/key_event.h"
 #include "base/log.h"
 #include "relay/left_out.h"
+#include "sources/loas.h"
 
 static LogLimit left_out = { .burst = 8, .interval_ms = 10000 };
 
@@ -228,10 +229,11 @@ end_without_tracks (Tracks *self)
 {
   const PullContext *context = self->context;
   gchar *reason = NULL;
-  gboolean none;
+  gboolean none = TRUE;
 
   g_mutex_lock (&self->lock);
-  none = self->tracks->len == 0;
+  for (guint i = 0; i < self->tracks->len; i++)
+    none &= ((Track *) g_ptr_array_index (self->tracks, i))->left;
   if (none && !self->ended)
     reason = g_strdup_printf ("the %s has no track that can be relayed%s%s", self->what,
         self->left_out->len > 0 ? ": " : "", self->left_out->str);
@@ -346,8 +348,10 @@ tracks_add_stream (Tracks *self, GstPad *pad)
   gst_caps_unref (caps);
   if (!branch)
     return;
-  if (self->mode == TRACKS_ARRIVAL)
+  if (self->mode == TRACKS_ARRIVAL) {
+    loas_set_live (branch);
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, drop_eos, NULL, NULL);
+  }
   attach (self, pad, branch);
 }
 
@@ -364,7 +368,8 @@ remove_track (Tracks *self, Track *track)
       g_queue_delete_link (&self->held, l);
     }
   }
-  tracks_close_description (self);
+  if (!track->left)
+    tracks_close_description (self);
   g_ptr_array_remove (self->tracks, track);
 }
 
@@ -448,6 +453,7 @@ discard_unknown (Tracks *self)
 
     if (track->caps)
       continue;
+    track->left = TRUE;
     log_event_limited (&left_out,
         "%s: a track is left out: nothing comes on it that RTP here has a form for: %.*s",
         self->context->config->uri, (int) strcspn (track->kind->caps, ","), track->kind->caps);

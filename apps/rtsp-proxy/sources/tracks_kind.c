@@ -17,7 +17,7 @@ static const TracksKind kinds[] = {
   { "video/x-vp8", "identity", "rtpvp8pay", TRUE },
   { "video/x-vp9", "identity", "rtpvp9pay", TRUE },
   { "audio/mpeg, mpegversion=(int)4, stream-format=(string){ raw, adts, adif, loas }",
-      LOAS_ELEMENT " ! aacparse", "rtpmp4gpay", FALSE },
+      LOAS_ELEMENT " name=" LOAS_NAME " ! aacparse", "rtpmp4gpay", FALSE },
   { "audio/mpeg, mpegversion=(int)2", "aacparse", "rtpmp4gpay", FALSE },
   { "audio/mpeg, mpegversion=(int)1", "mpegaudioparse", "rtpmpapay", FALSE, 14 },
   { "audio/x-opus", "identity", "rtpopuspay", FALSE },

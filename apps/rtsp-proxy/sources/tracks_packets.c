@@ -61,7 +61,9 @@ gboolean
 tracks_all_known (Tracks *self)
 {
   for (guint i = 0; i < self->tracks->len; i++) {
-    if (!((Track *) g_ptr_array_index (self->tracks, i))->caps)
+    const Track *track = g_ptr_array_index (self->tracks, i);
+
+    if (!track->caps && !track->left)
       return FALSE;
   }
   return self->tracks->len > 0;
@@ -100,7 +102,7 @@ presume_caps (Track *track)
 {
   gchar *text;
 
-  if (track->caps || !track->kind)
+  if (track->caps || track->left || !track->kind)
     return;
   if (!g_atomic_int_get (&track->heard))
     log_event_limited (&left_out, "%s: a track is left out until something comes on it: %.*s",

@@ -26,6 +26,7 @@ typedef struct {
   gint pt;                        // the payload type that is sent
   gchar language[RELAY_LANGUAGE]; // "": not known
   gboolean mapped;
+  gboolean left; // it is left out, and its branch goes when its pad is idle
 } Track;
 
 typedef struct {
