@@ -31,6 +31,7 @@ AUDIO = {
     'adts.aac': ('-c:a', 'aac'),
     'opus.mka': ('-c:a', 'libopus'),
     'opus.webm': ('-c:a', 'libopus'),
+    'opus.ogg': ('-c:a', 'libopus'),
     'tags.mp3': ('-c:a', 'libmp3lame', '-metadata', 'title=tone'),
     'bare.mp3': ('-c:a', 'libmp3lame', '-id3v2_version', '0', '-write_xing', '0'),
 }
@@ -80,6 +81,20 @@ def each_format_plays():
 def each_format_plays_without_workers():
     """so it does without worker processes"""
     check_all('no')
+
+
+@test
+def sound_without_a_form_is_refused():
+    """files whose sound has no form in RTP are refused, and the log says why"""
+    form = 'the file has no track that can be served: track 0: RTP here has no form for audio/x-'
+    files = {'vorbis.ogg': ('libvorbis', f'{form}vorbis'), 'flac.ogg': ('flac', f'{form}flac'),
+             'flac.flac': ('flac', 'unsupported file type audio/x-flac'), 'pcm.wav': ('pcm_s16le', 'unsupported file type audio/x-wav')}
+    with tempfile.TemporaryDirectory() as where, TitleProxy({'upstream': f'file://{where}/'}) as proxy:
+        for name, (codec, why) in files.items():
+            ffmpeg('-f', 'lavfi', '-i', 'sine=440:r=48000', '-t', '1', '-c:a', codec, f'{where}/{name}')
+            with Player(proxy, name) as player:
+                assert player.status == 415, (name, player.status)
+            proxy.wait_for_line(f' refused: /films/{name}: cannot be played: {why}$')
 
 
 @test

@@ -21,6 +21,8 @@ static const TitleType types[] = {
   { "video/mpeg, systemstream=(boolean)true", "mpegpsdemux", PS_EARLY },
   { "video/x-msvideo", "avidemux", 0 },
   { "video/x-flv", "flvdemux", 0 },
+  { "audio/ogg", "oggdemux", 0 },
+  { "video/ogg", "oggdemux", 0 },
   { "application/x-id3", "id3demux", 0 },
   { "audio/mpeg", NULL, 0 },
   { "video/x-h264", NULL, 0 },
