@@ -29,11 +29,6 @@ def program():
     return path
 
 
-def need_feature(name):
-    if name not in os.environ.get('WEIR_FEATURES', name).split():
-        raise Skip(f'this build has no {name}; -D{name}=enabled')
-
-
 # The client that reads RTSP upstreams; None: the default one.
 CLIENT = os.environ.get('WEIR_CLIENT')
 

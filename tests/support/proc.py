@@ -142,7 +142,8 @@ class Proc:
                 seen = max(seen, len(self.lines))
                 left = deadline - time.monotonic()
                 if self._ended:
-                    raise AssertionError(f'{self.command[0]} ended without a line like {regex!r}')
+                    raise AssertionError(f'{self.command[0]} ended without a line like {regex!r}; '
+                                         f'its last lines: {self.lines[-3:]}')
                 if left <= 0:
                     raise AssertionError(
                         f'{self.command[0]} printed no line like {regex!r} in {SLOWER * timeout} s'

@@ -14,10 +14,12 @@ A test passes by returning, fails by raising and is skipped by raising Skip('rea
 the first line of its docstring or the name of the function.
 Arguments on the command line select the tests whose name or function contains one of them. An
 argument -FUNCTION leaves that test out.
+A test that fails as a program refused a feature that its build does not have is skipped.
 A test is given up after SLOWER times its time limit. It also fails if a fault is noted meanwhile.
 """
 
 import os
+import re
 import signal
 import sys
 import time
@@ -60,6 +62,15 @@ def _alarm(_signal, _frame):
     raise TimedOut('timed out')
 
 
+def _find_lack(text):
+    """Returns the refusal of a feature that this build does not have, or None."""
+    present = os.environ.get('WEIR_FEATURES')
+    for found in re.finditer(r'this build has no [^;]*; build it with -D(\w+)=enabled', text):
+        if present is not None and found[1] not in present.split():
+            return found[0]
+    return None
+
+
 def _one(function, timeout):
     """Returns (ok, directive)."""
     _faults.clear()
@@ -71,7 +82,10 @@ def _one(function, timeout):
     except Skip as skip:
         return True, f' # SKIP {skip}'
     except (Exception, TimedOut):
-        for line in traceback.format_exc().splitlines():
+        text = traceback.format_exc()
+        if lack := _find_lack(text):
+            return True, f' # SKIP {lack}'
+        for line in text.splitlines():
             print(f'# {line}')
         return False, ''
     finally:
