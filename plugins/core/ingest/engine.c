@@ -126,7 +126,6 @@ weir_ingest_add (WeirIngest *self, const WeirTrackSettings *settings, WeirIngest
   track->fds[0] = sockets.rtp;
   track->fds[1] = sockets.rtcp;
   track->due_ns = WEIR_NEVER;
-  track->heap_at = NOT_IN_HEAP;
   if (sockets.rtp >= 0)
     track->shown.buffer = track->buffer = weir_udp_set_buffer (sockets.rtp, BUFFER);
   // Before packets come: their callbacks may use the track.

@@ -8,8 +8,7 @@
 #include "ingest/engine.h"
 #include "ingest/udp.h"
 #include "run/clock.h"
-
-#define NOT_IN_HEAP SIZE_MAX
+#include "run/heap.h"
 
 typedef struct ingest_loop IngestLoop;
 
@@ -33,7 +32,7 @@ struct weir_ingest_track {
   pthread_t owner;
   uint32_t slot;
   int64_t due_ns;
-  size_t heap_at;
+  WeirHeapNode due;
   WeirIngestStats shown; // the counts after the last batch
   uint32_t shown_drops[2];
 };
@@ -52,8 +51,8 @@ struct ingest_loop {
   int64_t timer_ns; // time the timer is set to; WEIR_NEVER: not set
   // Tracks by slot; epoll's events name a slot and its generation.
   IngestSlot *slots;
-  WeirIngestTrack **heap; // min-heap by due_ns, with room for all slots
-  size_t n_slots, n_tracks, n_heap;
+  size_t n_slots, n_tracks;
+  WeirHeap due; // tracks by due_ns, with room for all slots
 
   int64_t tick_ns;
   unsigned budget;

@@ -17,61 +17,25 @@
 
 static _Thread_local IngestLoop *running; // by this thread
 
-// ---- due tracks, a heap; the lock is held ----
+// ---- tracks by time; the lock is held ----
 
-static void
-heap_put (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+static WeirIngestTrack *
+track_of (const WeirHeapNode *node)
 {
-  loop->heap[at] = track;
-  track->heap_at = at;
+  return (WeirIngestTrack *) ((char *) node - offsetof (WeirIngestTrack, due));
 }
 
-static void
-heap_up (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+static bool
+is_before (const WeirHeapNode *a, const WeirHeapNode *b, const void *unused)
 {
-  while (at > 0 && loop->heap[(at - 1) / 2]->due_ns > track->due_ns) {
-    heap_put (loop, at, loop->heap[(at - 1) / 2]);
-    at = (at - 1) / 2;
-  }
-  heap_put (loop, at, track);
+  return track_of (a)->due_ns < track_of (b)->due_ns;
 }
 
-static void
-heap_down (IngestLoop *loop, size_t at, WeirIngestTrack *track)
+// Returns the track with the earliest time. There must be one.
+static WeirIngestTrack *
+get_first (const IngestLoop *loop)
 {
-  for (;;) {
-    size_t child = 2 * at + 1;
-
-    if (child >= loop->n_heap)
-      break;
-    if (child + 1 < loop->n_heap && loop->heap[child + 1]->due_ns < loop->heap[child]->due_ns)
-      child++;
-    if (loop->heap[child]->due_ns >= track->due_ns)
-      break;
-    heap_put (loop, at, loop->heap[child]);
-    at = child;
-  }
-  heap_put (loop, at, track);
-}
-
-static void
-heap_place (IngestLoop *loop, size_t at, WeirIngestTrack *track)
-{
-  if (at > 0 && loop->heap[(at - 1) / 2]->due_ns > track->due_ns)
-    heap_up (loop, at, track);
-  else
-    heap_down (loop, at, track);
-}
-
-static void
-heap_remove (IngestLoop *loop, WeirIngestTrack *track)
-{
-  size_t at = track->heap_at;
-  WeirIngestTrack *last = loop->heap[--loop->n_heap];
-
-  track->heap_at = NOT_IN_HEAP;
-  if (last != track)
-    heap_place (loop, at, last);
+  return track_of (loop->due.nodes[0]);
 }
 
 // Has the timer wake the thread at `due_ns`, or earlier if it is set to an earlier time. A timeout
@@ -98,12 +62,12 @@ weir_loop_set_due (WeirIngestTrack *track, int64_t due_ns)
   if (due_ns == track->due_ns)
     return;
   track->due_ns = due_ns;
-  if (track->heap_at == NOT_IN_HEAP && due_ns != WEIR_NEVER)
-    heap_up (loop, loop->n_heap++, track);
-  else if (due_ns == WEIR_NEVER)
-    heap_remove (loop, track);
+  if (due_ns == WEIR_NEVER)
+    weir_heap_remove (&loop->due, &track->due, is_before, NULL);
+  else if (track->due.at == 0)
+    weir_heap_push (&loop->due, &track->due, is_before, NULL);
   else
-    heap_place (loop, track->heap_at, track);
+    weir_heap_move (&loop->due, &track->due, is_before, NULL);
   // The loop's thread sets the timer once, before it waits.
   if (running != loop)
     wake_at (loop, due_ns);
@@ -152,7 +116,6 @@ make_slots (IngestLoop *loop)
 {
   size_t n = loop->n_slots ? 2 * loop->n_slots : 16;
   IngestSlot *slots;
-  WeirIngestTrack **heap;
 
   if (loop->n_tracks < loop->n_slots)
     return true;
@@ -160,10 +123,8 @@ make_slots (IngestLoop *loop)
   if (!slots)
     return false;
   loop->slots = slots;
-  heap = realloc (loop->heap, n * sizeof *heap);
-  if (!heap)
+  if (weir_heap_reserve (&loop->due, n) != 0)
     return false;
-  loop->heap = heap;
   memset (slots + loop->n_slots, 0, (n - loop->n_slots) * sizeof *slots);
   loop->n_slots = n;
   return true;
@@ -220,8 +181,8 @@ weir_loop_take_out (WeirIngestTrack *track)
     if (track->fds[i] >= 0)
       epoll_ctl (loop->epoll_fd, EPOLL_CTL_DEL, track->fds[i], NULL);
   }
-  if (track->heap_at != NOT_IN_HEAP)
-    heap_remove (loop, track);
+  if (track->due.at > 0)
+    weir_heap_remove (&loop->due, &track->due, is_before, NULL);
   loop->slots[track->slot].track = NULL;
   loop->slots[track->slot].generation++;
   loop->n_tracks--;
@@ -266,8 +227,8 @@ hold_due (IngestLoop *loop, int64_t now_ns)
   WeirIngestTrack *track = NULL;
 
   pthread_mutex_lock (&loop->lock);
-  while (!track && loop->n_heap > 0 && loop->heap[0]->due_ns <= now_ns) {
-    track = loop->heap[0];
+  while (!track && loop->due.n > 0 && get_first (loop)->due_ns <= now_ns) {
+    track = get_first (loop);
     if (track->busy) {
       weir_loop_set_due (track, now_ns + RETRY_NS);
       track = NULL;
@@ -275,8 +236,8 @@ hold_due (IngestLoop *loop, int64_t now_ns)
   }
   if (track)
     weir_loop_hold (track);
-  else if (loop->n_heap > 0)
-    wake_at (loop, loop->heap[0]->due_ns);
+  else if (loop->due.n > 0)
+    wake_at (loop, get_first (loop)->due_ns);
   pthread_mutex_unlock (&loop->lock);
   return track;
 }
@@ -452,7 +413,7 @@ weir_loop_clear (IngestLoop *loop)
   }
   close_loop (loop);
   free (loop->slots);
-  free (loop->heap);
+  weir_heap_free (&loop->due);
   pthread_cond_destroy (&loop->released);
   pthread_mutex_destroy (&loop->lock);
 }

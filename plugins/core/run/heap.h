@@ -73,18 +73,31 @@ weir_heap_free (WeirHeap *heap)
   *heap = (WeirHeap) { 0 };
 }
 
+// Makes room for `n` nodes, so that adding them never fails. Returns 0 or -ENOMEM.
+static inline int
+weir_heap_reserve (WeirHeap *heap, size_t n)
+{
+  size_t size = heap->size > 0 ? heap->size : WEIR_HEAP_FIRST_SIZE;
+  WeirHeapNode **nodes;
+
+  if (n <= heap->size)
+    return 0;
+  while (size < n)
+    size *= 2;
+  nodes = realloc (heap->nodes, size * sizeof (WeirHeapNode *));
+  if (!nodes)
+    return -ENOMEM;
+  heap->nodes = nodes;
+  heap->size = size;
+  return 0;
+}
+
 // Adds a node that is in no heap. Returns 0 or -ENOMEM.
 WEIR_HEAP_INLINE int
 weir_heap_push (WeirHeap *heap, WeirHeapNode *node, WeirHeapBefore before, const void *order)
 {
-  if (heap->n == heap->size) {
-    const size_t size = heap->size > 0 ? heap->size * 2 : WEIR_HEAP_FIRST_SIZE;
-    WeirHeapNode **nodes = realloc (heap->nodes, size * sizeof (WeirHeapNode *));
-    if (!nodes)
-      return -ENOMEM;
-    heap->nodes = nodes;
-    heap->size = size;
-  }
+  if (weir_heap_reserve (heap, heap->n + 1) != 0)
+    return -ENOMEM;
   weir_heap_put (heap, ++heap->n, node);
   weir_heap_move_up (heap, node, before, order);
   return 0;

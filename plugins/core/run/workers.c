@@ -9,7 +9,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define NOT_IN_HEAP SIZE_MAX
 #define WORKERS_MAX 64
 
 // A task is idle, in a queue, running, or running and to be run again. A task may be in the heap of
@@ -34,8 +33,7 @@ struct weir_workers {
   int64_t timer_ns;    // time it is set to; WEIR_NEVER: not set
   Queue queues[WEIR_PRIORITIES];
   size_t n_queued;
-  WeirTask **heap; // min-heap by due_ns
-  size_t n_heap, heap_capacity;
+  WeirHeap due; // tasks by due_ns, with room for all
   size_t n_tasks;
   size_t scratch_size;
   Scratch *spare;                // given back
@@ -45,59 +43,32 @@ struct weir_workers {
   pthread_t threads[WORKERS_MAX];
 };
 
-// ---- the heap; the lock is held ----
+// ---- tasks by time; the lock is held ----
 
-static void
-heap_put (WeirWorkers *w, size_t at, WeirTask *task)
+static WeirTask *
+task_of (const WeirHeapNode *node)
 {
-  w->heap[at] = task;
-  task->heap_at = at;
+  return (WeirTask *) ((char *) node - offsetof (WeirTask, due));
+}
+
+static bool
+is_before (const WeirHeapNode *a, const WeirHeapNode *b, const void *unused)
+{
+  return task_of (a)->due_ns < task_of (b)->due_ns;
+}
+
+// Returns the task with the earliest time, or NULL.
+static WeirTask *
+get_first (const WeirWorkers *w)
+{
+  return w->due.n > 0 ? task_of (w->due.nodes[0]) : NULL;
 }
 
 static void
-heap_up (WeirWorkers *w, size_t at, WeirTask *task)
+forget_time (WeirWorkers *w, WeirTask *task)
 {
-  while (at > 0 && w->heap[(at - 1) / 2]->due_ns > task->due_ns) {
-    heap_put (w, at, w->heap[(at - 1) / 2]);
-    at = (at - 1) / 2;
-  }
-  heap_put (w, at, task);
-}
-
-static void
-heap_down (WeirWorkers *w, size_t at, WeirTask *task)
-{
-  for (;;) {
-    size_t child = 2 * at + 1;
-
-    if (child >= w->n_heap)
-      break;
-    if (child + 1 < w->n_heap && w->heap[child + 1]->due_ns < w->heap[child]->due_ns)
-      child++;
-    if (w->heap[child]->due_ns >= task->due_ns)
-      break;
-    heap_put (w, at, w->heap[child]);
-    at = child;
-  }
-  heap_put (w, at, task);
-}
-
-static void
-heap_remove (WeirWorkers *w, WeirTask *task)
-{
-  size_t at = task->heap_at;
-  WeirTask *last;
-
-  if (at == NOT_IN_HEAP)
-    return;
-  task->heap_at = NOT_IN_HEAP;
-  last = w->heap[--w->n_heap];
-  if (last == task)
-    return;
-  if (at > 0 && w->heap[(at - 1) / 2]->due_ns > last->due_ns)
-    heap_up (w, at, last);
-  else
-    heap_down (w, at, last);
+  if (task->due.at > 0)
+    weir_heap_remove (&w->due, &task->due, is_before, NULL);
 }
 
 // ---- the timer; the lock is held ----
@@ -120,9 +91,9 @@ set_timer (WeirWorkers *w, int64_t due_ns)
 // Sets the timer to the earliest task. A thread that was called has not returned yet: moving the
 // timer would cancel the call.
 static void
-follow_heap (WeirWorkers *w)
+follow_first (WeirWorkers *w)
 {
-  int64_t due_ns = w->n_heap > 0 ? w->heap[0]->due_ns : WEIR_NEVER;
+  int64_t due_ns = w->due.n > 0 ? get_first (w)->due_ns : WEIR_NEVER;
 
   if (!w->called && due_ns != w->timer_ns)
     set_timer (w, due_ns);
@@ -144,12 +115,12 @@ wait_for_time (WeirWorkers *w)
   uint64_t n;
 
   w->timing = true;
-  follow_heap (w);
+  follow_first (w);
   pthread_mutex_unlock (&w->lock);
   (void) !read (w->timer, &n, sizeof n);
   pthread_mutex_lock (&w->lock);
   w->timing = w->called = false;
-  w->timer_ns = WEIR_NEVER; // it has expired; follow_heap() sets it again
+  w->timer_ns = WEIR_NEVER; // it has expired; follow_first() sets it again
 }
 
 // ---- tasks; the lock is held ----
@@ -169,7 +140,7 @@ enqueue (WeirWorkers *w, WeirTask *task)
 {
   Queue *queue = &w->queues[task->priority];
 
-  heap_remove (w, task);
+  forget_time (w, task);
   task->state = QUEUED;
   task->next = NULL;
   if (queue->last)
@@ -215,18 +186,18 @@ wake_at (WeirWorkers *w, WeirTask *task, int64_t due_ns)
   // A queued task runs anyway, and then returns its next time.
   if (task->dead || due_ns == WEIR_NEVER || task->state == QUEUED)
     return;
-  if (task->heap_at != NOT_IN_HEAP) {
-    if (task->due_ns <= due_ns)
-      return;
-    task->due_ns = due_ns;
-    heap_up (w, task->heap_at, task);
-  } else {
-    task->due_ns = due_ns;
-    heap_up (w, w->n_heap++, task);
-  }
-  if (task->heap_at == 0 && w->timing)
-    follow_heap (w);
-  else if (task->heap_at == 0)
+  if (task->due.at > 0 && task->due_ns <= due_ns)
+    return;
+  task->due_ns = due_ns;
+  if (task->due.at > 0)
+    weir_heap_move_up (&w->due, &task->due, is_before, NULL);
+  else
+    weir_heap_push (&w->due, &task->due, is_before, NULL);
+  if (task != get_first (w))
+    return;
+  if (w->timing)
+    follow_first (w);
+  else
     call_one (w);
 }
 
@@ -262,12 +233,12 @@ run_task (WeirWorkers *w, WeirTask *task, void *scratch)
 static WeirTask *
 next_task (WeirWorkers *w)
 {
-  int64_t now_ns = w->n_heap > 0 ? weir_now_ns () : 0;
+  int64_t now_ns = w->due.n > 0 ? weir_now_ns () : 0;
 
-  while (w->n_heap > 0 && w->heap[0]->due_ns <= now_ns) {
-    WeirTask *task = w->heap[0];
+  while (w->due.n > 0 && get_first (w)->due_ns <= now_ns) {
+    WeirTask *task = get_first (w);
 
-    heap_remove (w, task);
+    forget_time (w, task);
     wake (w, task);
   }
   for (size_t i = 0; i < WEIR_PRIORITIES; i++) {
@@ -277,7 +248,7 @@ next_task (WeirWorkers *w)
       dequeue (w, task);
       // This thread is busy from now on: another thread must take the next task and watch the
       // timer.
-      if (w->n_queued > 0 || (w->n_heap > 0 && !w->timing))
+      if (w->n_queued > 0 || (w->due.n > 0 && !w->timing))
         call_one (w);
       return task;
     }
@@ -362,7 +333,7 @@ stand_in (void *data)
   }
   w->n_surplus -= w->n_surplus > 0;
   w->n_stand_ins--;
-  if (w->n_queued > 0 || w->n_heap > 0)
+  if (w->n_queued > 0 || w->due.n > 0)
     call_one (w); // the wake-up may have been meant for another thread
   pthread_cond_broadcast (&w->idle);
   pthread_mutex_unlock (&w->lock);
@@ -453,7 +424,7 @@ weir_workers_free (WeirWorkers *w)
     w->spare = scratch->next;
     free (scratch);
   }
-  free (w->heap);
+  weir_heap_free (&w->due);
   free (w);
 }
 
@@ -467,22 +438,12 @@ int
 weir_task_init (WeirTask *task, WeirWorkers *w, unsigned priority,
     int64_t (*run) (WeirTask *task, void *scratch, int64_t now_ns))
 {
-  int r = 0;
+  int r;
 
-  *task = (WeirTask) { .run = run, .priority = priority, .workers = w, .heap_at = NOT_IN_HEAP };
+  *task = (WeirTask) { .run = run, .priority = priority, .workers = w };
   pthread_mutex_lock (&w->lock);
   // Room for every task, so that setting a time never fails.
-  if (w->n_tasks == w->heap_capacity) {
-    size_t capacity = w->heap_capacity ? 2 * w->heap_capacity : 64;
-    WeirTask **heap = realloc (w->heap, capacity * sizeof (WeirTask *));
-
-    if (heap) {
-      w->heap = heap;
-      w->heap_capacity = capacity;
-    } else {
-      r = -ENOMEM;
-    }
-  }
+  r = weir_heap_reserve (&w->due, w->n_tasks + 1);
   if (r == 0)
     w->n_tasks++;
   pthread_mutex_unlock (&w->lock);
@@ -511,9 +472,9 @@ weir_task_cancel (WeirTask *task)
   WeirWorkers *w = task->workers;
 
   pthread_mutex_lock (&w->lock);
-  heap_remove (w, task);
+  forget_time (w, task);
   if (w->timing)
-    follow_heap (w);
+    follow_first (w);
   pthread_mutex_unlock (&w->lock);
 }
 
@@ -524,7 +485,7 @@ weir_task_run_here (WeirTask *task, void *scratch)
 
   pthread_mutex_lock (&w->lock);
   if (task->state == IDLE && !task->dead) {
-    heap_remove (w, task);
+    forget_time (w, task);
     run_task (w, task, scratch);
   } else {
     wake (w, task);
@@ -539,7 +500,7 @@ weir_task_clear (WeirTask *task)
 
   pthread_mutex_lock (&w->lock);
   task->dead = true;
-  heap_remove (w, task);
+  forget_time (w, task);
   if (task->state == QUEUED) {
     dequeue (w, task);
     task->state = IDLE;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "run/clock.h"
+#include "run/heap.h"
 
 #define WEIR_PRIORITIES 8 // from 0, the most urgent, to 7
 
@@ -30,7 +31,7 @@ struct weir_task {
   int state;
   WeirTask *next;
   int64_t due_ns;
-  size_t heap_at;
+  WeirHeapNode due;
   bool dead, stood_in;
 };
 
