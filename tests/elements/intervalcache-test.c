@@ -228,7 +228,7 @@ test_readers_follow_a_caps_change (void)
   GstCaps *caps;
 
   push_frames (p, 0, 1, 1);
-  gst_harness_push_event (p, gst_event_new_caps (gst_caps_from_string ("video/x-vp8")));
+  gst_harness_set_src_caps_str (p, "video/x-vp8");
   push_frames (p, 1, 1, 1);
   gst_harness_play (r);
   expect (r, 0);
@@ -976,7 +976,7 @@ test_caps_arrive_between_the_right_buffers (void)
     expect (readers[i], 0);
     gst_event_unref (next_event (readers[i], GST_EVENT_CAPS));
   }
-  gst_harness_push_event (p, gst_event_new_caps (gst_caps_from_string ("video/x-vp8")));
+  gst_harness_set_src_caps_str (p, "video/x-vp8");
   gst_harness_push_event (p, gst_event_new_gap (FRAME, FRAME));
   push_frames (p, 2, 1, 1);
   for (guint i = 0; i < 2; i++) {

@@ -723,7 +723,7 @@ test_repeated_caps_keep_the_stream (void)
     GstBuffer *buffer = au_buffer (au, FALSE);
 
     if (au == 30)
-      gst_harness_push_event (h, gst_event_new_caps (gst_caps_from_string (caps)));
+      gst_harness_set_src_caps_str (h, caps);
     gst_harness_push (h, au == 60 ? without_sets (buffer) : buffer);
     stats = stats_of (h);
     g_assert_true (gst_structure_get_int (stats, "plain-layer", &plain));
