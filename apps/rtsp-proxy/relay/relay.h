@@ -173,6 +173,10 @@ void relay_remove_sink (Relay *self, gconstpointer sink);
 // a sink is open.
 void relay_expect_sinks (Relay *self);
 
+// Reports whether the relay holds the first packets of a run, or has none yet: sinks with is_open()
+// that are added now get the beginning.
+gboolean relay_holds_beginning (Relay *self);
+
 // Announces a sink that has `from_start`, or that there is none any longer. There is one at most.
 void relay_await_sink (Relay *self, gboolean awaits);
 

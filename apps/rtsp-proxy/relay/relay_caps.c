@@ -127,3 +127,12 @@ relay_caps_are_equal (const GPtrArray *a, const GPtrArray *b)
     same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
   return same;
 }
+
+WeirCodec
+relay_caps_get_codec (const GstCaps *caps)
+{
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+
+  return weir_codec_from_sdp (
+      gst_structure_get_string (s, "media"), gst_structure_get_string (s, "encoding-name"));
+}

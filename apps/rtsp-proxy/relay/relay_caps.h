@@ -5,6 +5,8 @@
 
 #include <gst/gst.h>
 
+#include "codec/layers.h"
+
 // Returns the parts of application/x-rtp caps that describe the codec, with SSRC `ssrc`. An
 // upstream's caps hold its whole SDP; fields that are private to the upstream, or that could break
 // out of an SDP line, are removed. (transfer full)
@@ -15,6 +17,9 @@ GstCaps *relay_caps_publish (const GstCaps *caps, guint32 ssrc);
 
 // Returns the language of a track, such as "de", or NULL. It has letters, digits and hyphens only.
 const gchar *relay_caps_get_language (const GstCaps *caps);
+
+// Returns the codec of RTP caps, AUDIO or OPAQUE.
+WeirCodec relay_caps_get_codec (const GstCaps *caps);
 
 // Reports whether `word` may stand in an SDP: printable ASCII, at most 8192 bytes. A track needs a
 // media type and an encoding for which this is TRUE.

@@ -325,6 +325,18 @@ relay_expect_sinks (Relay *self)
   g_mutex_unlock (&self->lock);
 }
 
+gboolean
+relay_holds_beginning (Relay *self)
+{
+  gboolean holds = TRUE;
+
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->n_tracks; i++)
+    holds &= self->tracks[i].holding && !self->tracks[i].released;
+  g_mutex_unlock (&self->lock);
+  return holds;
+}
+
 void
 relay_await_sink (Relay *self, gboolean awaits)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "relay/standby.h"
 
-#include "codec/layers.h"
+#include "relay/relay_caps.h"
 #include "rtp/rtp.h"
 
 #define HELD_BYTES (8 * 1024 * 1024)
@@ -34,15 +34,6 @@ packet_free (gpointer data)
   g_free (packet);
 }
 
-static WeirCodec
-codec_of (GstCaps *caps)
-{
-  GstStructure *s = gst_caps_get_structure (caps, 0);
-
-  return weir_codec_from_sdp (
-      gst_structure_get_string (s, "media"), gst_structure_get_string (s, "encoding-name"));
-}
-
 Standby *
 standby_new (GPtrArray *caps)
 {
@@ -50,7 +41,7 @@ standby_new (GPtrArray *caps)
 
   self->layers.codec = WEIR_CODEC_AUDIO;
   for (guint i = caps->len; i-- > 0;) {
-    WeirCodec codec = codec_of (g_ptr_array_index (caps, i));
+    WeirCodec codec = relay_caps_get_codec (g_ptr_array_index (caps, i));
 
     if (codec != WEIR_CODEC_AUDIO && codec != WEIR_CODEC_OPAQUE) {
       self->key_track = i;

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/media.h"
 
+#include "base/clock.h"
 #include "base/files_left.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
+#include "relay/relay_caps.h"
 #include "weir-rtsp.h"
 
 #include <gst/base/gstbasesink.h>
 
 // Medias that are opened at the same time; each needs a few threads meanwhile.
 #define OPENERS 4
+
+// How long media of a stream that runs waits for a keyframe, so that its first reader begins with a
+// picture, and how often it looks for one.
+#define PICTURE_PATIENCE (2 * GST_SECOND)
+#define PICTURE_MS 10
 
 // The window of a stored title's session is this much longer than `interval`: readers may join
 // until the interval ends, and PLAY a little later.
@@ -188,8 +195,6 @@ on_prepared (GstRTSPMedia *media, LiveMedia *live)
     gst_rtsp_stream_set_blocked (stream, FALSE);
   }
   warn_without_ports (media, presentation);
-  keep_media (media, live);
-  configure_media (media, presentation); // the configuration may have changed meanwhile
 }
 
 static void
@@ -333,22 +338,98 @@ find_problem (Relay *relay)
   return problem;
 }
 
+// ---- the picture that the first reader begins with ----
+
+typedef struct {
+  GstRTSPMedia *media; // prepared
+  LiveMedia *live;
+  gint64 until;
+} Opening;
+
+// Reports whether the sink of a track with keyframes has one.
+static gboolean
+has_picture (GstRTSPMedia *media, Relay *relay, guint track)
+{
+  GstCaps *caps = relay_dup_caps (relay, track);
+  GstElement *sink = weir_stream_find_sink (gst_rtsp_media_get_stream (media, track));
+  WeirCodec codec = caps ? relay_caps_get_codec (caps) : WEIR_CODEC_OPAQUE;
+  gboolean has = codec == WEIR_CODEC_OPAQUE || codec == WEIR_CODEC_AUDIO || !sink;
+  GstBufferList *list = NULL;
+
+  if (!has)
+    g_signal_emit_by_name (sink, "get-packets", -1, 1, &list);
+  has |= list && gst_buffer_list_length (list) > 0;
+  gst_clear_buffer_list (&list);
+  g_clear_object (&sink);
+  gst_clear_caps (&caps);
+  return has;
+}
+
+static gboolean
+look_for_pictures (gpointer data)
+{
+  Opening *self = data;
+  Presentation *presentation = live_media_get_presentation (self->live);
+  Relay *relay = presentation_get_relay (presentation);
+  gboolean has = TRUE;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (self->media); i++)
+    has &= has_picture (self->media, relay, i);
+  if (!has && clock_now () < self->until)
+    return G_SOURCE_CONTINUE;
+  keep_media (self->media, self->live);
+  configure_media (self->media, presentation); // the configuration may have changed meanwhile
+  gst_rtsp_media_unprepare (self->media);
+  live_media_opened (self->live, NULL);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+begins_at_keyframes (LiveMedia *live)
+{
+  MountConfig *config = presentation_dup_config (live_media_get_presentation (live));
+  gboolean at_keyframes = g_str_equal (config->join, "keyframe");
+
+  mount_config_unref (config);
+  return at_keyframes;
+}
+
+static void
+opening_free (gpointer data)
+{
+  Opening *self = data;
+
+  g_object_unref (self->media);
+  live_media_unref (self->live);
+  g_free (self);
+}
+
 // Prepares media, which the presentation then keeps. Returns the reason of a failure (transfer
 // full), or NULL.
 static gchar *
 open_media (GstRTSPMediaFactory *factory)
 {
-  gchar *problem = find_problem (presentation_get_relay (get_presentation (factory)));
+  LiveMedia *live = ((MediaFactory *) factory)->live;
+  Relay *relay = presentation_get_relay (get_presentation (factory));
+  gboolean begins = relay_holds_beginning (relay) || !begins_at_keyframes (live);
+  gchar *problem = find_problem (relay);
   GstRTSPMedia *media = problem ? NULL : construct_unlocked (factory);
+  Opening *opening;
 
   if (!media)
     return problem ? problem : g_strdup ("cannot make its media");
-  if (gst_rtsp_media_prepare (media, NULL))
-    gst_rtsp_media_unprepare (media);
+  if (!gst_rtsp_media_prepare (media, NULL)) {
+    g_object_unref (media);
+    return g_strdup ("cannot prepare its media");
+  }
+  opening = g_new (Opening, 1);
+  *opening =
+      (Opening) { media, live_media_ref (live), begins ? 0 : clock_now () + PICTURE_PATIENCE };
+  if (look_for_pictures (opening) == G_SOURCE_REMOVE)
+    opening_free (opening);
   else
-    problem = g_strdup ("cannot prepare its media");
-  g_object_unref (media);
-  return problem;
+    g_timeout_add_full (G_PRIORITY_DEFAULT, PICTURE_MS, look_for_pictures, opening, opening_free);
+  return NULL;
 }
 
 static void
@@ -363,7 +444,8 @@ open_in_thread (gpointer factory, gpointer unused)
   } else {
     problem = g_strdup (FILES_PROBLEM);
   }
-  live_media_opened (((MediaFactory *) factory)->live, problem);
+  if (problem)
+    live_media_opened (((MediaFactory *) factory)->live, problem);
   g_free (problem);
   g_object_unref (factory);
   thread_set_name (THREAD_IDLE);
