@@ -54,25 +54,22 @@ is_kept_for_readers (LiveMedia *self)
 PresentationState
 live_media_ask (LiveMedia *self, GError **error)
 {
-  GError *why = NULL;
-  PresentationState state = presentation_ask (self->presentation, &why);
+  PresentationState state;
+  gboolean ready, down;
 
   g_mutex_lock (&self->lock);
-  if (self->stopped)
-    state = PRESENTATION_DOWN;
-  else if (self->media)
-    state = PRESENTATION_READY;
-  else if (state == PRESENTATION_READY)
-    state = clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
+  ready = self->media != NULL;
+  down = self->stopped || clock_now () < self->failing_until;
   g_mutex_unlock (&self->lock);
-  if (state == PRESENTATION_DOWN && !why)
-    g_set_error (&why, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
+  if (ready)
+    return PRESENTATION_READY;
+  if (down) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
         presentation_get_label (self->presentation));
-  if (state == PRESENTATION_DOWN)
-    g_propagate_error (error, why);
-  else
-    g_clear_error (&why);
-  return state;
+    return PRESENTATION_DOWN;
+  }
+  state = presentation_ask (self->presentation, error);
+  return state == PRESENTATION_READY ? PRESENTATION_STARTING : state;
 }
 
 static gboolean

@@ -240,8 +240,8 @@ unref_live (gpointer live, GClosure *closure)
   live_media_unref (live);
 }
 
-// Connects a handler that holds a reference to `live`. g_signal_connect_object() would
-// not be safe, because media and factory may be finalized in two threads at once.
+// Connects a handler that holds a reference to `live`. g_signal_connect_object() would not be safe,
+// because media and factory may be finalized in two threads at once.
 static void
 listen_to (gpointer instance, const gchar *signal, GCallback handler, LiveMedia *live)
 {
@@ -343,7 +343,7 @@ find_problem (Relay *relay)
 typedef struct {
   GstRTSPMedia *media; // prepared
   LiveMedia *live;
-  gint64 until;
+  gint64 until; // when it is opened without a keyframe, ns; 0: at once
 } Opening;
 
 // Reports whether the sink of a track with keyframes has one.
@@ -366,16 +366,23 @@ has_picture (GstRTSPMedia *media, Relay *relay, guint track)
 }
 
 static gboolean
+has_pictures (GstRTSPMedia *media, Relay *relay)
+{
+  gboolean has = TRUE;
+
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media) && has; i++)
+    has = has_picture (media, relay, i);
+  return has;
+}
+
+static gboolean
 look_for_pictures (gpointer data)
 {
   Opening *self = data;
   Presentation *presentation = live_media_get_presentation (self->live);
-  Relay *relay = presentation_get_relay (presentation);
-  gboolean has = TRUE;
 
-  for (guint i = 0; i < gst_rtsp_media_n_streams (self->media); i++)
-    has &= has_picture (self->media, relay, i);
-  if (!has && clock_now () < self->until)
+  if (clock_now () < self->until
+      && !has_pictures (self->media, presentation_get_relay (presentation)))
     return G_SOURCE_CONTINUE;
   keep_media (self->media, self->live);
   configure_media (self->media, presentation); // the configuration may have changed meanwhile
