@@ -160,8 +160,8 @@ on_linger_timeout (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-// Starts the chain if there are users, else the linger time. Runs on the main thread
-// when the first user has joined, the last one has left, or the configuration has changed.
+// Starts the chain if there are users, else the linger time. Runs on the main thread when the first
+// user has joined, the last one has left, or the configuration has changed.
 static gboolean
 update (gpointer data)
 {
@@ -300,7 +300,8 @@ presentation_get_next_node (Presentation *self)
 void
 presentation_start (Presentation *self)
 {
-  update (self);
+  if (!self->config->on_demand)
+    update (self);
 }
 
 void

@@ -4,8 +4,8 @@
 // A mount plus the choices of a URL: a chain of stages, and the relay at its end, to which outlets
 // add sinks. Call from any thread, unless the function says otherwise.
 
-#include "mounts/choices.h"
 #include "graph/graph.h"
+#include "mounts/choices.h"
 
 typedef struct _Presentation Presentation;
 
