@@ -16,9 +16,9 @@ static gchar *
 check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
   GUri *parsed = g_uri_parse (uri, G_URI_FLAGS_ENCODED | G_URI_FLAGS_PARSE_RELAXED, NULL);
-  const gchar *wrong = feature_get_lack (FEATURE_STORE);
+  const gchar *wrong = NULL;
 
-  if (!wrong && (flags & PULL_URI_FROM_API))
+  if (flags & PULL_URI_FROM_API)
     wrong = "http and https upstreams are allowed in the configuration file only";
   else if (!parsed || !g_uri_get_host (parsed) || !*g_uri_get_host (parsed))
     wrong = "not a URL like https://host/bucket/";
@@ -39,6 +39,9 @@ check_folder (const gchar *uri, PullUriFlags flags, PullConfig *config)
 gchar *
 origin_pull_check (const gchar *uri, PullUriFlags flags, PullConfig *config)
 {
-  return names_folder (uri) ? check_folder (uri, flags, config)
-                            : http_pull_check (uri, flags, config);
+  const gchar *lack = feature_get_lack (FEATURE_STORE);
+
+  if (!names_folder (uri))
+    return http_pull_check (uri, flags, config);
+  return lack ? g_strdup (lack) : check_folder (uri, flags, config);
 }
