@@ -5,6 +5,7 @@ change the system is replaced, in a mount namespace of the test."""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -49,6 +50,9 @@ class Machine:
             self.stub(name, text)
         for name in PLACES:
             (self.folder / name).mkdir()
+        # A tree of its own: the commands would change the build directory of the run that this is part of.
+        shutil.copytree(ROOT / 'tests/support', self.folder / 'tree/tests/support')
+        shutil.copy(ROOT / 'dev', self.folder / 'tree')
 
     def stub(self, name, text):
         path = self.folder / 'bin' / name
@@ -60,7 +64,7 @@ class Machine:
         """Runs a command of dev, which ends when it would build. Returns its output."""
         mounts = ' && '.join(f'mount --bind {self.folder}/{name} {place}'
                              for name, place in PLACES.items() if os.path.isdir(place))
-        script = f'{mounts} || exit 77; bash {ROOT}/dev "$@"'
+        script = f'{mounts} || exit 77; bash {self.folder}/tree/dev "$@"'
         root = [] if os.geteuid() == 0 else ['-r']
         path = f'{self.folder}/bin:/usr/bin:/bin'
         done = subprocess.run(['unshare', *root, '-m', 'sh', '-c', script, 'sh', *words], text=True,
