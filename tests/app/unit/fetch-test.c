@@ -2,9 +2,9 @@
 // Requests to a server in this process: the HTTP client, and the source of key sets.
 #include "access/http_client.h"
 #include "access/jwks_source.h"
+#include "web-server.h"
 
 #include <glib/gstdio.h>
-#include <libsoup/soup.h>
 #include <string.h>
 
 #define LONG_MS 60000 // a test that waits for this fails by its own time limit
@@ -16,7 +16,7 @@
 #define ONE_KEY "{\"keys\":[" KEY ("a") "]}"
 #define TWO_KEYS "{\"keys\":[" KEY ("a") "," KEY ("b") "]}"
 
-static SoupServer *server;
+static WebServer server;
 static gchar *base; // "http://127.0.0.1:PORT"
 static const gchar *key_set = ONE_KEY;
 static guint key_status = 200, n_requests;
@@ -49,21 +49,6 @@ handle (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTab
     soup_server_message_set_response (
         message, "text/plain", SOUP_MEMORY_COPY, body->data, (gsize) body->length);
   }
-}
-
-static void
-start_server (void)
-{
-  GError *error = NULL;
-  GSList *uris;
-
-  server = soup_server_new (NULL, NULL);
-  soup_server_add_handler (server, NULL, handle, NULL, NULL);
-  soup_server_listen_local (server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, &error);
-  g_assert_no_error (error);
-  uris = soup_server_get_uris (server);
-  base = g_strdup_printf ("http://127.0.0.1:%d", g_uri_get_port (uris->data));
-  g_slist_free_full (uris, (GDestroyNotify) g_uri_unref);
 }
 
 // ---- the client ----
@@ -316,7 +301,8 @@ main (int argc, char **argv)
   int status;
 
   g_test_init (&argc, &argv, NULL);
-  start_server ();
+  web_server_start (&server, handle);
+  base = g_strdup_printf ("http://127.0.0.1:%u", server.port);
   g_test_add_func ("/fetch/an-answer-has-status-and-body", an_answer_has_status_and_body);
   g_test_add_func ("/fetch/a-redirect-is-not-followed", a_redirect_is_not_followed);
   g_test_add_func ("/fetch/a-large-answer-is-an-error", a_large_answer_is_an_error);
@@ -332,8 +318,7 @@ main (int argc, char **argv)
       the_end_of_a_source_calls_what_waits_for_it);
   g_test_add_func ("/fetch/a-file-is-read-again", a_file_is_read_again);
   status = g_test_run ();
-  soup_server_disconnect (server);
-  g_object_unref (server);
+  web_server_end (&server);
   g_free (base);
   return status;
 }

@@ -3,9 +3,9 @@
 #include "access/access.h"
 #include "access/check_cache.h"
 #include "access/jwt_permissions.h"
+#include "web-server.h"
 
 #include <glib/gstdio.h>
-#include <libsoup/soup.h>
 #include <unistd.h>
 
 #define CHECKS_MAX 1024
@@ -115,21 +115,16 @@ handle (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTab
 
 // Returns the door of a configuration whose external check is `server`.
 static Access *
-make_access (SoupServer *server)
+make_access (WebServer *server)
 {
   ProxyConfig *config = proxy_config_new ();
   gchar *file = NULL, *text;
   GError *error = NULL;
-  GSList *uris;
   Access *access;
 
-  soup_server_add_handler (server, NULL, handle, NULL, NULL);
-  soup_server_listen_local (server, 0, SOUP_SERVER_LISTEN_IPV4_ONLY, &error);
-  g_assert_no_error (error);
-  uris = soup_server_get_uris (server);
-  text = g_strdup_printf ("external-auth: {url: \"http://127.0.0.1:%d/\", timeout: 60s}\n",
-      g_uri_get_port (uris->data));
-  g_slist_free_full (uris, (GDestroyNotify) g_uri_unref);
+  web_server_start (server, handle);
+  text = g_strdup_printf (
+      "external-auth: {url: \"http://127.0.0.1:%u/\", timeout: 60s}\n", server->port);
   close (g_file_open_tmp ("weir-judges-XXXXXX", &file, NULL));
   g_assert_true (g_file_set_contents (file, text, -1, NULL));
   g_assert_true (proxy_config_load (config, file, &error));
@@ -160,8 +155,8 @@ ask (Access *access, AccessPeer *peer, gint *n_decided)
 static void
 the_same_question_is_asked_once_at_a_time (void)
 {
-  SoupServer *server = soup_server_new (NULL, NULL);
-  Access *access = make_access (server);
+  WebServer server;
+  Access *access = make_access (&server);
   AccessPeer *peer = access_peer_new ("127.0.0.1", "rtsp");
   AccessPeer *other = access_peer_new ("127.0.0.1", "rtsp");
   gint n_decided = 0;
@@ -189,14 +184,14 @@ the_same_question_is_asked_once_at_a_time (void)
   access_peer_unref (peer);
   access_peer_unref (other);
   g_clear_object (&held);
-  g_object_unref (server);
+  web_server_end (&server);
 }
 
 static void
 checks_under_way_have_a_bound (void)
 {
-  SoupServer *server = soup_server_new (NULL, NULL);
-  Access *access = make_access (server);
+  WebServer server;
+  Access *access = make_access (&server);
   gint n_decided = 0;
 
   for (guint i = 0; i < CHECKS_MAX + 10; i++) {
@@ -212,7 +207,7 @@ checks_under_way_have_a_bound (void)
   access_free (access);
   g_assert_cmpint (n_decided, ==, CHECKS_MAX);
   g_clear_object (&held);
-  g_object_unref (server);
+  web_server_end (&server);
 }
 
 // Hosts of one IPv6 network are not one client.
@@ -222,8 +217,8 @@ a_client_without_a_name_is_its_address (void)
   static const gchar *const addresses[][2] = { { "192.0.2.1", "address 192.0.2.1" },
     { "::ffff:192.0.2.1", "address 192.0.2.1" }, { "2001:db8::1", "address 2001:db8::1" },
     { "2001:db8::2", "address 2001:db8::2" } };
-  SoupServer *server = soup_server_new (NULL, NULL);
-  Access *access = make_access (server);
+  WebServer server;
+  Access *access = make_access (&server);
   gint n_decided = 0;
 
   for (guint i = 0; i < G_N_ELEMENTS (addresses); i++) {
@@ -239,7 +234,7 @@ a_client_without_a_name_is_its_address (void)
   access_close (access);
   access_free (access);
   g_clear_object (&held);
-  g_object_unref (server);
+  web_server_end (&server);
 }
 
 int
