@@ -2,6 +2,7 @@
 #include "text/yaml_reader.h"
 
 #include "text/config_error.h"
+#include "text/yaml_mistake.h"
 
 #include <string.h>
 
@@ -154,20 +155,6 @@ yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, g
   return FALSE;
 }
 
-// Returns the line and column of an offset: for bytes that are not text, libyaml reports the offset
-// only.
-static yaml_mark_t
-mark_of (const gchar *text, gsize offset)
-{
-  yaml_mark_t mark = { .index = offset };
-
-  for (gsize i = 0; i < offset; i++) {
-    mark.column = text[i] == '\n' ? 0 : mark.column + 1;
-    mark.line += text[i] == '\n';
-  }
-  return mark;
-}
-
 // Checks the depth and the number of documents before the document is loaded. Returns an error
 // message and sets `*mark`, or returns NULL. Ignores syntax errors: yaml_parser_load() reports
 // them.
@@ -226,11 +213,12 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   yaml_parser_initialize (&parser);
   yaml_parser_set_input_string (&parser, (const guchar *) text, len);
   ok = yaml_parser_load (&parser, &self->document) != 0;
-  if (!ok && parser.error == YAML_READER_ERROR)
-    parser.problem_mark = mark_of (text, MIN (len, parser.problem_offset));
-  if (!ok)
-    fail_at (self, parser.problem_mark, NULL, CONFIG_ERROR_YAML, error,
-        parser.problem ? parser.problem : "not YAML");
+  if (!ok) {
+    gchar *mistake = yaml_mistake_explain (&parser, text, len, &mark);
+
+    fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, mistake);
+    g_free (mistake);
+  }
   yaml_parser_delete (&parser);
   if (ok)
     return self;

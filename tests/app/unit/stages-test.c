@@ -194,7 +194,7 @@ an_error_in_a_stage_file_names_its_place (void)
     { "", "1:1: expected a YAML header between two lines ---" },
     { "videoscale", "1:1: expected a YAML header between two lines ---" },
     { "---\n---\nidentity", "2:1: expected \"key: value\" lines" },
-    { "---\nsummary: [\n---\nidentity", "3:1: did not find expected node content" },
+    { "---\nsummary: [\n---\nidentity", "3:1: a { or [ above has no end; add } or ]" },
     { "---\n- a\n---\nidentity", "2:1: expected \"key: value\" lines" },
     { HEAD "---\nidentity", "2:1: gives must be rtp or raw" },
     { "---\ngives: rtp\n---\nidentity", "2:1: the summary is missing" },
