@@ -290,6 +290,16 @@ explain_list (Mistake *self)
                    "begins with \"- \" needs quotes");
 }
 
+static gchar *
+explain_rest (Mistake *self)
+{
+  return g_strdup (
+      self->text < self->end && *self->text == '%'
+          ? "a line --- is missing between the lines that begin with % and this one"
+          : "what stands above is complete, and this does not belong to it; indent all "
+            "keys of the file alike");
+}
+
 static const struct {
   const gchar *problem; // how libyaml's words begin
   gchar *(*explain) (Mistake *self);
@@ -307,8 +317,10 @@ static const struct {
   { "did not find expected alphabetic or numeric", explain_earlier_sign }, // of an alias
   { "did not find expected comment or line break", explain_earlier_sign }, // of a block of text
   { "did not find expected node content", explain_no_content },
+  { "did not find expected <document start>", explain_rest },
   { "found unknown directive name", explain_earlier_sign },
   { "found undefined alias", explain_sign },
+  { "second occurrence", explain_sign }, // of an anchor
   { "found unknown escape character", explain_escape },
   { "did not find expected hexdecimal number", explain_escape },
   { "found invalid Unicode character escape code", explain_escape },

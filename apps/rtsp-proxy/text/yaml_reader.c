@@ -155,13 +155,13 @@ yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, g
   return FALSE;
 }
 
-// Checks the depth and the number of documents before the document is loaded. Returns an error
-// message and sets `*mark`, or returns NULL. Ignores syntax errors: yaml_parser_load() reports
-// them.
-static const gchar *
+// Checks the depth and the number of documents before the document is loaded, and that there is
+// nothing but YAML. Returns an error message and sets `*mark`, or returns NULL. (transfer full)
+static gchar *
 check_structure (const gchar *text, gsize len, yaml_mark_t *mark)
 {
   const gchar *wrong = NULL;
+  gchar *mistake = NULL;
   guint depth = 0, n_documents = 0;
   yaml_parser_t parser;
   yaml_event_t event;
@@ -180,8 +180,10 @@ check_structure (const gchar *text, gsize len, yaml_mark_t *mark)
       wrong = "a second YAML document begins here; put everything into one";
     yaml_event_delete (&event);
   }
+  if (more)
+    mistake = wrong ? g_strdup (wrong) : yaml_mistake_explain (&parser, text, len, mark);
   yaml_parser_delete (&parser);
-  return wrong;
+  return mistake;
 }
 
 static void
@@ -198,30 +200,23 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   YamlReader *self = g_new0 (YamlReader, 1);
   yaml_parser_t parser;
   yaml_mark_t mark;
-  const gchar *wrong;
-  gboolean ok;
+  gchar *wrong;
 
   self->file = g_strdup (name);
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
   wrong = check_structure (text, len, &mark);
-  if (wrong) {
-    fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
-    reader_free (self);
-    return NULL;
+  if (!wrong) {
+    yaml_parser_initialize (&parser);
+    yaml_parser_set_input_string (&parser, (const guchar *) text, len);
+    if (!yaml_parser_load (&parser, &self->document)) // an anchor is missing, or there twice
+      wrong = yaml_mistake_explain (&parser, text, len, &mark);
+    yaml_parser_delete (&parser);
   }
-  yaml_parser_initialize (&parser);
-  yaml_parser_set_input_string (&parser, (const guchar *) text, len);
-  ok = yaml_parser_load (&parser, &self->document) != 0;
-  if (!ok) {
-    gchar *mistake = yaml_mistake_explain (&parser, text, len, &mark);
-
-    fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, mistake);
-    g_free (mistake);
-  }
-  yaml_parser_delete (&parser);
-  if (ok)
+  if (!wrong)
     return self;
+  fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
+  g_free (wrong);
   reader_free (self);
   return NULL;
 }
