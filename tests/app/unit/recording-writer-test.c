@@ -51,14 +51,14 @@ go_on (Brake *brake)
 }
 
 static void
-add (HlsOutput *output, guint32 n, guint32 length)
+add (SegmentOutput *output, guint32 n, guint32 length)
 {
   output->ops->add_part (output, make_recording_part (n, length), 1000 * SECOND, TRUE);
 }
 
 // Adds a part with which a segment begins.
 static void
-begin (HlsOutput *output, GBytes *init, guint32 n, guint32 length)
+begin (SegmentOutput *output, GBytes *init, guint32 n, guint32 length)
 {
   output->ops->begin_segment (output, init, NULL, T + n * SECOND, init != NULL);
   add (output, n, length);
@@ -87,7 +87,7 @@ a_full_queue_drops_parts_up_to_the_next_beginning (void)
   const RecordingSettings settings = { g_strdup (top), 1000 * SECOND, 0, 0 };
   Brake brake = { 0 };
   RecordingWriter *writer = recording_writer_new ("/cam", &settings, on_complete, &brake, leave);
-  HlsOutput *output = recording_writer_get_output (writer);
+  SegmentOutput *output = recording_writer_get_output (writer);
   RecordingList *list = recording_list_ref (recording_writer_get_list (writer));
   GBytes *init = make_recording_init (), *small = make_recording_part (0, SMALL);
   gsize head = g_bytes_get_size (small) - SMALL;

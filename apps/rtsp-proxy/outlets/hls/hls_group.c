@@ -12,7 +12,7 @@ hls_group_new (
     const HlsVariant *variants, guint n, const HlsSettings *settings, const HlsNumbers *first)
 {
   HlsGroup *self = g_new0 (HlsGroup, 1);
-  HlsCommon *common = hls_common_new (n, settings->segment_ns, first);
+  HlsCommon *common = hls_common_new (n, settings->lengths.segment_ns, first);
 
   g_atomic_ref_count_init (&self->refs);
   self->n_streams = n;
@@ -50,7 +50,7 @@ void
 hls_group_raise (HlsGroup *self, HlsNumbers *numbers)
 {
   for (guint i = 0; i < self->n_streams; i++) {
-    for (guint k = 0; k < HLS_TRACKS_MAX; k++)
+    for (guint k = 0; k < SEGMENT_TRACKS_MAX; k++)
       hls_window_raise (hls_stream_get_window (self->streams[i], k), numbers);
   }
 }
@@ -96,7 +96,7 @@ add_codec (GString *text, const gchar *codec)
 // NULL, if the variant has it. `languages` are those of the group so far: a player does not choose
 // by itself between two of one language.
 static void
-add_sound (GString *text, guint i, guint number, const HlsFormat *format, const gchar *uri,
+add_sound (GString *text, guint i, guint number, const SegmentFormat *format, const gchar *uri,
     GPtrArray *languages)
 {
   gboolean is_told_apart = !g_ptr_array_find_with_equal_func (
@@ -126,17 +126,17 @@ dup_uri (const gchar *folder, guint stream, guint window, HlsKind kind)
 // Adds the renditions of sound of stream `i`, if it has windows for them. Adds the greatest rates
 // of these, and their codecs, to `format`. Returns whether there are any.
 static gboolean
-add_sounds (
-    GString *text, HlsStream *stream, guint i, const gchar *folder, HlsKind kind, HlsFormat *format)
+add_sounds (GString *text, HlsStream *stream, guint i, const gchar *folder, HlsKind kind,
+    SegmentFormat *format)
 {
   GPtrArray *languages = g_ptr_array_new_with_free_func (g_free);
   GString *codecs = g_string_new (format->codecs);
   gboolean is_first = format->channels > 0; // the variant is the first of them
   guint64 average = 0, peak = 0;
-  HlsFormat sound = { 0 };
+  SegmentFormat sound = { 0 };
   guint n = 0;
 
-  for (guint k = 1; k < HLS_TRACKS_MAX; k++) {
+  for (guint k = 1; k < SEGMENT_TRACKS_MAX; k++) {
     gchar *uri = dup_uri (folder, i, k, kind);
 
     if (hls_window_dup_format (hls_stream_get_window (stream, k), &sound)) {
@@ -159,7 +159,7 @@ add_sounds (
 }
 
 static void
-add_variant (GString *text, const HlsFormat *format)
+add_variant (GString *text, const SegmentFormat *format)
 {
   gchar rate[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -181,7 +181,7 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
   guint n = 0;
 
   for (guint i = 0; i < self->n_streams; i++) {
-    HlsFormat format = { 0 };
+    SegmentFormat format = { 0 };
     gboolean has_sounds;
     gchar *uri;
 
@@ -209,7 +209,7 @@ hls_group_write_reports (HlsGroup *self, const HlsWindow *own)
   GString *text = g_string_new (NULL);
 
   for (guint i = 0; i < self->n_streams; i++) {
-    for (guint k = 0; k < HLS_TRACKS_MAX && !hls_stream_has_failed (self->streams[i]); k++) {
+    for (guint k = 0; k < SEGMENT_TRACKS_MAX && !hls_stream_has_failed (self->streams[i]); k++) {
       HlsWindow *window = hls_stream_get_window (self->streams[i], k);
       gchar *uri;
 

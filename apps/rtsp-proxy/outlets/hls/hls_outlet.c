@@ -269,7 +269,7 @@ find_session (HlsOutlet *outlet, Reply *self)
   }
   if (self->session
       && (self->target.rendition >= hls_group_n_streams (hls_session_get_group (self->session))
-          || self->target.window >= HLS_TRACKS_MAX)) {
+          || self->target.window >= SEGMENT_TRACKS_MAX)) {
     fail (self, SOUP_STATUS_NOT_FOUND, NULL);
     drop_useless (self);
     g_clear_pointer (&self->session, hls_session_unref);

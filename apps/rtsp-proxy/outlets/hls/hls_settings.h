@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-#include <glib.h>
+#include "frames/segment_cutter.h"
 
 typedef struct {
-  gint64 segment_ns; // shortest duration of a segment, which ends before the next keyframe
-  gint64 part_ns;    // duration of a part, of whole frames
-  guint n_segments;  // in the playlist
+  SegmentLengths lengths;
+  guint n_segments; // in the playlist
 } HlsSettings;

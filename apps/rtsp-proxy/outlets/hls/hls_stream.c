@@ -3,7 +3,7 @@
 
 #include "base/files_left.h"
 #include "base/log.h"
-#include "outlets/hls/hls_pipeline.h"
+#include "frames/segmenter.h"
 #include "relay/relay_caps.h"
 #include "relay/track_watch.h"
 
@@ -11,12 +11,12 @@ struct _HlsStream {
   gatomicrefcount refs;
   HlsVariant shown;
   HlsSettings settings;
-  HlsWindow *windows[HLS_TRACKS_MAX];
+  HlsWindow *windows[SEGMENT_TRACKS_MAX];
   Relay *relay;
 
   // Of the main thread.
   TrackWatch *tracks;
-  HlsPipeline *pipeline;
+  Segmenter *pipeline;
   GPtrArray *caps; // of the tracks of `pipeline`
 
   GMutex lock; // protects the fields below
@@ -33,7 +33,7 @@ set_state (HlsStream *self, HlsStreamState state, const gchar *reason)
   self->reason = g_strdup (reason);
   g_mutex_unlock (&self->lock);
   hls_window_give_up (self->windows[0]);
-  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+  for (guint i = 0; i < SEGMENT_TRACKS_MAX; i++)
     hls_window_wake (self->windows[i]);
 }
 
@@ -52,14 +52,14 @@ static void
 start_pipeline (HlsStream *self, GPtrArray *caps)
 {
   GString *left_out = g_string_new (NULL);
-  HlsOutput *outputs[HLS_TRACKS_MAX];
+  SegmentOutput *outputs[SEGMENT_TRACKS_MAX];
 
-  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+  for (guint i = 0; i < SEGMENT_TRACKS_MAX; i++)
     outputs[i] = hls_window_get_output (self->windows[i]);
   self->caps = g_ptr_array_ref (caps);
-  self->pipeline = hls_pipeline_new (self->relay, caps, outputs, HLS_TRACKS_MAX, &self->settings,
-      &self->shown.layers, presentation_get_label (self->shown.presentation), left_out, on_failed,
-      self);
+  self->pipeline = segmenter_new (self->relay, caps, outputs, SEGMENT_TRACKS_MAX,
+      &self->settings.lengths, &self->shown.layers,
+      presentation_get_label (self->shown.presentation), left_out, on_failed, self);
   if (!self->pipeline)
     set_state (self, HLS_STREAM_UNSUPPORTED, left_out->str);
   g_mutex_lock (&self->lock);
@@ -106,7 +106,7 @@ hls_stream_new (const HlsVariant *shown, const HlsSettings *settings, HlsCommon 
   g_mutex_init (&self->lock);
   self->shown = *shown;
   self->settings = *settings;
-  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+  for (guint i = 0; i < SEGMENT_TRACKS_MAX; i++)
     self->windows[i] = hls_window_new (settings, common, i > 0);
   self->relay = relay_ref (presentation_get_relay (shown->presentation));
   self->tracks = track_watch_new (self->relay, on_tracks, self);
@@ -126,7 +126,7 @@ hls_stream_unref (HlsStream *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  for (guint i = 0; i < HLS_TRACKS_MAX; i++)
+  for (guint i = 0; i < SEGMENT_TRACKS_MAX; i++)
     hls_window_unref (self->windows[i]);
   relay_unref (self->relay);
   presentation_leave (self->shown.presentation);
@@ -143,7 +143,7 @@ stop_here (gpointer data)
   HlsStream *self = data;
 
   g_clear_pointer (&self->tracks, track_watch_free);
-  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  g_clear_pointer (&self->pipeline, segmenter_free);
   hls_stream_unref (self);
   return G_SOURCE_REMOVE;
 }
@@ -158,7 +158,7 @@ hls_stream_stop (HlsStream *self)
 HlsStreamState
 hls_stream_ask (HlsStream *self, gchar **reason)
 {
-  HlsFormat format = { 0 };
+  SegmentFormat format = { 0 };
   HlsStreamState state;
 
   g_mutex_lock (&self->lock);

@@ -7,7 +7,7 @@
 // Reference-counted. Call from any thread.
 
 #include "mounts/presentation.h"
-#include "outlets/hls/hls_cutter.h"
+#include "frames/segment_cutter.h"
 #include "outlets/hls/hls_window.h"
 #include "svc/layerset.h"
 
@@ -43,5 +43,5 @@ gboolean hls_stream_has_failed (HlsStream *self);
 // Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
 gchar *hls_stream_dup_left_out (HlsStream *self);
 
-// Returns one of the HLS_TRACKS_MAX windows. (transfer none)
+// Returns one of the SEGMENT_TRACKS_MAX windows. (transfer none)
 HlsWindow *hls_stream_get_window (HlsStream *self, guint i);

@@ -27,7 +27,7 @@ free_segment (gpointer data)
 }
 
 void
-hls_format_clear (HlsFormat *self)
+hls_format_clear (SegmentFormat *self)
 {
   g_clear_pointer (&self->codecs, g_free);
 }
@@ -104,7 +104,7 @@ hls_window_leave (HlsWindow *self, gpointer data)
 // ---- the writer ----
 
 static void
-set_part_target (HlsOutput *output, gint64 part_ns)
+set_part_target (SegmentOutput *output, gint64 part_ns)
 {
   HlsWindow *self = (HlsWindow *) output;
 
@@ -150,7 +150,7 @@ add_segment (HlsWindow *self, gint64 wall_us)
 }
 
 static void
-begin_segment (HlsOutput *output, GBytes *init, const HlsFormat *format, gint64 wall_us,
+begin_segment (SegmentOutput *output, GBytes *init, const SegmentFormat *format, gint64 wall_us,
     gboolean discontinuity)
 {
   HlsWindow *self = (HlsWindow *) output;
@@ -188,7 +188,7 @@ begin_playlists (HlsWindow *self)
 }
 
 static void
-add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independent)
+add_part (SegmentOutput *output, GBytes *data, gint64 duration_ns, gboolean independent)
 {
   HlsWindow *self = (HlsWindow *) output;
   HlsPart *part = g_new (HlsPart, 1);
@@ -209,7 +209,7 @@ add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independ
 }
 
 static void
-end_segment (HlsOutput *output)
+end_segment (SegmentOutput *output)
 {
   HlsWindow *self = (HlsWindow *) output;
   HlsSegment *segment;
@@ -233,7 +233,7 @@ end_segment (HlsOutput *output)
 }
 
 static gint64
-get_segment_max (HlsOutput *output)
+get_segment_max (SegmentOutput *output)
 {
   guint target_s = hls_common_get_target (((HlsWindow *) output)->common);
 
@@ -241,21 +241,21 @@ get_segment_max (HlsOutput *output)
 }
 
 static void
-ref_output (HlsOutput *output)
+ref_output (SegmentOutput *output)
 {
   hls_window_ref ((HlsWindow *) output);
 }
 
 static void
-unref_output (HlsOutput *output)
+unref_output (SegmentOutput *output)
 {
   hls_window_unref ((HlsWindow *) output);
 }
 
-static const HlsOutputOps output_ops = { "hls", "HLS", FALSE, set_part_target, begin_segment,
+static const SegmentOutputOps output_ops = { "hls", "HLS", FALSE, set_part_target, begin_segment,
   add_part, end_segment, get_segment_max, ref_output, unref_output };
 
-HlsOutput *
+SegmentOutput *
 hls_window_get_output (HlsWindow *self)
 {
   return &self->output;
@@ -435,7 +435,7 @@ hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri)
 }
 
 gboolean
-hls_window_dup_format (HlsWindow *self, HlsFormat *format)
+hls_window_dup_format (HlsWindow *self, SegmentFormat *format)
 {
   gboolean known;
 

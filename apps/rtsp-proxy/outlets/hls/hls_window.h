@@ -8,7 +8,7 @@
 #include <glib.h>
 
 #include "outlets/hls/hls_common.h"
-#include "outlets/hls/hls_output.h"
+#include "frames/segment_output.h"
 #include "outlets/hls/hls_settings.h"
 
 typedef struct _HlsWindow HlsWindow;
@@ -21,12 +21,12 @@ void hls_window_unref (HlsWindow *self);
 
 // Returns what a cutter writes into. Its longest segment is EXT-X-TARGETDURATION, as EXTINF is
 // rounded; the first segments of all variants set it. (transfer none)
-HlsOutput *hls_window_get_output (HlsWindow *self);
+SegmentOutput *hls_window_get_output (HlsWindow *self);
 
 // Nothing will be written: other variants need not wait.
 void hls_window_give_up (HlsWindow *self);
 
-void hls_format_clear (HlsFormat *self);
+void hls_format_clear (SegmentFormat *self);
 
 // ---- for readers ----
 
@@ -59,7 +59,7 @@ gboolean hls_window_has_begun (HlsWindow *self);
 void hls_window_add_report (HlsWindow *self, GString *text, const gchar *uri);
 
 // Returns whether there are playlists with media in them, and then sets `format`. (transfer full)
-gboolean hls_window_dup_format (HlsWindow *self, HlsFormat *format);
+gboolean hls_window_dup_format (HlsWindow *self, SegmentFormat *format);
 
 // Raises numbers above those of this window, so that another one can continue it.
 void hls_window_raise (HlsWindow *self, HlsNumbers *numbers);

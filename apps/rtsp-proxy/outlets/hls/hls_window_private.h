@@ -21,7 +21,7 @@ typedef struct {
 } HlsSegment;
 
 struct _HlsWindow {
-  HlsOutput output;
+  SegmentOutput output;
   gatomicrefcount refs;
   HlsSettings settings;
   HlsCommon *common;
@@ -36,7 +36,7 @@ struct _HlsWindow {
   gint64 total_ns;  // of the segments so far; not needed after the beginning
   gboolean counted; // `common` does not await it
   gboolean is_open; // the last segment
-  HlsFormat format;
+  SegmentFormat format;
   GBytes *texts[HLS_N_KINDS][2]; // playlists, whole and with a skip; NULL: to be written
   GHashTable *waiters;           // data: function
 };

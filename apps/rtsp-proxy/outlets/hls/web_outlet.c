@@ -46,7 +46,7 @@ make_routes (Web *self, Mounts *mounts, Access *access)
 static gpointer
 start (Proxy *proxy, ProxyConfig *config, GError **error)
 {
-  const HlsSettings hls = { config->hls.segment_ms * NS_PER_MS, config->hls.part_ms * NS_PER_MS,
+  const HlsSettings hls = { { config->hls.segment_ms * NS_PER_MS, config->hls.part_ms * NS_PER_MS },
     config->hls.n_segments };
   Mounts *mounts = proxy_get_mounts (proxy);
   Access *access = proxy_get_access (proxy);

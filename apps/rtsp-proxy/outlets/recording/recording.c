@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/mount_record.h"
-#include "outlets/hls/hls_pipeline.h"
+#include "frames/segmenter.h"
 #include "relay/relay_caps.h"
 #include "relay/track_watch.h"
 
@@ -22,7 +22,7 @@ struct _Recording {
   gboolean told;
   GPtrArray *caps;    // of the relay's tracks; NULL until they are known
   TrackWatch *tracks; // NULL: not yet
-  HlsPipeline *pipeline;
+  Segmenter *pipeline;
   gint64 begun, again;
   gint64 down_since; // the source; 0: it is up
   gboolean stopped;  // the source, so the file has ended
@@ -60,14 +60,14 @@ start_pipeline (Recording *self)
 {
   const gint64 part_ns = self->config->record.part_ms * NS_PER_MS;
   // A file may begin where a segment of the cutter does, so these are short.
-  const HlsSettings settings = { .segment_ns = part_ns, .part_ns = part_ns };
-  HlsOutput *output = recording_writer_get_output (self->writer);
+  const SegmentLengths lengths = { .segment_ns = part_ns, .part_ns = part_ns };
+  SegmentOutput *output = recording_writer_get_output (self->writer);
 
   g_clear_pointer (&self->problem, g_free);
   self->begun = clock_now ();
   g_string_truncate (self->left_out, 0);
-  self->pipeline = hls_pipeline_new (presentation_get_relay (self->presentation), self->caps,
-      &output, 1, &settings, NULL, get_mount (self), self->left_out, on_failed, self);
+  self->pipeline = segmenter_new (presentation_get_relay (self->presentation), self->caps, &output,
+      1, &lengths, NULL, get_mount (self), self->left_out, on_failed, self);
   if (!self->pipeline) {
     self->again = G_MAXINT64; // until other tracks come
     self->problem = g_strdup (self->left_out->str);
@@ -81,7 +81,7 @@ on_tracks (gpointer data, GPtrArray *caps)
 
   if (self->caps && relay_caps_are_equal (self->caps, caps))
     return;
-  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  g_clear_pointer (&self->pipeline, segmenter_free);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   self->caps = g_ptr_array_ref (caps);
   self->again = 0;
@@ -133,7 +133,7 @@ watch_source (Recording *self)
     return;
   self->stopped = TRUE;
   if (self->pipeline)
-    hls_pipeline_interrupt (self->pipeline);
+    segmenter_interrupt (self->pipeline);
   recording_writer_end_file (self->writer);
 }
 
@@ -145,7 +145,7 @@ recording_tick (Recording *self)
   if (!self->tracks)
     self->tracks = track_watch_new (presentation_get_relay (self->presentation), on_tracks, self);
   if (self->problem && clock_now () >= self->again) {
-    g_clear_pointer (&self->pipeline, hls_pipeline_free);
+    g_clear_pointer (&self->pipeline, segmenter_free);
     start_pipeline (self);
   }
   watch_source (self);
@@ -180,7 +180,7 @@ recording_free (gpointer data)
   Recording *self = data;
 
   g_clear_pointer (&self->tracks, track_watch_free);
-  g_clear_pointer (&self->pipeline, hls_pipeline_free);
+  g_clear_pointer (&self->pipeline, segmenter_free);
   recording_writer_end (self->writer);
   if (self->presentation)
     relay_await_sink (presentation_get_relay (self->presentation), FALSE);

@@ -9,7 +9,7 @@
 #define TICK_US (10 * G_USEC_PER_SEC)
 
 struct _RecordingWriter {
-  HlsOutput output;
+  SegmentOutput output;
   gatomicrefcount refs;
   gchar *mount;
   RecordingSettings settings;
@@ -53,13 +53,13 @@ free_part (gpointer data)
 // ---- the cutter's side ----
 
 static void
-set_part_target (HlsOutput *output, gint64 part_ns)
+set_part_target (SegmentOutput *output, gint64 part_ns)
 {
 }
 
 static void
-begin_segment (
-    HlsOutput *output, GBytes *init, const HlsFormat *format, gint64 wall_us, gboolean breaks)
+begin_segment (SegmentOutput *output, GBytes *init, const SegmentFormat *format, gint64 wall_us,
+    gboolean breaks)
 {
   RecordingWriter *self = (RecordingWriter *) output;
 
@@ -73,7 +73,7 @@ begin_segment (
 }
 
 static void
-add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independent)
+add_part (SegmentOutput *output, GBytes *data, gint64 duration_ns, gboolean independent)
 {
   RecordingWriter *self = (RecordingWriter *) output;
   RecordingPart *part = g_new (RecordingPart, 1);
@@ -102,30 +102,30 @@ add_part (HlsOutput *output, GBytes *data, gint64 duration_ns, gboolean independ
 }
 
 static void
-end_segment (HlsOutput *output)
+end_segment (SegmentOutput *output)
 {
 }
 
 // Only keyframes end segments.
 static gint64
-get_segment_max (HlsOutput *output)
+get_segment_max (SegmentOutput *output)
 {
   return G_MAXINT64 / 2;
 }
 
 static void
-ref_output (HlsOutput *output)
+ref_output (SegmentOutput *output)
 {
   recording_writer_ref ((RecordingWriter *) output);
 }
 
 static void
-unref_output (HlsOutput *output)
+unref_output (SegmentOutput *output)
 {
   recording_writer_unref ((RecordingWriter *) output);
 }
 
-static const HlsOutputOps output_ops = { "record", "a recording", TRUE, set_part_target,
+static const SegmentOutputOps output_ops = { "record", "a recording", TRUE, set_part_target,
   begin_segment, add_part, end_segment, get_segment_max, ref_output, unref_output };
 
 // ---- the thread ----
@@ -374,7 +374,7 @@ recording_writer_wait_all (guint timeout_ms)
   return in_time;
 }
 
-HlsOutput *
+SegmentOutput *
 recording_writer_get_output (RecordingWriter *self)
 {
   return &self->output;

@@ -5,7 +5,7 @@
 // drops them, counted, when too many wait. After a failure it tries again, after a time that grows
 // (backoff.h). Reference-counted. Call from any thread.
 
-#include "outlets/hls/hls_output.h"
+#include "frames/segment_output.h"
 #include "outlets/recording/recording_folder.h"
 
 typedef struct _RecordingWriter RecordingWriter;
@@ -34,8 +34,8 @@ void recording_writer_end (RecordingWriter *self);
 // some are not.
 gboolean recording_writer_wait_all (guint timeout_ms);
 
-HlsOutput *recording_writer_get_output (RecordingWriter *self);   // (transfer none)
-RecordingList *recording_writer_get_list (RecordingWriter *self); // (transfer none)
+SegmentOutput *recording_writer_get_output (RecordingWriter *self); // (transfer none)
+RecordingList *recording_writer_get_list (RecordingWriter *self);   // (transfer none)
 const gchar *recording_writer_get_folder (RecordingWriter *self);
 const gchar *recording_writer_get_mount (RecordingWriter *self);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/hls/hls_cutter.h"
+#include "frames/segment_cutter.h"
 
 #include "base/log.h"
 #include "mp4/init.h"
-#include "outlets/hls/hls_track.h"
+#include "frames/segment_track.h"
 
 #define NS_PER_MS G_GINT64_CONSTANT (1000000)
 #define NS_PER_S (1000 * NS_PER_MS)
@@ -20,23 +20,23 @@
 
 typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
 
-struct _HlsCutter {
-  HlsOutput *outputs[HLS_TRACKS_MAX];
+struct _SegmentCutter {
+  SegmentOutput *outputs[SEGMENT_TRACKS_MAX];
   guint n_outputs;
-  guint output_of[HLS_TRACKS_MAX]; // the tracks
-  gchar languages[HLS_TRACKS_MAX][RELAY_LANGUAGE];
-  HlsSettings settings;
+  guint output_of[SEGMENT_TRACKS_MAX]; // the tracks
+  gchar languages[SEGMENT_TRACKS_MAX][RELAY_LANGUAGE];
+  SegmentLengths lengths;
   gchar *label;
   guint n_tracks, lead;
 
   GMutex lock; // protects the fields below
-  HlsTrack tracks[HLS_TRACKS_MAX];
-  gboolean written[HLS_TRACKS_MAX]; // the track is in the initialization segment
+  SegmentTrack tracks[SEGMENT_TRACKS_MAX];
+  gboolean written[SEGMENT_TRACKS_MAX]; // the track is in the initialization segment
   Phase phase;
   gint64 first_pts, newest_pts; // of the leading track since the last discontinuity
   gint64 part_ns;               // most of a part; 0: not measured yet
   gint64 part_start, segment_start;
-  gboolean changed[HLS_TRACKS_MAX]; // an output's format
+  gboolean changed[SEGMENT_TRACKS_MAX]; // an output's format
   gboolean in_segment, discontinuity;
   guint examined; // frames of the leading track
   guint32 sequence;
@@ -45,13 +45,13 @@ struct _HlsCutter {
   LogLimit full;
 };
 
-static void restart (HlsCutter *self);
+static void restart (SegmentCutter *self);
 
-HlsCutter *
-hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *settings,
-    const gchar *label, const HlsCutterTrack *tracks, guint n_tracks)
+SegmentCutter *
+segment_cutter_new (SegmentOutput *const *outputs, guint n_outputs, const SegmentLengths *lengths,
+    const gchar *label, const SegmentCutterTrack *tracks, guint n_tracks)
 {
-  HlsCutter *self = g_new0 (HlsCutter, 1);
+  SegmentCutter *self = g_new0 (SegmentCutter, 1);
 
   g_mutex_init (&self->lock);
   self->n_outputs = n_outputs;
@@ -59,13 +59,13 @@ hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *s
     outputs[i]->ops->ref (outputs[i]);
     self->outputs[i] = outputs[i];
   }
-  self->settings = *settings;
+  self->lengths = *lengths;
   self->label = g_strdup (label);
   self->n_tracks = n_tracks;
   self->full = LOG_LIMIT_FAILURES;
   self->wall_least_us = G_MAXINT64;
   for (guint i = n_tracks; i-- > 0;) {
-    hls_track_init (&self->tracks[i], tracks[i].codec);
+    segment_track_init (&self->tracks[i], tracks[i].codec);
     self->output_of[i] = tracks[i].output;
     g_strlcpy (self->languages[i], tracks[i].language ? tracks[i].language : "", RELAY_LANGUAGE);
     if (weir_mp4_is_video (tracks[i].codec) || !weir_mp4_is_video (tracks[self->lead].codec))
@@ -75,11 +75,11 @@ hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *s
 }
 
 void
-hls_cutter_free (HlsCutter *self)
+segment_cutter_free (SegmentCutter *self)
 {
   restart (self);
   for (guint i = 0; i < self->n_tracks; i++)
-    hls_track_clear (&self->tracks[i]);
+    segment_track_clear (&self->tracks[i]);
   for (guint i = 0; i < self->n_outputs; i++)
     self->outputs[i]->ops->unref (self->outputs[i]);
   g_mutex_clear (&self->lock);
@@ -89,8 +89,8 @@ hls_cutter_free (HlsCutter *self)
 
 // ---- segments ----
 
-static HlsTrack *
-get_lead (HlsCutter *self)
+static SegmentTrack *
+get_lead (SegmentCutter *self)
 {
   return &self->tracks[self->lead];
 }
@@ -98,18 +98,18 @@ get_lead (HlsCutter *self)
 // Returns the format of the output's tracks that are known by now, and their initialization
 // segment. Returns NULL if nothing has come yet of a track with an output of its own.
 static GBytes *
-make_init (HlsCutter *self, guint output, HlsFormat *format)
+make_init (SegmentCutter *self, guint output, SegmentFormat *format)
 {
   size_t (*write) (uint8_t *, size_t, const WeirMp4Track *, size_t) =
       self->outputs[output]->ops->makes_files ? weir_mp4_write_file_init : weir_mp4_write_init;
-  WeirMp4Track mp4[HLS_TRACKS_MAX];
+  WeirMp4Track mp4[SEGMENT_TRACKS_MAX];
   GString *codecs = g_string_new (NULL);
   gsize n = 0, size;
   guint8 *data;
 
-  *format = (HlsFormat) { 0 };
+  *format = (SegmentFormat) { 0 };
   for (guint i = 0; i < self->n_tracks; i++) {
-    const HlsTrack *track = &self->tracks[i];
+    const SegmentTrack *track = &self->tracks[i];
     char text[WEIR_MP4_CODEC_TEXT];
 
     if (self->output_of[i] != output)
@@ -142,7 +142,7 @@ make_init (HlsCutter *self, guint output, HlsFormat *format)
 // After a discontinuity the frames may be another source's, as far from the clock as its burst was
 // long.
 static void
-follow_wall (HlsCutter *self)
+follow_wall (SegmentCutter *self)
 {
   gint64 off = self->wall_least_us - self->wall_us;
   gint64 jump = self->discontinuity ? WALL_OTHER_US : WALL_JUMP_US;
@@ -155,12 +155,12 @@ follow_wall (HlsCutter *self)
 // The first output is the last to begin a segment, to get a part and to end a segment: who sees it
 // there finds it in the others, too.
 static void
-begin_segment (HlsCutter *self, const HlsFrame *first)
+begin_segment (SegmentCutter *self, const SegmentFrame *first)
 {
   follow_wall (self);
   for (guint i = self->n_outputs; i-- > 0;) {
-    HlsOutput *output = self->outputs[i];
-    HlsFormat format = { 0 };
+    SegmentOutput *output = self->outputs[i];
+    SegmentFormat format = { 0 };
     GBytes *init = self->changed[i] ? make_init (self, i, &format) : NULL;
 
     output->ops->begin_segment (output, init, init ? &format : NULL,
@@ -175,7 +175,7 @@ begin_segment (HlsCutter *self, const HlsFrame *first)
 }
 
 static void
-end_segment (HlsCutter *self)
+end_segment (SegmentCutter *self)
 {
   for (guint i = self->n_outputs; i-- > 0;)
     self->outputs[i]->ops->end_segment (self->outputs[i]);
@@ -187,20 +187,20 @@ end_segment (HlsCutter *self)
 // Returns how many frames of the track belong before `end`. Without `all`, the last one stays, as
 // its duration is not known yet.
 static guint
-count_before (const HlsTrack *track, gint64 end, gboolean all)
+count_before (const SegmentTrack *track, gint64 end, gboolean all)
 {
   guint n = track->n_timed > 0 && !all ? track->n_timed - 1 : track->n_timed;
 
-  while (n > 0 && hls_track_nth (track, n - 1)->dts >= end)
+  while (n > 0 && segment_track_nth (track, n - 1)->dts >= end)
     n--;
   return n;
 }
 
 static guint8 *
-add_frames (guint8 *at, const HlsTrack *track, guint n)
+add_frames (guint8 *at, const SegmentTrack *track, guint n)
 {
   for (guint i = 0; i < n; i++) {
-    GstBuffer *data = hls_track_nth (track, i)->data;
+    GstBuffer *data = segment_track_nth (track, i)->data;
 
     at += gst_buffer_extract (data, 0, at, gst_buffer_get_size (data));
   }
@@ -208,7 +208,7 @@ add_frames (guint8 *at, const HlsTrack *track, guint n)
 }
 
 static gboolean
-is_written (const HlsCutter *self, guint track, guint output)
+is_written (const SegmentCutter *self, guint track, guint output)
 {
   return self->written[track] && self->output_of[track] == output;
 }
@@ -216,9 +216,9 @@ is_written (const HlsCutter *self, guint track, guint output)
 // Returns the fragment of an output: the first `n` frames of its tracks. Returns NULL if a track
 // with an output of its own has none.
 static GBytes *
-write_fragment (HlsCutter *self, guint output, const guint *n, gboolean begins_segment)
+write_fragment (SegmentCutter *self, guint output, const guint *n, gboolean begins_segment)
 {
-  WeirMp4Run runs[HLS_TRACKS_MAX];
+  WeirMp4Run runs[SEGMENT_TRACKS_MAX];
   gsize head, size, n_runs = 0, total = 0;
   WeirMp4Sample *samples;
   guint8 *data, *at;
@@ -232,7 +232,7 @@ write_fragment (HlsCutter *self, guint output, const guint *n, gboolean begins_s
   for (guint i = 0; i < self->n_tracks; i++) {
     if (!is_written (self, i, output))
       continue;
-    hls_track_fill (&self->tracks[i], n[i], samples + total, &runs[n_runs++]);
+    segment_track_fill (&self->tracks[i], n[i], samples + total, &runs[n_runs++]);
     total += n[i];
   }
   size = head = weir_mp4_write_fragment (NULL, 0, self->sequence, begins_segment, runs, n_runs);
@@ -251,13 +251,13 @@ write_fragment (HlsCutter *self, guint output, const guint *n, gboolean begins_s
 // Ends the part before frame `n_lead` of the leading track. With `all`, takes the other tracks'
 // frames that have come, too.
 static void
-cut_part (HlsCutter *self, guint n_lead, gboolean all)
+cut_part (SegmentCutter *self, guint n_lead, gboolean all)
 {
-  HlsTrack *lead = get_lead (self);
-  gint64 end = hls_track_get_end (lead, n_lead - 1);
+  SegmentTrack *lead = get_lead (self);
+  gint64 end = segment_track_get_end (lead, n_lead - 1);
   gint64 duration = MIN (end - self->part_start, self->part_ns);
-  gboolean independent = hls_track_nth (lead, 0)->key;
-  guint n[HLS_TRACKS_MAX];
+  gboolean independent = segment_track_nth (lead, 0)->key;
+  guint n[SEGMENT_TRACKS_MAX];
 
   for (guint i = 0; i < self->n_tracks; i++)
     n[i] = i == self->lead ? n_lead : count_before (&self->tracks[i], all ? G_MAXINT64 : end, all);
@@ -268,7 +268,7 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
         independent || i > 0);
   for (guint i = 0; i < self->n_tracks; i++) {
     self->dropped += self->written[i] ? 0 : n[i];
-    hls_track_drop (&self->tracks[i], n[i]);
+    segment_track_drop (&self->tracks[i], n[i]);
   }
   self->examined -= MIN (n_lead, self->examined);
   self->part_start = end;
@@ -276,29 +276,29 @@ cut_part (HlsCutter *self, guint n_lead, gboolean all)
 
 // Returns how long the current segment may be.
 static gint64
-get_segment_max (HlsCutter *self)
+get_segment_max (SegmentCutter *self)
 {
   gint64 max = self->outputs[0]->ops->get_segment_max (self->outputs[0]);
 
-  return max > 0 ? max : MAX (FIRST_MAX_NS, self->settings.segment_ns);
+  return max > 0 ? max : MAX (FIRST_MAX_NS, self->lengths.segment_ns);
 }
 
 // Cuts what ends before frame `i` of the leading track, which is timed.
 static void
-examine (HlsCutter *self, guint i)
+examine (SegmentCutter *self, guint i)
 {
-  HlsTrack *lead = get_lead (self);
-  const HlsFrame *frame = hls_track_nth (lead, i);
+  SegmentTrack *lead = get_lead (self);
+  const SegmentFrame *frame = segment_track_nth (lead, i);
   gint64 part = frame->dts - self->part_start, segment = frame->dts - self->segment_start;
   gint64 typical = lead->typical_ns;
 
   if (!self->in_segment) {
     begin_segment (self, frame);
-  } else if ((frame->key && segment >= self->settings.segment_ns - typical / 2)
+  } else if ((frame->key && segment >= self->lengths.segment_ns - typical / 2)
              || segment + typical > get_segment_max (self)) {
     cut_part (self, i, FALSE);
     end_segment (self);
-    begin_segment (self, hls_track_nth (lead, 0));
+    begin_segment (self, segment_track_nth (lead, 0));
   } else if (part > self->part_ns && i > 1) {
     cut_part (self, i - 1, FALSE);
   } else if (part + typical > self->part_ns) {
@@ -307,7 +307,7 @@ examine (HlsCutter *self, guint i)
 }
 
 static void
-examine_new (HlsCutter *self)
+examine_new (SegmentCutter *self)
 {
   while (self->examined < get_lead (self)->n_timed) {
     guint i = self->examined++;
@@ -320,10 +320,10 @@ examine_new (HlsCutter *self)
 
 // Writes what there is, and waits for a keyframe that begins a discontinuity.
 static void
-restart (HlsCutter *self)
+restart (SegmentCutter *self)
 {
   for (guint i = 0; i < self->n_tracks; i++)
-    hls_track_flush (&self->tracks[i]);
+    segment_track_flush (&self->tracks[i]);
   if (self->phase == PHASE_RUNNING)
     examine_new (self);
   if (self->in_segment) {
@@ -333,7 +333,7 @@ restart (HlsCutter *self)
   }
   for (guint i = 0; i < self->n_tracks; i++) {
     self->dropped += self->tracks[i].frames->len;
-    hls_track_drop (&self->tracks[i], self->tracks[i].frames->len);
+    segment_track_drop (&self->tracks[i], self->tracks[i].frames->len);
   }
   self->examined = 0;
   self->phase = PHASE_WAITING;
@@ -342,15 +342,15 @@ restart (HlsCutter *self)
 
 // The target is of whole frames, and at least as long as a part, whatever the rounding of times.
 static void
-measure (HlsCutter *self)
+measure (SegmentCutter *self)
 {
   gint64 typical, frames;
 
   for (guint i = 0; i < self->n_tracks; i++)
-    hls_track_measure (&self->tracks[i]);
+    segment_track_measure (&self->tracks[i]);
   typical = MAX (get_lead (self)->typical_ns, NS_PER_MS);
   if (self->part_ns == 0) {
-    frames = MAX ((self->settings.part_ns + typical / 2) / typical, 1);
+    frames = MAX ((self->lengths.part_ns + typical / 2) / typical, 1);
     self->part_ns = (frames * typical / NS_PER_MS + 1) * NS_PER_MS;
     for (guint i = 0; i < self->n_outputs; i++)
       self->outputs[i]->ops->set_part_target (self->outputs[i], self->part_ns);
@@ -359,7 +359,7 @@ measure (HlsCutter *self)
 }
 
 static gboolean
-has_probed (HlsCutter *self)
+has_probed (SegmentCutter *self)
 {
   gint64 span = self->newest_pts - self->first_pts;
   gboolean complete = TRUE;
@@ -372,9 +372,9 @@ has_probed (HlsCutter *self)
 
 // Returns whether the frame can be used.
 static gboolean
-accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
+accept (SegmentCutter *self, guint i, gint64 pts, gboolean key)
 {
-  const HlsTrack *track = &self->tracks[i];
+  const SegmentTrack *track = &self->tracks[i];
   gsize bytes = 0;
 
   for (guint k = 0; k < self->n_tracks; k++)
@@ -396,7 +396,7 @@ accept (HlsCutter *self, guint i, gint64 pts, gboolean key)
 }
 
 void
-hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format)
+segment_cutter_set_format (SegmentCutter *self, guint track, const WeirMp4Track *format)
 {
   guint output = self->output_of[track];
 
@@ -406,7 +406,7 @@ hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format)
       && (self->tracks[track].mp4.config_len != format->config_len
           || memcmp (self->tracks[track].mp4.config, format->config, format->config_len) != 0))
     restart (self);
-  self->changed[output] |= hls_track_set_format (&self->tracks[track], format);
+  self->changed[output] |= segment_track_set_format (&self->tracks[track], format);
   // A late track needs another beginning, which only one with an output of its own has not had.
   if (self->phase == PHASE_RUNNING && self->changed[output] && !self->written[track] && output == 0)
     restart (self);
@@ -414,15 +414,15 @@ hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format)
 }
 
 void
-hls_cutter_add (
-    HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us)
+segment_cutter_add (
+    SegmentCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us)
 {
   g_mutex_lock (&self->lock);
   if (!accept (self, track, pts, key)) {
     self->dropped++;
     gst_buffer_unref (frame);
   } else {
-    hls_track_add (&self->tracks[track], frame, pts, key, wall_us);
+    segment_track_add (&self->tracks[track], frame, pts, key, wall_us);
     if (track == self->lead) {
       self->newest_pts = MAX (self->newest_pts, pts);
       self->wall_least_us = MIN (self->wall_least_us, wall_us - pts / 1000);
@@ -436,7 +436,7 @@ hls_cutter_add (
 }
 
 void
-hls_cutter_interrupt (HlsCutter *self)
+segment_cutter_interrupt (SegmentCutter *self)
 {
   g_mutex_lock (&self->lock);
   restart (self);
@@ -444,7 +444,7 @@ hls_cutter_interrupt (HlsCutter *self)
 }
 
 guint64
-hls_cutter_count_dropped (HlsCutter *self)
+segment_cutter_count_dropped (SegmentCutter *self)
 {
   guint64 dropped;
 

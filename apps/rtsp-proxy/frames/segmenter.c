@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/hls/hls_pipeline.h"
+#include "frames/segmenter.h"
 
 #include "base/clock.h"
 #include "base/element.h"
@@ -34,19 +34,19 @@ static const Kind kinds[] = {
 };
 
 typedef struct {
-  HlsPipeline *pipeline;
+  Segmenter *pipeline;
   guint number, relay_track; // in the cutter, and in the relay
   WeirMp4Codec codec;
   Feed *feed;
 } Track;
 
-struct _HlsPipeline {
+struct _Segmenter {
   GstElement *bin;
   Relay *relay;
   const WeirLayerSet *layers; // only while tracks are added
   SyncedSink *synced;
-  HlsCutter *cutter;
-  Track tracks[HLS_TRACKS_MAX];
+  SegmentCutter *cutter;
+  Track tracks[SEGMENT_TRACKS_MAX];
   guint n_tracks;
   guint watch;
   void (*failed) (const gchar *reason, gpointer data);
@@ -99,16 +99,16 @@ take_caps (Track *self, const GstCaps *caps)
   format.config_len = self->codec == WEIR_MP4_VP9 ? WEIR_MP4_VP9_CONFIG : WEIR_MP4_OPUS_CONFIG;
   if (self->codec == WEIR_MP4_VP9) {
     make_vp9_config (structure, made);
-    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
   } else if (self->codec == WEIR_MP4_OPUS) {
     format.timescale = DEFAULT_RATE;
     weir_mp4_opus_config (made, format.channels);
-    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
   } else if (value && GST_VALUE_HOLDS_BUFFER (value)
              && gst_buffer_map (gst_value_get_buffer (value), &map, GST_MAP_READ)) {
     format.config = map.data;
     format.config_len = map.size;
-    hls_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
     gst_buffer_unmap (gst_value_get_buffer (value), &map);
   }
 }
@@ -118,7 +118,7 @@ take_caps (Track *self, const GstCaps *caps)
 // Returns when the frame was taken by the source's clock, or if that is unknown or not set, when it
 // arrived; in us since the epoch.
 static gint64
-find_wall_time (HlsPipeline *self, gint64 pts)
+find_wall_time (Segmenter *self, gint64 pts)
 {
   gint64 arrived = g_get_real_time (), taken;
   RelaySync sync;
@@ -150,7 +150,7 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   if (GST_BUFFER_PTS_IS_VALID (frame) && gst_buffer_get_size (frame) > 0) {
     gint64 pts = (gint64) GST_BUFFER_PTS (frame) - START;
 
-    hls_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame), pts,
+    segment_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame), pts,
         !weir_mp4_is_video (self->codec)
             || !GST_BUFFER_FLAG_IS_SET (frame, GST_BUFFER_FLAG_DELTA_UNIT),
         find_wall_time (self->pipeline, pts));
@@ -169,7 +169,7 @@ drop_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 static gboolean
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
-  HlsPipeline *self = data;
+  Segmenter *self = data;
   GError *error;
 
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
@@ -207,7 +207,7 @@ watch_pad (GstElement *element, GstPadProbeType type, GstPadProbeCallback callba
 // H.264 with layers becomes plain H.264, as ordinary decoders know no other: all of its layers are
 // taken by a filter, too.
 static gboolean
-needs_filter (const HlsPipeline *self, WeirMp4Codec codec)
+needs_filter (const Segmenter *self, WeirMp4Codec codec)
 {
   return self->layers && weir_mp4_is_video (codec)
          && (codec == WEIR_MP4_H264 || !weir_layer_set_equal (*self->layers, WEIR_LAYER_SET_ALL));
@@ -237,7 +237,7 @@ make_all (const gchar *const *names, GstElement **made, GError **error)
 }
 
 static gboolean
-add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GError **error)
+add_track (Segmenter *self, Track *track, const Kind *kind, GstCaps *caps, GError **error)
 {
   const gchar *const names[] = { kind->depay, kind->parse, "capsfilter", "fakesink",
     needs_filter (self, kind->codec) ? "svclayerfilter" : NULL, NULL };
@@ -273,7 +273,7 @@ add_track (HlsPipeline *self, Track *track, const Kind *kind, GstCaps *caps, GEr
 }
 
 static guint
-count_video (const HlsPipeline *self)
+count_video (const Segmenter *self)
 {
   guint n = 0;
 
@@ -286,7 +286,7 @@ count_video (const HlsPipeline *self)
 // video.
 static gchar *
 try_track (
-    HlsPipeline *self, GstCaps *caps, guint relay_track, const HlsOutputOps *to, gboolean apart)
+    Segmenter *self, GstCaps *caps, guint relay_track, const SegmentOutputOps *to, gboolean apart)
 {
   const Kind *kind = find_kind (caps);
   Track *track = &self->tracks[self->n_tracks];
@@ -295,8 +295,8 @@ try_track (
 
   if (!kind)
     return g_strdup_printf ("%s cannot carry %s", to->noun, left_out_codec (caps));
-  if (self->n_tracks == HLS_TRACKS_MAX)
-    return g_strdup_printf ("%s carries %u tracks at most", to->noun, HLS_TRACKS_MAX);
+  if (self->n_tracks == SEGMENT_TRACKS_MAX)
+    return g_strdup_printf ("%s carries %u tracks at most", to->noun, SEGMENT_TRACKS_MAX);
   if (apart && weir_mp4_is_video (kind->codec) && count_video (self) > 0)
     return g_strdup_printf ("%s carries one track of video", to->noun);
   *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
@@ -356,7 +356,7 @@ static const RelaySink of_files = {
 };
 
 static void
-take_packets (HlsPipeline *self, const gchar *label, gboolean makes_files)
+take_packets (Segmenter *self, const gchar *label, gboolean makes_files)
 {
   Feeds *feeds = g_new0 (Feeds, 1);
   guint32 tracks = 0;
@@ -373,7 +373,7 @@ take_packets (HlsPipeline *self, const gchar *label, gboolean makes_files)
 }
 
 static void
-start (HlsPipeline *self, const gchar *label, gboolean makes_files)
+start (Segmenter *self, const gchar *label, gboolean makes_files)
 {
   GstBus *bus = gst_element_get_bus (self->bin);
 
@@ -390,31 +390,31 @@ start (HlsPipeline *self, const gchar *label, gboolean makes_files)
 }
 
 // Makes the cutter. With `apart`, tracks of sound that are several have an output each.
-static HlsCutter *
-make_cutter (const HlsPipeline *self, GPtrArray *caps, HlsOutput *const *outputs, gboolean apart,
-    const HlsSettings *settings, const gchar *label)
+static SegmentCutter *
+make_cutter (const Segmenter *self, GPtrArray *caps, SegmentOutput *const *outputs, gboolean apart,
+    const SegmentLengths *lengths, const gchar *label)
 {
   guint n_video = count_video (self), n = MIN (n_video, 1);
-  HlsCutterTrack tracks[HLS_TRACKS_MAX];
+  SegmentCutterTrack tracks[SEGMENT_TRACKS_MAX];
 
   apart &= self->n_tracks > n_video + 1;
   for (guint i = 0; i < self->n_tracks; i++) {
     const Track *track = &self->tracks[i];
 
     tracks[i] =
-        (HlsCutterTrack) { track->codec, apart && !weir_mp4_is_video (track->codec) ? n++ : 0,
+        (SegmentCutterTrack) { track->codec, apart && !weir_mp4_is_video (track->codec) ? n++ : 0,
           relay_caps_get_language (g_ptr_array_index (caps, track->relay_track)) };
   }
-  return hls_cutter_new (outputs, apart ? n : 1, settings, label, tracks, self->n_tracks);
+  return segment_cutter_new (outputs, apart ? n : 1, lengths, label, tracks, self->n_tracks);
 }
 
-HlsPipeline *
-hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *const *outputs, guint n_outputs,
-    const HlsSettings *settings, const WeirLayerSet *layers, const gchar *label, GString *left_out,
-    void (*failed) (const gchar *reason, gpointer data), gpointer data)
+Segmenter *
+segmenter_new (Relay *relay, GPtrArray *caps, SegmentOutput *const *outputs, guint n_outputs,
+    const SegmentLengths *lengths, const WeirLayerSet *layers, const gchar *label,
+    GString *left_out, void (*failed) (const gchar *reason, gpointer data), gpointer data)
 {
-  HlsPipeline *self = g_new0 (HlsPipeline, 1);
-  const HlsOutputOps *to = outputs[0]->ops;
+  Segmenter *self = g_new0 (Segmenter, 1);
+  const SegmentOutputOps *to = outputs[0]->ops;
   gchar *log_label;
 
   self->bin = gst_pipeline_new (NULL);
@@ -433,23 +433,23 @@ hls_pipeline_new (Relay *relay, GPtrArray *caps, HlsOutput *const *outputs, guin
   log_label = g_strdup_printf ("%s %s", to->name, label);
   left_out_log (log_label, left_out->str);
   if (self->n_tracks > 0) {
-    self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, settings, label);
+    self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, lengths, label);
     start (self, log_label, to->makes_files);
   } else {
-    g_clear_pointer (&self, hls_pipeline_free);
+    g_clear_pointer (&self, segmenter_free);
   }
   g_free (log_label);
   return self;
 }
 
 void
-hls_pipeline_interrupt (HlsPipeline *self)
+segmenter_interrupt (Segmenter *self)
 {
-  hls_cutter_interrupt (self->cutter);
+  segment_cutter_interrupt (self->cutter);
 }
 
 void
-hls_pipeline_free (HlsPipeline *self)
+segmenter_free (Segmenter *self)
 {
   g_clear_pointer (&self->synced, synced_sink_remove);
   if (self->watch)
@@ -457,6 +457,6 @@ hls_pipeline_free (HlsPipeline *self)
   gst_element_set_state (self->bin, GST_STATE_NULL);
   gst_object_unref (self->bin);
   relay_unref (self->relay);
-  g_clear_pointer (&self->cutter, hls_cutter_free);
+  g_clear_pointer (&self->cutter, segment_cutter_free);
   g_free (self);
 }

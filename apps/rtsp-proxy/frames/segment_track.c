@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/hls/hls_track.h"
+#include "frames/segment_track.h"
 
 #define DEPTH_MAX 16 // frames that H.264 and H.265 may reorder
 
@@ -7,24 +7,24 @@
 #define SHIFT_NS (10 * (gint64) GST_SECOND)
 
 void
-hls_track_init (HlsTrack *self, WeirMp4Codec codec)
+segment_track_init (SegmentTrack *self, WeirMp4Codec codec)
 {
-  *self = (HlsTrack) { .mp4.codec = codec };
-  self->frames = g_array_new (FALSE, FALSE, sizeof (HlsFrame));
+  *self = (SegmentTrack) { .mp4.codec = codec };
+  self->frames = g_array_new (FALSE, FALSE, sizeof (SegmentFrame));
   self->times = g_array_new (FALSE, FALSE, sizeof (gint64));
 }
 
 void
-hls_track_clear (HlsTrack *self)
+segment_track_clear (SegmentTrack *self)
 {
-  hls_track_drop (self, self->frames->len);
+  segment_track_drop (self, self->frames->len);
   g_array_unref (self->frames);
   g_array_unref (self->times);
   g_free ((gpointer) self->mp4.config);
 }
 
 gboolean
-hls_track_set_format (HlsTrack *self, const WeirMp4Track *format)
+segment_track_set_format (SegmentTrack *self, const WeirMp4Track *format)
 {
   WeirMp4Track *mine = &self->mp4;
 
@@ -42,7 +42,7 @@ hls_track_set_format (HlsTrack *self, const WeirMp4Track *format)
 // ---- decode times ----
 
 static void
-insert_time (HlsTrack *self, gint64 pts)
+insert_time (SegmentTrack *self, gint64 pts)
 {
   guint at = self->times->len;
 
@@ -53,13 +53,13 @@ insert_time (HlsTrack *self, gint64 pts)
 
 // Times frames until only `depth` are left without.
 static void
-time_frames (HlsTrack *self, guint depth)
+time_frames (SegmentTrack *self, guint depth)
 {
   // At least one unit of the timescale apart.
   gint64 least = GST_SECOND / MAX (self->mp4.timescale, 1) + 1;
 
   while (self->frames->len - self->n_timed > depth) {
-    HlsFrame *frame = hls_track_nth (self, self->n_timed);
+    SegmentFrame *frame = segment_track_nth (self, self->n_timed);
 
     // A frame is shown when it is decoded, at the latest; where frames are missing, the next time
     // is that of a later one.
@@ -77,9 +77,9 @@ time_frames (HlsTrack *self, guint depth)
 }
 
 void
-hls_track_add (HlsTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64 wall_us)
+segment_track_add (SegmentTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64 wall_us)
 {
-  HlsFrame frame = { data, pts, 0, wall_us, key };
+  SegmentFrame frame = { data, pts, 0, wall_us, key };
 
   g_array_append_val (self->frames, frame);
   self->bytes += gst_buffer_get_size (data);
@@ -90,12 +90,12 @@ hls_track_add (HlsTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64
 
 // Returns how many places the frame with the i-th presentation time comes after the i-th.
 static guint
-get_delay (const HlsTrack *self, guint i)
+get_delay (const SegmentTrack *self, guint i)
 {
   guint at = i;
 
   while (at < self->frames->len
-         && hls_track_nth (self, at)->pts != g_array_index (self->times, gint64, i))
+         && segment_track_nth (self, at)->pts != g_array_index (self->times, gint64, i))
     at++;
   return at < self->frames->len ? at - i : 0;
 }
@@ -109,7 +109,7 @@ compare (gconstpointer a, gconstpointer b)
 }
 
 void
-hls_track_measure (HlsTrack *self)
+segment_track_measure (SegmentTrack *self)
 {
   guint n = self->times->len;
   GArray *durations = g_array_new (FALSE, FALSE, sizeof (gint64));
@@ -132,34 +132,34 @@ hls_track_measure (HlsTrack *self)
 }
 
 void
-hls_track_flush (HlsTrack *self)
+segment_track_flush (SegmentTrack *self)
 {
   time_frames (self, 0);
   self->last_dts = 0; // the times of what follows may be earlier
 }
 
 void
-hls_track_drop (HlsTrack *self, guint n)
+segment_track_drop (SegmentTrack *self, guint n)
 {
   for (guint i = 0; i < n; i++) {
-    self->bytes -= gst_buffer_get_size (hls_track_nth (self, i)->data);
-    gst_buffer_unref (hls_track_nth (self, i)->data);
+    self->bytes -= gst_buffer_get_size (segment_track_nth (self, i)->data);
+    gst_buffer_unref (segment_track_nth (self, i)->data);
   }
   g_array_remove_range (self->frames, 0, n);
   self->n_timed -= MIN (n, self->n_timed);
 }
 
 gint64
-hls_track_get_end (const HlsTrack *self, guint i)
+segment_track_get_end (const SegmentTrack *self, guint i)
 {
-  return i + 1 < self->n_timed ? hls_track_nth (self, i + 1)->dts
-                               : hls_track_nth (self, i)->dts + self->typical_ns;
+  return i + 1 < self->n_timed ? segment_track_nth (self, i + 1)->dts
+                               : segment_track_nth (self, i)->dts + self->typical_ns;
 }
 
 // ---- writing ----
 
 gint64
-hls_track_get_ticks (const HlsTrack *self, gint64 ns)
+segment_track_get_ticks (const SegmentTrack *self, gint64 ns)
 {
   guint64 from_start = (guint64) MAX (ns + SHIFT_NS, 0);
 
@@ -167,20 +167,20 @@ hls_track_get_ticks (const HlsTrack *self, gint64 ns)
 }
 
 void
-hls_track_fill (const HlsTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Run *run)
+segment_track_fill (const SegmentTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Run *run)
 {
   for (guint i = 0; i < n; i++) {
-    const HlsFrame *frame = hls_track_nth (self, i);
-    gint64 at = hls_track_get_ticks (self, frame->dts - self->shift_ns);
-    gint64 end = hls_track_get_ticks (self, hls_track_get_end (self, i) - self->shift_ns);
+    const SegmentFrame *frame = segment_track_nth (self, i);
+    gint64 at = segment_track_get_ticks (self, frame->dts - self->shift_ns);
+    gint64 end = segment_track_get_ticks (self, segment_track_get_end (self, i) - self->shift_ns);
 
     samples[i] = (WeirMp4Sample) { .size = (guint32) gst_buffer_get_size (frame->data),
       .duration = (guint32) (end - at),
-      .offset = (gint32) (hls_track_get_ticks (self, frame->pts) - at),
+      .offset = (gint32) (segment_track_get_ticks (self, frame->pts) - at),
       .key = frame->key };
   }
   *run = (WeirMp4Run) { .samples = samples, .n_samples = n };
   if (n > 0)
     run->start =
-        (guint64) hls_track_get_ticks (self, hls_track_nth (self, 0)->dts - self->shift_ns);
+        (guint64) segment_track_get_ticks (self, segment_track_nth (self, 0)->dts - self->shift_ns);
 }

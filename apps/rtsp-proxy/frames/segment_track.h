@@ -15,11 +15,11 @@ typedef struct {
   gint64 pts, dts; // ns
   gint64 wall_us;
   gboolean key;
-} HlsFrame;
+} SegmentFrame;
 
 typedef struct {
   WeirMp4Track mp4; // `config` is NULL until the format is known
-  GArray *frames;   // of HlsFrame, in the order of decoding; the first `n_timed` have a `dts`
+  GArray *frames;   // of SegmentFrame, in the order of decoding; the first `n_timed` have a `dts`
   guint n_timed;
   GArray *times;    // of gint64: presentation times that are no frame's decode time yet, sorted
   guint depth;      // frames ahead
@@ -29,37 +29,39 @@ typedef struct {
   gint64 shift_ns;   // by which decode times are written earlier, so that none is after its frame's
                      // presentation time: some readers take negative offsets for a delay
   gsize bytes;       // of `frames`
-} HlsTrack;
+} SegmentTrack;
 
-void hls_track_init (HlsTrack *self, WeirMp4Codec codec);
-void hls_track_clear (HlsTrack *self);
+void segment_track_init (SegmentTrack *self, WeirMp4Codec codec);
+void segment_track_clear (SegmentTrack *self);
 
 // Copies the format, and reports whether it differs.
-gboolean hls_track_set_format (HlsTrack *self, const WeirMp4Track *format);
+gboolean segment_track_set_format (SegmentTrack *self, const WeirMp4Track *format);
 
 // Takes ownership of `data`.
-void hls_track_add (HlsTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64 wall_us);
+void segment_track_add (
+    SegmentTrack *self, GstBuffer *data, gint64 pts, gboolean key, gint64 wall_us);
 
 // Measures how far the frames so far are reordered, and how long a frame lasts, and times them.
-void hls_track_measure (HlsTrack *self);
+void segment_track_measure (SegmentTrack *self);
 
 // Times all frames: no others follow.
-void hls_track_flush (HlsTrack *self);
+void segment_track_flush (SegmentTrack *self);
 
 // Drops the first `n` frames.
-void hls_track_drop (HlsTrack *self, guint n);
+void segment_track_drop (SegmentTrack *self, guint n);
 
-static inline HlsFrame *
-hls_track_nth (const HlsTrack *self, guint i)
+static inline SegmentFrame *
+segment_track_nth (const SegmentTrack *self, guint i)
 {
-  return &g_array_index (self->frames, HlsFrame, i);
+  return &g_array_index (self->frames, SegmentFrame, i);
 }
 
 // Returns the decode time after frame `i`, which is timed.
-gint64 hls_track_get_end (const HlsTrack *self, guint i);
+gint64 segment_track_get_end (const SegmentTrack *self, guint i);
 
 // Returns a time in units of the track's timescale.
-gint64 hls_track_get_ticks (const HlsTrack *self, gint64 ns);
+gint64 segment_track_get_ticks (const SegmentTrack *self, gint64 ns);
 
 // Fills `samples` for the first `n` frames, and `run`.
-void hls_track_fill (const HlsTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Run *run);
+void segment_track_fill (
+    const SegmentTrack *self, guint n, WeirMp4Sample *samples, WeirMp4Run *run);

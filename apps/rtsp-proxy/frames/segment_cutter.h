@@ -9,40 +9,45 @@
 #include <gst/gst.h>
 
 #include "mp4/track.h"
-#include "outlets/hls/hls_output.h"
-#include "outlets/hls/hls_settings.h"
+#include "frames/segment_output.h"
 
-#define HLS_TRACKS_MAX 8
+#define SEGMENT_TRACKS_MAX 8
 
-typedef struct _HlsCutter HlsCutter;
+typedef struct {
+  gint64 segment_ns; // shortest duration of a segment, which ends before the next keyframe
+  gint64 part_ns;    // duration of a part, of whole frames
+} SegmentLengths;
+
+typedef struct _SegmentCutter SegmentCutter;
 
 typedef struct {
   WeirMp4Codec codec;
   guint output;          // that the track goes into
   const gchar *language; // in a form of relay_caps_get_language(), or NULL
-} HlsCutterTrack;
+} SegmentCutterTrack;
 
-// The track that leads goes into the first of the outputs, of which there are 1 to HLS_TRACKS_MAX.
-// Each of the others is for one track of sound. `label` is for the log.
-HlsCutter *hls_cutter_new (HlsOutput *const *outputs, guint n_outputs, const HlsSettings *settings,
-    const gchar *label, const HlsCutterTrack *tracks, guint n_tracks);
+// The track that leads goes into the first of the outputs, of which there are 1 to
+// SEGMENT_TRACKS_MAX. Each of the others is for one track of sound. `label` is for the log.
+SegmentCutter *segment_cutter_new (SegmentOutput *const *outputs, guint n_outputs,
+    const SegmentLengths *lengths, const gchar *label, const SegmentCutterTrack *tracks,
+    guint n_tracks);
 
 // Writes the frames that wait, ends the segment, and frees the cutter.
-void hls_cutter_free (HlsCutter *self);
+void segment_cutter_free (SegmentCutter *self);
 
 // Sets what the frames that follow are: a track of `codec`, whose record is `config`. If that
 // differs from before, a discontinuity begins. A track that has an output of its own and begins
 // late makes none.
-void hls_cutter_set_format (HlsCutter *self, guint track, const WeirMp4Track *format);
+void segment_cutter_set_format (SegmentCutter *self, guint track, const WeirMp4Track *format);
 
 // Adds a frame, in the order of decoding. `pts` is in ns, on the same clock for all tracks.
 // `wall_us` is when it was taken, or when it arrived, in us since the epoch. Takes ownership of
 // `frame`.
-void hls_cutter_add (
-    HlsCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us);
+void segment_cutter_add (
+    SegmentCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us);
 
 // Writes all frames that have come, and ends the segment. What follows begins a discontinuity.
-void hls_cutter_interrupt (HlsCutter *self);
+void segment_cutter_interrupt (SegmentCutter *self);
 
 // Returns the number of frames that were dropped: before the first keyframe, or without room.
-guint64 hls_cutter_count_dropped (HlsCutter *self);
+guint64 segment_cutter_count_dropped (SegmentCutter *self);
