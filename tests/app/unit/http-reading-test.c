@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-// A connection reads all that its client sends, though it asks the socket only when the poll has
+// A connection reads all that its client sends, though it asks the socket only when the loop has
 // told of bytes.
 
 #include "outlets/http/http_connection.h"
@@ -56,7 +56,7 @@ on_ended (HttpConnection *connection, gpointer data)
 
 // ---- the client ----
 
-// Of TCP: the poll tells of bytes once, when they come.
+// Of TCP: the loop tells of bytes once, when they come.
 static void
 connect_pair (int fds[2])
 {
@@ -92,7 +92,7 @@ serve (void (*test) (Served *self))
   limits.idle_ms = limits.request_ms = IDLE_MS;
   limits_set (&limits);
   self.context = (HttpContext) { .workers = weir_workers_new (1, 0),
-    .poll = http_poll_new (http_connection_ready, http_connection_drop, &error),
+    .loop = loop_new (&(LoopSettings) { .name = "http-poll" }, &error),
     .routes = routes,
     .ended = on_ended,
     .data = &self };
@@ -111,7 +111,7 @@ serve (void (*test) (Served *self))
     g_assert_cmpint (g_get_monotonic_time (), <, end);
     g_usleep (10000);
   }
-  http_poll_free (self.context.poll);
+  loop_free (self.context.loop);
   weir_workers_free (self.context.workers);
   g_object_unref (address);
 }

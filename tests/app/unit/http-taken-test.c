@@ -135,7 +135,7 @@ a_socket_that_a_reply_keeps_is_not_watched_any_more (void)
   GInetAddress *address = g_inet_address_new_loopback (G_SOCKET_FAMILY_IPV4);
   GError *error = NULL;
   HttpContext context = { .workers = weir_workers_new (1, 0),
-    .poll = http_poll_new (http_connection_ready, http_connection_drop, &error),
+    .loop = loop_new (&(LoopSettings) { .name = "http-poll" }, &error),
     .routes = routes,
     .ended = on_ended,
     .data = &taken };
@@ -160,7 +160,7 @@ a_socket_that_a_reply_keeps_is_not_watched_any_more (void)
   g_assert_false (is_watched (inode));
   close (taken.kept);
   close (fds[1]);
-  http_poll_free (context.poll);
+  loop_free (context.loop);
   weir_workers_free (context.workers);
   g_object_unref (address);
   g_cond_clear (&taken.changed);

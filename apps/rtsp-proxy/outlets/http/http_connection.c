@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "config/host_names.h"
@@ -12,8 +13,9 @@
 #include "readers/places.h"
 
 #define READ_BYTES 4096
-#define OUT_BYTES 512                 // of most answers
-#define BURST 2                       // seconds of requests that may come at once
+#define OUT_BYTES 512 // of most answers
+#define BURST 2       // seconds of requests that may come at once
+#define GONE (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 #define LINGER_NS (2 * NS_PER_S)      // for the client to read the last answer
 #define LINGER_BYTES_MAX (256 * 1024) // of the client, which are read and dropped meanwhile
 
@@ -51,22 +53,29 @@ http_connection_close (HttpConnection *self)
   http_connection_wake (self);
 }
 
-void
-http_connection_ready (gpointer connection, gboolean can_read, gboolean gone)
+static HttpConnection *
+connection_of (LoopWatch *watch)
 {
-  HttpConnection *self = connection;
+  return (HttpConnection *) ((guint8 *) watch - G_STRUCT_OFFSET (HttpConnection, watch));
+}
 
-  if (gone)
+// The socket can be read or written after it could not, or bytes have come.
+static void
+on_ready (LoopWatch *watch, guint number, guint32 events)
+{
+  HttpConnection *self = connection_of (watch);
+
+  if (events & GONE)
     g_atomic_int_set (&self->gone, TRUE);
-  if (can_read) // after `gone`, see receive()
+  if (events & (EPOLLIN | GONE)) // after `gone`, see receive()
     g_atomic_int_set (&self->can_read, TRUE);
   http_connection_wake (self);
 }
 
-void
-http_connection_drop (gpointer connection)
+static void
+on_left (LoopWatch *watch)
 {
-  unref (connection);
+  unref (connection_of (watch));
 }
 
 // Returns whether the task goes on: not before `wake_ns`, or an event.
@@ -183,7 +192,7 @@ receive (HttpConnection *self, guint8 bytes[READ_BYTES])
   if (n < 0 && errno == EAGAIN)
     return -1;
   // All bytes were received if the buffer is not full (epoll(7)), but an end may follow them, of
-  // which the poll has told already.
+  // which the loop has told already.
   if (n == READ_BYTES || g_atomic_int_get (&self->gone))
     g_atomic_int_set (&self->can_read, TRUE);
   return MAX (n, 0);
@@ -435,9 +444,10 @@ finish (HttpConnection *self)
   g_clear_pointer (&self->in, g_byte_array_unref);
   g_string_free (self->headers, TRUE);
   g_string_free (self->out, TRUE);
-  http_poll_remove (self->context->poll, self->fd);
+  // Before it is closed, as others may keep it open.
+  loop_watch (&self->watch, 0, self->fd, 0);
   g_clear_object (&self->socket);
-  http_poll_leave (self->context->poll, self);
+  loop_leave (&self->watch);
 }
 
 static gint64
@@ -463,6 +473,7 @@ HttpConnection *
 http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *address,
     const gchar *peer, gboolean has_tls)
 {
+  static const LoopOps ops = { .ready = on_ready, .left = on_left };
   HttpConnection *self = g_new0 (HttpConnection, 1);
   gchar *ip = g_inet_address_to_string (address);
 
@@ -482,14 +493,15 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
   begin_request (self, weir_now_ns ());
   if (weir_task_init (&self->task, context->workers, 0, run) < 0)
     g_error ("out of memory");
+  loop_join (context->loop, &self->watch, &ops);
   return self;
 }
 
 void
 http_connection_start (HttpConnection *self)
 {
-  // Once the poll watches the socket, which can be written, the task runs, and the connection may
+  // Once the loop watches the socket, which can be written, the task runs, and the connection may
   // end and be freed.
-  if (!http_poll_add (self->context->poll, self->fd, self))
+  if (!loop_watch (&self->watch, 0, self->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET))
     http_connection_close (self);
 }

@@ -11,8 +11,8 @@
 #include <gio/gio.h>
 
 #include "access/access.h"
+#include "base/loop.h"
 #include "mounts/mounts.h"
-#include "outlets/http/http_poll.h"
 #include "outlets/http/http_route.h"
 #include "run/workers.h"
 
@@ -23,7 +23,7 @@ typedef struct {
   Mounts *mounts;
   Access *access;
   WeirWorkers *workers;
-  HttpPoll *poll;
+  Loop *loop;              // waits for the sockets of all connections, and wakes their tasks
   const HttpRoute *routes; // the last one has no prefix
   GStrv hosts;             // by which clients may call this machine (host_names_take())
   GStrv allow_origins;     // of pages that may read what their user gets by an address alone
@@ -44,7 +44,3 @@ GInetAddress *http_connection_get_address (HttpConnection *self); // (transfer n
 
 // Closes the connection soon. Call before `ended`.
 void http_connection_close (HttpConnection *self);
-
-// For the poll.
-void http_connection_ready (gpointer connection, gboolean can_read, gboolean gone);
-void http_connection_drop (gpointer connection);

@@ -29,7 +29,8 @@ typedef enum {
 
 struct _HttpConnection {
   WeirTask task;
-  gatomicrefcount refs; // one for the poll, one for each question that the door has not decided
+  LoopWatch watch;      // of the socket
+  gatomicrefcount refs; // one for the loop, one for each question that the door has not decided
   const HttpContext *context;
   GSocket *socket;
   int fd; // of the socket

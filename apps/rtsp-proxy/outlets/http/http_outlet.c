@@ -113,9 +113,14 @@ listen_at (HttpOutlet *self, const ListenAddress *at, PortFunc accept, Port **po
 static gboolean
 start (HttpOutlet *self, TlsFront *front, GError **error)
 {
-  self->context.poll = http_poll_new (http_connection_ready, http_connection_drop, error);
-  if (!self->context.poll)
+  // Any number of sockets wakes the thread at most 2000 times a second.
+  const LoopSettings settings = { .name = "http-poll", .gather_us = 500 };
+
+  self->context.loop = loop_new (&settings, error);
+  if (!self->context.loop) {
+    g_prefix_error (error, "cannot serve HTTP: ");
     return FALSE;
+  }
   self->context.workers = weir_workers_new (MIN (g_get_num_processors (), THREADS_MAX), 0);
   if (!self->context.workers) {
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "cannot serve HTTP: %s",
@@ -219,7 +224,7 @@ void
 http_outlet_free (HttpOutlet *self)
 {
   stop_listening (self);
-  g_clear_pointer (&self->context.poll, http_poll_free);
+  g_clear_pointer (&self->context.loop, loop_free);
   g_clear_pointer (&self->context.workers, weir_workers_free);
   connections_unref (self->connections);
   g_hash_table_unref (self->open);
