@@ -241,15 +241,22 @@ loop_join (Loop *loop, LoopWatch *watch, const LoopOps *ops)
 }
 
 static void
-call_left (gpointer data)
+forget (LoopWatch *watch)
 {
-  LoopWatch *watch = data;
   Loop *loop = watch->loop;
 
   g_mutex_lock (&loop->lock);
   forget_time (watch);
   g_hash_table_remove (loop->watches, &watch->id);
   g_mutex_unlock (&loop->lock);
+}
+
+static void
+call_left (gpointer data)
+{
+  LoopWatch *watch = data;
+
+  forget (watch);
   watch->ops->left (watch);
 }
 
@@ -279,6 +286,21 @@ loop_watch (LoopWatch *watch, guint number, gint fd, guint32 events)
          || (errno == ENOENT && epoll_ctl (watch->loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0);
 }
 
+gboolean
+loop_join_fd (Loop *loop, LoopWatch *watch, const LoopOps *ops, gint fd, guint32 events)
+{
+  gint problem;
+
+  loop_join (loop, watch, ops);
+  if (loop_watch (watch, 0, fd, events))
+    return TRUE;
+  problem = errno;
+  if (loop)
+    forget (watch); // no event of it can be on its way
+  errno = problem;
+  return FALSE;
+}
+
 void
 loop_set_due (LoopWatch *watch, gint64 due)
 {
@@ -291,7 +313,7 @@ loop_set_due (LoopWatch *watch, gint64 due)
   is_earlier = due < get_first_time (loop);
   forget_time (watch);
   watch->due = due;
-  if (due != LOOP_NEVER)
+  if (due != LOOP_NEVER && !g_atomic_int_get (&watch->leaving))
     weir_heap_push (&loop->times, &watch->at, is_before, NULL);
   g_mutex_unlock (&loop->lock);
   if (is_earlier && running != loop)

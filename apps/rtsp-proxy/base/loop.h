@@ -64,6 +64,10 @@ void loop_post (Loop *self, void (*function) (gpointer data), gpointer data);
 // Call from any thread.
 void loop_join (Loop *loop, LoopWatch *watch, const LoopOps *ops);
 
+// The same, and watches the descriptor 0. Returns FALSE with errno if the system refuses; then the
+// owner has not joined.
+gboolean loop_join_fd (Loop *loop, LoopWatch *watch, const LoopOps *ops, gint fd, guint32 events);
+
 // Ends that; see above. Does nothing if it was called before. Stop watching the owner's descriptors
 // before, or close them.
 void loop_leave (LoopWatch *watch);
@@ -72,7 +76,8 @@ void loop_leave (LoopWatch *watch);
 // LOOP_NUMBERS. Returns FALSE with errno if the system refuses. Call from any thread.
 gboolean loop_watch (LoopWatch *watch, guint number, gint fd, guint32 events);
 
-// Sets when `due` is called, in ns, monotonic; LOOP_NEVER: not at all. Call from any thread.
+// Sets when `due` is called, in ns, monotonic; LOOP_NEVER: not at all. Does nothing after
+// loop_leave(). Call from any thread.
 void loop_set_due (LoopWatch *watch, gint64 due);
 
 // Returns the next whole multiple of an interval after `now`, so that the ticks of all owners wake

@@ -2,6 +2,7 @@
 #include "sources/isolated_job.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 // Of one job, before others get their turn.
 #define MESSAGES_MAX 16
 #define DEATH_MS 500
+#define TICK_MS 500
+#define SCRATCH (WIRE_MAX + 1)
 
 static const gchar closed_socket[] = "was killed: it closed the socket of a job";
 
@@ -35,7 +38,7 @@ leave_worker (gpointer data)
   IsolatedJob *self = data;
 
   worker_leave (self->worker, self);
-  close (self->watched.fd);
+  close (self->socket);
   g_mutex_clear (&self->lock);
   self->release (self);
   return G_SOURCE_REMOVE;
@@ -126,12 +129,18 @@ static void
 stop_reading (IsolatedJob *self, const gchar *fault)
 {
   self->fault = fault;
-  isolated_loop_remove (&self->watched);
+  loop_watch (&self->watch, 0, self->socket, 0);
+  loop_leave (&self->watch);
   if (fault)
     g_main_context_invoke_full (
         NULL, G_PRIORITY_DEFAULT, handle_fault, isolated_job_ref (self), isolated_job_unref);
   settle (self, TRUE, NULL, NULL);
-  isolated_job_unref (self);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  isolated_job_unref (watch);
 }
 
 static void
@@ -143,12 +152,13 @@ handle_end (IsolatedJob *self)
 }
 
 static void
-on_ready (IsolatedWatched *watched, guint8 *scratch)
+on_ready (LoopWatch *watch, guint number, guint32 events)
 {
-  IsolatedJob *self = (IsolatedJob *) watched;
+  IsolatedJob *self = (IsolatedJob *) watch;
+  guint8 *scratch = loop_get_scratch (watch);
 
   for (guint i = 0; i < MESSAGES_MAX; i++) {
-    gssize n = recv (watched->fd, scratch, WIRE_MAX + 1, MSG_DONTWAIT);
+    gssize n = recv (self->socket, scratch, SCRATCH, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
       return;
@@ -170,11 +180,12 @@ on_ready (IsolatedWatched *watched, guint8 *scratch)
 }
 
 static void
-on_tick (IsolatedWatched *watched, gint64 now)
+on_tick (LoopWatch *watch, gint64 now)
 {
-  IsolatedJob *self = (IsolatedJob *) watched;
+  IsolatedJob *self = (IsolatedJob *) watch;
   gint close_by = g_atomic_int_get (&self->close_by);
 
+  loop_set_due (watch, loop_next_tick (now, TICK_MS));
   // If this process was suspended or starved, so was perhaps the worker.
   if (now - self->ticked > (gint64) LATE)
     self->heard = now;
@@ -201,7 +212,7 @@ isolated_job_tell (IsolatedJob *self, WireType type, guint8 value)
   guint8 message[2] = { (guint8) type, value };
 
   // A worker that does not read is killed by its silence.
-  if (send (self->watched.fd, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+  if (send (self->socket, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
     return;
 }
 
@@ -231,9 +242,41 @@ open_sockets (IsolatedJob *self, gint *theirs, GError **error)
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "%s", g_strerror (errno));
     return FALSE;
   }
-  self->watched.fd = pair[0];
+  self->socket = pair[0];
   *theirs = pair[1];
   return TRUE;
+}
+
+// Returns the loop that reads what all workers send, or NULL. With more than a few sockets, one
+// wake serves the messages of many upstreams.
+static Loop *
+get_loop (GError **error)
+{
+  static const LoopSettings settings = {
+    .name = "pull:isolated", .gather_us = 1000, .gather_above = 4, .scratch = SCRATCH
+  };
+  static Loop *loop;
+
+  if (!loop)
+    loop = loop_new (&settings, error);
+  return loop;
+}
+
+static gboolean
+watch (IsolatedJob *self, GError **error)
+{
+  static const LoopOps ops = { on_ready, on_tick, on_left };
+  Loop *loop = get_loop (error);
+
+  if (!loop)
+    return FALSE;
+  if (loop_join_fd (loop, &self->watch, &ops, self->socket, EPOLLIN)) {
+    loop_set_due (&self->watch, loop_next_tick (self->ticked, TICK_MS));
+    return TRUE;
+  }
+  g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "cannot watch a socket: %s",
+      g_strerror (errno));
+  return FALSE;
 }
 
 // Starts the job in `self->worker`.
@@ -250,10 +293,10 @@ begin (IsolatedJob *self, const WireMessage *message, const gint *fds, guint n_f
   if (ok) {
     self->heard = self->ticked = clock_now ();
     isolated_job_ref (self); // of the loop
-    ok = isolated_loop_add (&self->watched, error);
+    ok = watch (self, error);
   }
   if (!ok)
-    close (self->watched.fd);
+    close (self->socket);
   return ok;
 }
 
@@ -275,8 +318,6 @@ isolated_job_start (IsolatedJob *self, WorkerKind kind, Worker *where, const Wir
 {
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  self->watched.ready = on_ready;
-  self->watched.tick = on_tick;
   self->reader = *self->handler;
   self->reader.ended = end;
   self->reader.unfit = self->handler->unfit ? end_unfit : NULL;

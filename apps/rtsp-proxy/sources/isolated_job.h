@@ -5,14 +5,14 @@
 // says is checked as if it came from the upstream. A worker that makes a mistake, falls silent or
 // does not close the job in time is killed.
 
+#include "base/loop.h"
 #include "isolate/pool.h"
 #include "isolate/wire.h"
-#include "sources/isolated_loop.h"
 
 // The owner's structure begins with this one.
 typedef struct _IsolatedJob IsolatedJob;
 struct _IsolatedJob {
-  IsolatedWatched watched; // first
+  LoopWatch watch; // first
   // Gets the job as `owner`, in the loop's thread. One of `ended` and `unfit` is called at most
   // once, and not after isolated_job_close(); also on the main thread, if the worker has died.
   const WireHandler *handler;
@@ -21,6 +21,7 @@ struct _IsolatedJob {
   guint n_tracks;         // that the worker may name; set in the loop's thread
 
   // Private:
+  gint socket;
   WireHandler reader; // `handler`, with another `ended` and `unfit`
   gatomicrefcount refs;
   Worker *worker; // main thread only

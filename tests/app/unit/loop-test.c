@@ -163,10 +163,15 @@ a_descriptor_that_cannot_be_watched_is_an_error (void)
 {
   Loop *loop = make_loop (&plain);
   Owner *self = join (loop), *without = join (NULL);
+  LoopWatch refused;
 
   g_assert_false (loop_watch (&self->watch, 0, -1, EPOLLIN));
   g_assert_cmpint (errno, ==, EBADF);
   g_assert_false (loop_watch (&without->watch, 0, without->fd, EPOLLIN));
+  g_assert_cmpint (errno, ==, EMFILE);
+  g_assert_false (loop_join_fd (loop, &refused, &ops, -1, EPOLLIN));
+  g_assert_cmpint (errno, ==, EBADF);
+  g_assert_false (loop_join_fd (NULL, &refused, &ops, self->fd, EPOLLIN));
   g_assert_cmpint (errno, ==, EMFILE);
   loop_set_due (&without->watch, 1);
   loop_leave (&without->watch);
@@ -361,6 +366,23 @@ times_come_in_their_order (void)
     ;
 }
 
+// As if another thread set it.
+static void
+a_time_that_is_set_after_leaving_never_comes (void)
+{
+  Loop *loop = make_loop (&plain);
+  Owner *self = join (loop);
+
+  loop_leave (&self->watch);
+  loop_set_due (&self->watch, 1);
+  g_assert_true (hear () == self);
+  loop_set_due (&self->watch, 1);
+  settle (loop);
+  loop_free (loop);
+  g_assert_cmpint (self->n_due, ==, 0);
+  g_free (self);
+}
+
 static void
 on_always_due (LoopWatch *watch, gint64 now)
 {
@@ -461,6 +483,7 @@ main (int argc, char **argv)
   ADD (owners_that_have_not_left_do_so_at_the_end);
   ADD (every_event_of_many_is_handled);
   ADD (times_come_in_their_order);
+  ADD (a_time_that_is_set_after_leaving_never_comes);
   ADD (a_time_that_comes_at_once_holds_nobody);
   ADD (ticks_are_whole_multiples);
   ADD (posts_are_called_in_order_and_all);
