@@ -143,7 +143,8 @@ typedef struct {
   GHashTable *failed;  // numbers of such disks of which a copy could not be written elsewhere
 } Check;
 
-// Reports each disk that is not there, whether or not a title needs it.
+// Reports each disk that is not there, whether or not a title needs it. One that is being removed
+// counts only if a title needs it: a balance that was killed may have emptied it.
 static void
 report_disks (Check *self)
 {
@@ -151,7 +152,7 @@ report_disks (Check *self)
     const WeirStoreDisk *disk = &self->disks[i];
     g_autofree gchar *text = NULL;
 
-    if (disk->present)
+    if (disk->present || disk->removing)
       continue;
     g_hash_table_add (self->missing, GUINT_TO_POINTER (disk->number));
     self->up.result.missing_disks++;
@@ -173,10 +174,11 @@ report_copy (Check *self, WeirStoredTitle *title, guint32 number, guint16 disk, 
 
   if (is_there)
     text = g_strdup_printf ("block %u: %s%s", number, problem->message, done);
-  else if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk)))
+  else if (g_hash_table_add (self->missing, GUINT_TO_POINTER (disk))) {
+    self->up.result.missing_disks++;
     text = g_strdup_printf ("disk %u (%s) is not there; all copies on it count as bad", disk,
         path ? path : "not in store.yaml");
-  else if (failed && g_hash_table_add (self->failed, GUINT_TO_POINTER (disk)))
+  } else if (failed && g_hash_table_add (self->failed, GUINT_TO_POINTER (disk)))
     text = g_strdup_printf ("block %u on disk %u%s", number, disk, done);
   if (text)
     upkeep_report (&self->up, title->index.name, text);

@@ -34,6 +34,25 @@ def verify_fails_while_a_disk_is_missing():
 
 
 @test
+def an_emptied_disk_that_is_removed_is_not_missing():
+    """a disk whose removal was killed before it left store.yaml is missed only for its blocks"""
+    with store() as st:
+        new = st.folder('new')
+        call('add-disk', st.dir, new)
+        call('remove-disk', st.dir, new)
+        os.remove(os.path.join(new, 'weir-disk'))
+        assert told('verify', st.dir)['missing-disks'] == 0
+        call('balance', st.dir)
+        assert new not in call('show', st.dir)[0]
+        st.add('a', some_bytes(300000))
+        call('remove-disk', st.dir, st.disks[0])
+        shutil.rmtree(st.disks[0])
+        out, _ = call('verify', st.dir, status=1)
+        assert f'a: disk 0 ({st.disks[0]}) is not there; all copies on it count as bad\n' in out, out
+        assert ', 1 missing disks' in out, out
+
+
+@test
 def a_disk_of_another_store_is_not_missing():
     """a disk at whose path another disk is mounted is told so"""
     with store() as st:
