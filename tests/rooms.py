@@ -109,6 +109,14 @@ def files_include_their_own_room_and_rooms_before_it():
 
 
 @test
+def the_rtsp_outlet_uses_no_other_outlet():
+    wrong = [f'{path} includes {name}' for path in sources(PROXY) if os.path.dirname(path) == 'outlets/rtsp'
+             for name in includes(PROXY, path)
+             if name.startswith('outlets/') and os.path.dirname(name) != 'outlets/rtsp']
+    assert not wrong, f'{PROXY}: {wrong}'
+
+
+@test
 def a_library_s_headers_are_included_in_its_rooms_only():
     wrong = []
     for path in sources(PROXY):

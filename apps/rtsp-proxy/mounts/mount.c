@@ -66,7 +66,7 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
   Mount *self = data;
 
-  self->context->outlet->close_readers (presentation, reason, self->context->data);
+  self->context->close_readers (presentation, reason, self->context->close_data);
 }
 
 static void

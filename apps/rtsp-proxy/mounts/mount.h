@@ -20,8 +20,10 @@ typedef struct {
   void (*withdraw) (const gchar *path, gpointer data);
   // See PresentationCallbacks. Called on the main thread.
   void (*changed) (Presentation *presentation, gpointer data);
-  void (*close_readers) (Presentation *presentation, const gchar *reason, gpointer data);
 } MountOutlet;
+
+// Closes the readers of a presentation, see PresentationCallbacks.
+typedef void (*CloseReadersFunc) (Presentation *presentation, const gchar *reason, gpointer data);
 
 // Shared by the mounts of a server.
 typedef struct {
@@ -29,7 +31,9 @@ typedef struct {
   const MountOutlet *outlet;
   gpointer data; // the outlet's
   const TitleOutlet *title_outlet;
-  GObject *title_data; // the title outlet's
+  GObject *title_data;            // the title outlet's
+  CloseReadersFunc close_readers; // of all outlets
+  gpointer close_data;
 } MountContext;
 
 // Returns NULL and sets `error` if the mount's stages cannot be made. `context` must be valid until

@@ -14,6 +14,11 @@
 #define TOTALS_INTERVAL_S 2
 #define MEMORY_INTERVAL_S 1
 
+typedef struct {
+  CloseReadersFunc close;
+  gpointer data;
+} Closer;
+
 struct _Proxy {
   Graph *graph;
   StageSet *stages;
@@ -22,6 +27,7 @@ struct _Proxy {
   Access *access;
   TlsKeys *keys; // NULL: no TLS
   TlsFront *tls;
+  GArray *closers; // of Closer
   GArray *listen;  // of ListenAddress
   GPtrArray *urls; // of `listen`
   guint totals, adaptation, memory;
@@ -74,13 +80,35 @@ proxy_reload_tls (Proxy *self)
     tls_keys_reload (self->keys);
 }
 
-// ---- changes of mounts ----
+// ---- readers of all outlets ----
+
+void
+proxy_add_closer (Proxy *self, CloseReadersFunc close, gpointer data)
+{
+  Closer closer = { close, data };
+
+  g_array_append_val (self->closers, closer);
+}
 
 static void
-close_readers (Proxy *self, Presentation *presentation, const gchar *reason)
+close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
-  self->context.outlet->close_readers (presentation, reason, self->context.data);
+  const GArray *closers = ((Proxy *) data)->closers;
+
+  for (guint i = 0; i < closers->len; i++) {
+    const Closer *closer = &g_array_index (closers, Closer, i);
+
+    closer->close (presentation, reason, closer->data);
+  }
 }
+
+void
+proxy_close_readers (Proxy *self, Presentation *presentation, const gchar *reason)
+{
+  close_readers (presentation, reason, self);
+}
+
+// ---- changes of mounts ----
 
 // Gives readers the mount's new priority, except readers whose own priority was changed.
 static void
@@ -150,7 +178,7 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
   // Stop the mount first, so that a client that has found it but does not use it yet is refused.
   mount_stop (mount);
   for (guint i = 0; i < presentations->len; i++)
-    close_readers (self, g_ptr_array_index (presentations, i), reason);
+    proxy_close_readers (self, g_ptr_array_index (presentations, i), reason);
   g_ptr_array_unref (presentations);
   mount_unref (mount);
   return TRUE;
@@ -204,6 +232,9 @@ proxy_new (const ProxyConfig *config, GError **error)
   offer_configure (config);
   self->graph = graph_new ();
   self->context.graph = self->graph;
+  self->context.close_readers = close_readers;
+  self->context.close_data = self;
+  self->closers = g_array_new (FALSE, FALSE, sizeof (Closer));
   self->mounts = mounts_new (&self->context);
   self->access = access_new (config);
   self->stages = stage_set_ref (config->stage_set);
@@ -340,6 +371,7 @@ proxy_free (Proxy *self)
   g_clear_pointer (&self->graph, graph_free);
   g_clear_pointer (&self->stages, stage_set_unref);
   g_clear_pointer (&self->access, access_free);
+  g_array_unref (self->closers);
   g_array_unref (self->listen);
   g_ptr_array_unref (self->urls);
   totals_clear ();

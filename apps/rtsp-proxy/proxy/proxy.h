@@ -19,6 +19,11 @@ Proxy *proxy_new (const ProxyConfig *config, GError **error);
 void proxy_present (Proxy *self, const MountOutlet *outlet, gpointer data,
     const TitleOutlet *title_outlet, GObject *title_data);
 
+// Lets an outlet close the readers of a presentation. `close` is called on the main thread, until
+// proxy_stop(). proxy_close_readers() calls the functions of all outlets; `reason` is logged.
+void proxy_add_closer (Proxy *self, CloseReadersFunc close, gpointer data);
+void proxy_close_readers (Proxy *self, Presentation *presentation, const gchar *reason);
+
 // Adds the mounts of the configuration. Returns FALSE and sets `error` if one is not valid.
 gboolean proxy_add_mounts (Proxy *self, const ProxyConfig *config, GError **error);
 

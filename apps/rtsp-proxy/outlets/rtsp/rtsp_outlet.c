@@ -10,7 +10,6 @@
 #include "outlets/rtsp/threads.h"
 #include "outlets/rtsp/title_outlet.h"
 #include "outlets/rtsp/tls_outlet.h"
-#include "outlets/ts/ts_stream.h"
 #include "weir-rtsp.h"
 
 #include <string.h>
@@ -136,7 +135,6 @@ close_readers (Presentation *presentation, const gchar *reason, gpointer data)
   none = gst_rtsp_server_client_filter (GST_RTSP_SERVER (self->listener), close_reader, &closing);
 
   g_list_free_full (none, g_object_unref);
-  ts_stream_close_readers (presentation);
   if (live)
     live_media_update (live);
   g_clear_pointer (&live, live_media_unref);
@@ -176,11 +174,12 @@ changed (Presentation *presentation, gpointer data)
   if (live_media_configure (live))
     live_media_update (live);
   else
-    close_readers (presentation, "the cache has moved to another folder and starts empty", data);
+    proxy_close_readers (
+        self->proxy, presentation, "the cache has moved to another folder and starts empty");
   live_media_unref (live);
 }
 
-static const MountOutlet outlet = { publish, withdraw, changed, close_readers };
+static const MountOutlet outlet = { publish, withdraw, changed };
 
 static GstRTSPFilterResult
 count_client (GstRTSPServer *server, GstRTSPClient *client, gpointer data)
@@ -253,6 +252,7 @@ make_points (Server *self)
   self->points = g_object_new (points_get_type (), NULL);
   gst_rtsp_server_set_mount_points (listener, self->points);
   proxy_present (self->proxy, &outlet, self, &title_outlet, G_OBJECT (self->points));
+  proxy_add_closer (self->proxy, close_readers, self);
 }
 
 static guint16

@@ -3,6 +3,7 @@
 
 #include "base/timer.h"
 #include "outlets/ts/push.h"
+#include "outlets/ts/ts_stream.h"
 
 #define TICK_MS 500
 
@@ -66,6 +67,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   self->mounts = proxy_get_mounts (proxy);
   self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, push_free);
   self->timer = timer_add (TICK_MS, tick, self);
+  proxy_add_closer (proxy, ts_stream_close_readers, NULL); // of HTTP and SRT, too
   return self;
 }
 

@@ -381,7 +381,7 @@ ts_stream_unref (TsStream *self)
 }
 
 void
-ts_stream_close_readers (Presentation *presentation)
+ts_stream_close_readers (Presentation *presentation, const gchar *reason, gpointer unused)
 {
   GPtrArray *found = g_ptr_array_new_with_free_func ((GDestroyNotify) ts_stream_unref);
   GHashTableIter iter;

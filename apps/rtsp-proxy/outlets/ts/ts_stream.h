@@ -27,8 +27,8 @@ gchar *ts_stream_dup_problem (TsStream *self);
 // Returns text about the tracks that are left out (relay/left_out.h), or NULL. (transfer full)
 gchar *ts_stream_dup_left_out (TsStream *self);
 
-// Closes the readers of the presentation's streams. UDP receivers stay.
-void ts_stream_close_readers (Presentation *presentation);
+// Closes the readers of the presentation's streams. UDP receivers stay. A CloseReadersFunc.
+void ts_stream_close_readers (Presentation *presentation, const gchar *reason, gpointer unused);
 
 // Adds a reader over a connected stream socket, which begins at a join point with the stream's
 // tables. The stream is the only one that writes to the socket, and shuts it down when the reader
