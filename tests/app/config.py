@@ -22,6 +22,7 @@ BAD_URI = ('not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ a
            '%2F')
 NO_URI = f'upstream: {BAD_URI}'
 NO_TEXT = 'expected a single value'
+NO_STAGE = 'there is no stage "no-such"; known stages: aac, decode, opus, pull, restamp, transcode'
 
 
 def proxy(*args):
@@ -111,13 +112,112 @@ mounts:
         'rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, publish or launch:',
         'FILE:11:5: /c: unknown key "transprot"; the nearest known one is "transport"',
         f'FILE:12:19: time: "5" {NO_CACHE_TIME}',
-        'FILE:12:22: cache: unknown key "size"; the nearest known one is "time"']
+        'FILE:12:22: cache: unknown key "size"; known: time, bytes, spill']
     many = told('mounts:\n' + ''.join(f'  /{n}:\n    upstream: {URI}\n    priority: 9\n'
                                       for n in range(50)))
     assert len(many) == 21 and many[-1] == 'FILE: and 30 more', many
     assert [int(line.split(':')[1]) for line in many[:20]] == [4 + 3 * n for n in range(20)], many
     assert told('"a\\nb": 1\nmounts:\n  /cam: {upstream: rtsp://192.0.2.7/x}\n') == [
-        'FILE:1:1: unknown key "a?b"; the nearest known one is "api"']
+        'FILE:1:1: unknown key "a?b"; rtsp-proxy --help lists the known ones']
+
+
+@test
+def all_mistakes_of_a_mount_are_named():
+    """one mistake hides no other, and none is reported that another one causes"""
+    assert told(f"""mounts:
+  /a:
+    upstream: {URI}
+    standby: warm
+    cache: {{bytes: 64M}}
+    swarm: {{}}
+    takeover: yes
+    pipeline: [no-such]
+    broadcast: {{groups: 239.1.1.1, ttl: 0}}
+  /b:
+    upstream: h
+    standby: warm
+    swarm: {{}}
+    takeover: yes
+    pipeline: [no-such]
+  /c:
+    linger: 5
+    pipeline: [no-such]
+  /d:
+    upstream: {URI}
+    tls-verify: maybe
+    record: {{folder: x, part: 1}}
+    interval: x
+    broadcast: {{groups: 239.1.1.1}}
+    choices: [a]
+    takeover: yes
+""") == [
+        'FILE:4:14: standby: warm needs a second upstream; set upstreams: [URI, URI]',
+        'FILE:5:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}',
+        'FILE:6:12: swarm: this mount has no folder of torrents; set upstream: swarm:///DIR/',
+        'FILE:7:15: takeover: nobody publishes to this mount; set upstream: publish',
+        f'FILE:8:16: pipeline: {NO_STAGE}',
+        'FILE:9:41: ttl: with 0 no packet leaves this machine; set at least 1, or iface: lo',
+        'FILE:11:15: upstream: unsupported URI scheme; use rtsp://, rtsps://, rtsp-schedule://, udp://, '
+        'rtp://, sdp://, file://, store://, swarm://, https://, http://, srt://, rtmp://, publish or launch:',
+        f'FILE:15:16: pipeline: {NO_STAGE}',
+        'FILE:16:3: /c: the upstream is missing; add upstream: URI',
+        f'FILE:17:13: linger: "5" {NO_TIME}',
+        f'FILE:18:16: pipeline: {NO_STAGE}',
+        'FILE:21:17: tls-verify: "maybe" is not yes or no',
+        'FILE:22:22: folder: the path of the folder x must begin with a slash',
+        f'FILE:22:31: part: "1" {NO_TIMEOUT}',
+        f'FILE:23:15: interval: "x" {NO_TIME}',
+        'FILE:25:14: choices: expected stages with lists of parameters: {STAGE: [PARAMETER, ...]}',
+        'FILE:26:15: takeover: nobody publishes to this mount; set upstream: publish']
+
+
+@test
+def what_a_person_meant_is_named():
+    """a key that is near, a value that is missing, a blank that is missing, characters of word processors"""
+    none = 'rtsp-proxy --help lists the known ones'
+    lines = 'expected "key: value" lines'
+    missing = 'the value is missing; a text that begins with #, & or ! needs quotes'
+    curly = '; it has a curly quote (U+201C): write "'
+    listen = 'is not ADDR:PORT; write it like 0.0.0.0:8554'
+    refused([
+        *((f'{wrong}: x\n{MOUNT}', f'FILE:1:1: unknown key "{wrong}"; the nearest known one is "{near}"')
+          for wrong, near in (('Listn', 'listen'), ('USER', 'users'), ('trusted_networks', 'trusted-networks'),
+                              ('strictQueries', 'strict-queries'), ('mount', 'mounts'), ('hsl', 'hls'))),
+        *((f'{wrong}: x\n{MOUNT}', f'FILE:1:1: unknown key "{wrong}"; {none}')
+          for wrong in ('port', 'x', 'address', 'log', 'linger')),
+        *((mount(f'{wrong}: x'), f'FILE:4:5: /cam: unknown key "{wrong}"; the nearest known one is "{near}"')
+          for wrong, near in (('read_timeout', 'read-timeout'), ('readTimeout', 'read-timeout'),
+                              ('on-demnad', 'on-demand'), ('pasword', 'password'))),
+        *((mount(f'{wrong}: x'), f'FILE:4:5: /cam: unknown key "{wrong}"; {none}')
+          for wrong in ('url', 'source', 'uri', 'id')),
+        (f'listen:\n{MOUNT}', f'FILE:1:8: listen: {missing}'),
+        ('mounts:\n', f'FILE:1:8: mounts: {missing}'),
+        (mount('password: #abc'), f'FILE:4:14: password: {missing}'),
+        (mount('password: &abc'), f'FILE:4:15: password: {missing}'),
+        (mount('cache:'), f'FILE:4:11: cache: {missing}'),
+        ('mounts:\n  /cam:\n', f'FILE:2:8: /cam: {lines}'),
+        ('mounts:\n  /cam:\n    linger:2s\n', f'FILE:3:5: /cam: {lines}; a space is missing after the colon'),
+        ('listen:8554\n', f'FILE:1:1: {lines}; a space is missing after the colon'),
+        (f'mounts:\n  /cam: {URI}\n', f'FILE:2:9: /cam: {lines}'),
+        ('users:\n  - -name: x\n' + MOUNT,
+         'FILE:2:5: users: unknown key "-name"; a space is missing after the dash'),
+        (f'listen: \u201c:8554\u201d\n{MOUNT}', f'FILE:1:9: listen: "8554\u201d" is not a port from 0 to 65535{curly}'),
+        (f'\u201clisten\u201d: ":8554"\n{MOUNT}',
+         f'FILE:1:1: unknown key "\u201clisten\u201d"; {none}{curly}'),
+        ('listen:\u00a0:8554\n', f'FILE:1:1: {lines}; a space is missing after the colon; it has a no-break space '
+         '(U+00A0): write a plain one'),
+        ('listen\uff1a :8554\n', f'FILE:1:1: {lines}; it has a wide colon (U+FF1A): write :'),
+        (mount('linger: 5\u00a0s'), f'FILE:4:13: linger: "5\u00a0s" {NO_TIME}; it has a no-break space (U+00A0): write '
+         'a plain one'),
+        (mount('\u2013 linger: 5s'), f'FILE:4:5: /cam: unknown key "\u2013 linger"; {none}; it has a dash (U+2013): '
+         'write -'),
+        (b'\xef\xbb\xbflisten: x\r\n' + MOUNT.replace('\n', '\r\n').encode(),
+         f'FILE:1:9: listen: "x" {listen}'),
+        ('- listen: :8554\n', f'FILE:1:1: {lines}; this is a list'),
+        (mount('cache: [60s]'), 'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
+        *((mount(f'max-readers: {number}'), f'FILE:4:18: max-readers: "{number}" is not a number from 0 to 1000000')
+          for number in ('10k', '1,000', '1_000', '1.0', '0x10', '10 readers', '-1', '1e3')),
+    ])
 
 
 @test
@@ -271,8 +371,8 @@ def huge_files_are_refused_at_once():
         ('a: ' + '[' * 100000, deep.format(4 + 31)),
         ('[' * 30000 + ']' * 30000, deep.format(33)),
         ('{a: ' * 100000, deep.format(129)),
-        ('mounts: &a\n  /cam: *a\n', 'FILE:2:3: /cam: unknown key "/cam"; the nearest known one is '
-         '"swarm"'),
+        ('mounts: &a\n  /cam: *a\n', 'FILE:2:3: /cam: unknown key "/cam"; rtsp-proxy --help '
+         'lists the known ones'),
         (MOUNT + '---\n' + MOUNT,
          'FILE:4:1: a second YAML document begins here; put everything into one'),
         (mount('pipeline: [pull, {transcode: {' + ', '.join(f'p{n}: x' for n in range(9000)) + '}}]'),
@@ -395,14 +495,13 @@ def wrong_pipelines_are_named():
         (mount('pipeline: [' + 'pull, ' * 33 + ']'),
          'FILE:4:208: pipeline: too many stages: at most 32 are allowed'),
         (mount('pipeline:\n      - pull\n      - no-such'),
-         'FILE:6:9: pipeline: there is no stage "no-such"; known stages: '
-         'aac, decode, opus, pull, restamp, transcode'),
+         f'FILE:6:9: pipeline: {NO_STAGE}'),
         (mount('cache: 60s'),
          'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
         (mount('cache: {bytes: 64M}'),
          'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
         (mount('cache: {time: 60s, size: 1M}'),
-         'FILE:4:24: cache: unknown key "size"; the nearest known one is "time"'),
+         'FILE:4:24: cache: unknown key "size"; known: time, bytes, spill'),
         (mount('cache: {time: 1ms}'),
          f'FILE:4:19: time: "1ms" {NO_CACHE_TIME}'),
         (mount('cache: {time: 60}'),
@@ -482,8 +581,9 @@ def wrong_swarms_are_named():
            'are anywhere: set networks to 0.0.0.0/0,::/0, or dht to no')
           for keys in ('', 'networks: 10.0.0.0/8, ', 'networks: 0.0.0.0/0, ')),
         (torrents('titles: 0'), 'FILE:4:21: titles: "0" is not a number from 1 to 1024'),
-        (torrents('sead: 1'), 'FILE:4:13: swarm: unknown key "sead"; the nearest known one is '
-         '"leave"'),
+        (torrents('sead: 1'), 'FILE:4:13: swarm: unknown key "sead"; known: origin, upload, storage, '
+         'folder, picker, window, leave, titles, choking, peers, networks, listen, trackers, exchange, dht, '
+         'local-discovery'),
         (torrents('upload: 6M').replace('{upload: 6M}', '6M'),
          'FILE:4:12: swarm: expected {KEY: VALUE, ...}, such as {upload: 6M}'),
         (mount('swarm: {upload: 6M}'), 'FILE:4:12: swarm: this mount has no folder of torrents; '
@@ -733,15 +833,15 @@ def files_that_are_not_a_configuration_are_named():
         ("listen: 'abc\n", "FILE:1:9: the quote (') that begins this text has no end"),
         (b'\x00\x01\x02', 'FILE:1:1: a NUL byte; save the file as text in UTF-8'),
         (b'listen: x\na: \xff\n', 'FILE:2:4: this is not UTF-8; save the file in UTF-8'),
-        ('- a\n', f'FILE:1:1: {lines}'),
+        ('- a\n', f'FILE:1:1: {lines}; this is a list'),
         ('mounts: [a]\n', f'FILE:1:9: {paths}'),
-        ('mounts:\n  /cam: [a]\n', f'FILE:2:9: /cam: {lines}'),
+        ('mounts:\n  /cam: [a]\n', f'FILE:2:9: /cam: {lines}; this is a list'),
         ('mounts: *a\n', 'FILE:1:9: a text that begins with * needs quotes'),
         ('- ' * 100000, 'FILE:1:65: nested too deeply: at most 32 levels are allowed'),
         ('k' * (1 << 20) + ': x\n',
          'FILE:1:1048577: a key has at most 1024 characters'),
         ('? ' + 'k' * (1 << 20) + '\n: x\n', f'FILE:1:3: unknown key "{"k" * 64}"; '
-         'the nearest known one is "listen"'),
+         'rtsp-proxy --help lists the known ones'),
     ])
     _, err, status = load('[' * 5000)
     assert status == 2 and err.startswith('rtsp-proxy: FILE:'), (err, status)

@@ -56,28 +56,103 @@ check_folders (const MountConfig *mount)
   return NULL;
 }
 
-static gboolean
-check_standby (const MountConfig *mount, YamlReader *reader, YamlNode *place, YamlNode *mapping,
-    GError **error)
-{
-  YamlNode *value = yaml_get (reader, mapping, "standby");
+// ---- checks of several keys ----
 
-  if (mount->standby == MOUNT_STANDBY_COLD || mount->pulls->len > 1)
-    return TRUE;
-  return yaml_fail (reader, value ? value : place, "standby", CONFIG_ERROR_VALUE, error,
-      "warm needs a second upstream; set upstreams: [URI, URI]");
+// A mount whose keys were read.
+typedef struct {
+  MountConfig *mount;
+  StageSet *set;
+  YamlReader *reader;
+  YamlNode *place, *mapping; // of its path, and its keys
+  GError **error;
+} Reading;
+
+// Returns the value of a key, or NULL if it is not set.
+static YamlNode *
+find_value (const Reading *self, const gchar *name)
+{
+  YamlNode *value = yaml_get (self->reader, self->mapping, name);
+
+  return value && !yaml_is_null (value) ? value : NULL;
+}
+
+// Sets the error `wrong`, unless it is NULL, for a key of the mount, or for the mount if the key is
+// not set. Returns whether nothing is wrong.
+static gboolean
+judge (const Reading *self, const gchar *name, const gchar *wrong)
+{
+  YamlNode *value = wrong ? find_value (self, name) : NULL;
+
+  return !wrong
+         || yaml_fail (self->reader, value ? value : self->place, name, CONFIG_ERROR_VALUE,
+             self->error, wrong);
+}
+
+// Checks the mount as a whole, without what depends on keys that are wrong.
+static gboolean
+check_upstreams (const Reading *self)
+{
+  MountConfig *mount = self->mount;
+  gchar *wrong;
+
+  if (!mount->upstreams || !*mount->upstreams) // perhaps by a misspelled key
+    return yaml_is_wrong (self->reader, self->mapping)
+           || yaml_fail (self->reader, self->place, mount->path, CONFIG_ERROR_KEY, self->error,
+               "the upstream is missing; add upstream: URI");
+  wrong = mount_upstreams_apply (mount);
+  return !wrong
+         || yaml_fail_take (
+             self->reader, self->place, mount->path, CONFIG_ERROR_VALUE, self->error, wrong);
+}
+
+static gboolean
+check_titles (const Reading *self)
+{
+  gchar *wrong = check_folders (self->mount);
+
+  return !wrong
+         || yaml_fail_take (
+             self->reader, self->place, self->mount->path, CONFIG_ERROR_VALUE, self->error, wrong);
+}
+
+static gboolean
+check_stages (const Reading *self)
+{
+  guint line, column;
+  gchar *wrong;
+
+  yaml_place (self->place, &line, &column);
+  self->mount->line = line;
+  self->mount->column = column;
+  wrong = mount_stages_make (self->mount, self->set, &line, &column);
+  if (wrong) // messages about other keys begin with their names
+    return yaml_fail_place (self->reader, line, column,
+        g_str_has_prefix (wrong, "choices: ") || g_str_has_prefix (wrong, "renditions: ")
+            ? NULL
+            : "pipeline",
+        CONFIG_ERROR_VALUE, self->error, wrong);
+  return TRUE;
+}
+
+static gboolean
+check_standby (const Reading *self)
+{
+  const gboolean alone = self->mount->standby == MOUNT_STANDBY_WARM && self->mount->pulls->len < 2;
+
+  return judge (
+      self, "standby", alone ? "warm needs a second upstream; set upstreams: [URI, URI]" : NULL);
 }
 
 // What a cache is for depends on the upstream.
 static gboolean
-check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+check_cache (const Reading *self)
 {
+  const MountConfig *mount = self->mount;
   const gboolean stored = mount_config_get_titles (mount) == PULL_TITLES_BLOCK_STORE;
   const gboolean is_origin = mount_config_get_titles (mount) == PULL_TITLES_ORIGIN;
-  YamlNode *value = yaml_get (reader, mapping, "cache");
   const gchar *wrong = NULL;
 
-  if (!value || yaml_is_null (value))
+  if (!find_value (self, "cache"))
     return TRUE;
   if (is_origin && mount->cache.is_spill_limited)
     wrong = "for an HTTP server, spill is allowed in the configuration file only";
@@ -87,76 +162,83 @@ check_cache (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GE
     wrong = MOUNT_CACHE_EXPECTED;
   else if (!stored && mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
     wrong = "more than 2G of bytes needs a file on disk; add spill: FOLDER";
-  return !wrong || yaml_fail (reader, value, "cache", CONFIG_ERROR_VALUE, error, wrong);
+  return judge (self, "cache", wrong);
 }
 
 static gboolean
-check_swarm (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+check_swarm (const Reading *self)
 {
-  YamlNode *value = yaml_get (reader, mapping, "swarm");
+  const gboolean useless =
+      find_value (self, "swarm") && mount_config_get_titles (self->mount) != PULL_TITLES_SWARM;
 
-  if (!value || yaml_is_null (value) || mount_config_get_titles (mount) == PULL_TITLES_SWARM)
-    return TRUE;
-  return yaml_fail (reader, value, "swarm", CONFIG_ERROR_VALUE, error,
-      "this mount has no folder of torrents; set upstream: swarm:///DIR/");
+  return judge (self, "swarm",
+      useless ? "this mount has no folder of torrents; set upstream: swarm:///DIR/" : NULL);
 }
 
 static gboolean
-check_record (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+check_record (const Reading *self)
 {
-  YamlNode *value = yaml_get (reader, mapping, "record");
+  const MountConfig *mount = self->mount;
+  const gboolean useless = find_value (self, "record") && mount->record.folder
+                           && (mount_config_get_titles (mount) || mount->interval_ms > 0);
 
-  if (!value || !mount->record.folder
-      || (!mount_config_get_titles (mount) && mount->interval_ms == 0))
-    return TRUE;
-  return yaml_fail (reader, value, "record", CONFIG_ERROR_VALUE, error,
-      "this mount has no single stream: it serves stored titles");
+  return judge (
+      self, "record", useless ? "this mount has no single stream: it serves stored titles" : NULL);
 }
 
 static gboolean
-check_takeover (const MountConfig *mount, YamlReader *reader, YamlNode *mapping, GError **error)
+check_takeover (const Reading *self)
 {
-  YamlNode *value = yaml_get (reader, mapping, "takeover");
+  const gboolean useless =
+      find_value (self, "takeover") && self->mount->takeover
+      && !g_strv_contains ((const gchar *const *) self->mount->upstreams, "publish");
 
-  if (!value || !mount->takeover
-      || g_strv_contains ((const gchar *const *) mount->upstreams, "publish"))
-    return TRUE;
-  return yaml_fail (reader, value, "takeover", CONFIG_ERROR_VALUE, error,
-      "nobody publishes to this mount; set upstream: publish");
+  return judge (
+      self, "takeover", useless ? "nobody publishes to this mount; set upstream: publish" : NULL);
 }
 
-// Checks the mount after all its keys were read.
 static gboolean
-finish (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *node, GError **error)
+check_broadcast (const Reading *self)
 {
-  guint line, column;
-  gchar *wrong;
+  return mount_broadcast_check (self->mount, self->reader, self->place, self->mapping, self->error);
+}
 
-  if (!mount->upstreams || !*mount->upstreams)
-    return yaml_fail (reader, node, mount->path, CONFIG_ERROR_KEY, error,
-        "the upstream is missing; add upstream: URI");
-  wrong = mount_upstreams_apply (mount);
-  if (!wrong)
-    wrong = check_folders (mount);
-  if (wrong)
-    return yaml_fail_take (reader, node, mount->path, CONFIG_ERROR_VALUE, error, wrong);
-  yaml_place (node, &line, &column);
-  mount->line = line;
-  mount->column = column;
-  wrong = mount_stages_make (mount, set, &line, &column);
-  if (wrong) // messages about other keys begin with their names
-    return yaml_fail_place (reader, line, column,
-        g_str_has_prefix (wrong, "choices: ") || g_str_has_prefix (wrong, "renditions: ")
-            ? NULL
-            : "pipeline",
-        CONFIG_ERROR_VALUE, error, wrong);
-  return TRUE;
+// Each check, with the keys that it looks at. It has no meaning while one of them is wrong, or
+// while it needs an upstream and there is none. The first one makes the upstreams.
+static const struct {
+  gboolean (*check) (const Reading *self);
+  const gchar *keys[7];
+} checks[] = {
+  { check_upstreams, { "upstream", "upstreams" } },
+  { check_titles, { "upstream", "upstreams", "slate", "pipeline", "choices", "on-demand" } },
+  { check_stages,
+      { "pipeline", "choices", "renditions", "max-presentations", "interval", "layers" } },
+  { check_standby, { "upstream", "upstreams", "standby" } },
+  { check_cache, { "upstream", "upstreams", "cache" } },
+  { check_swarm, { "upstream", "upstreams", "swarm" } },
+  { check_record, { "upstream", "upstreams", "record", "interval" } },
+  { check_takeover, { "upstream", "upstreams", "takeover" } },
+  { check_broadcast, { "upstream", "upstreams", "broadcast", "interval", "on-demand" } },
+};
+
+static gboolean
+is_possible (const Reading *self, const gchar *const *keys)
+{
+  for (guint i = 0; keys[i]; i++) {
+    const YamlNode *value = yaml_get (self->reader, self->mapping, keys[i]);
+
+    if (value && yaml_is_wrong (self->reader, value))
+      return FALSE;
+  }
+  return self->mount->pulls->len > 0 || keys == checks[0].keys
+         || !g_str_equal (keys[0], "upstream");
 }
 
 gboolean
 mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *place,
     YamlNode *mapping, SchemaMode mode, GError **error)
 {
+  const Reading reading = { mount, set, reader, place, mapping, error };
   gboolean ok = yaml_check_alternatives (
       reader, mapping, "upstream", "set upstream or upstreams, not both", error);
 
@@ -164,13 +246,13 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
            "set only one of password, password-file and password-env", error)
        && ok;
   ok = schema_read (mount_config_keys (), mount, reader, mapping, mount->path, mode, error) && ok;
-  return ok && finish (mount, set, reader, place, error)
-         && check_standby (mount, reader, place, mapping, error)
-         && check_cache (mount, reader, mapping, error)
-         && check_swarm (mount, reader, mapping, error)
-         && check_record (mount, reader, mapping, error)
-         && check_takeover (mount, reader, mapping, error)
-         && mount_broadcast_check (mount, reader, place, mapping, error);
+  if (!yaml_is_mapping (mapping))
+    return FALSE;
+  if (!is_possible (&reading, checks[0].keys))
+    g_ptr_array_set_size (mount->pulls, 0); // they may be unfinished
+  for (guint i = 0; i < G_N_ELEMENTS (checks); i++)
+    ok = (!is_possible (&reading, checks[i].keys) || checks[i].check (&reading)) && ok;
+  return ok;
 }
 
 // Replaces a mount that was not read to its end by one that is down, for the reason `lack`.

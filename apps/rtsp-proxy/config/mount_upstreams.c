@@ -74,7 +74,9 @@ mount_upstreams_apply (MountConfig *mount)
 
   for (guint i = 0; mount->pulls->len == i && mount->upstreams[i] && !wrong; i++)
     wrong = parse (mount, mount->upstreams[i], mount->are_limited ? PULL_URI_FROM_API : 0);
-  if (!wrong)
+  if (wrong)
+    g_ptr_array_set_size (mount->pulls, 0); // the last one is unfinished
+  else
     wrong = check_trust (mount);
   // It costs nothing while no one publishes, and a reader then sees a picture at once.
   if (!wrong && mount->pulls->len == 1 && !mount->slate

@@ -303,6 +303,9 @@ read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
 
   if (lack && insists (key, yaml_text (reader, node)))
     return schema_fail (reader, node, key, error, lack);
+  if (yaml_is_missing (node))
+    return schema_fail (reader, node, key, error,
+        "the value is missing; a text that begins with #, & or ! needs quotes");
   if (key->type == SCHEMA_OTHER)
     return key->value->read (key, object, reader, node, error);
   text = yaml_text (reader, node);
@@ -352,13 +355,17 @@ schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const Y
 
   g_strfreev (names);
   g_strfreev (renamed);
+  if (!ok)
+    yaml_set_wrong (reader, mapping);
   for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
     YamlNode *node = yaml_get (reader, mapping, key->name);
 
-    if (node && mode == SCHEMA_PATCH && yaml_is_null (node))
+    if (node && mode == SCHEMA_PATCH && yaml_is_null (node)) {
       set_default (key, object);
-    else if (node)
-      ok = read_key (key, object, reader, node, error) && ok;
+    } else if (node && !read_key (key, object, reader, node, error)) {
+      yaml_set_wrong (reader, node);
+      ok = FALSE;
+    }
   }
   return ok;
 }

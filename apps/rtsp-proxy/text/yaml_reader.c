@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define MISTAKES_MAX 20 // in a report
+#define KEY_MAX 64      // bytes
+#define LISTED_MAX 16   // keys in a message
 #define DEPTH_MAX 32    // libyaml's time for a token grows with the depth, up to hours
 
 typedef struct {
@@ -19,8 +21,9 @@ typedef struct {
 struct _YamlReader {
   gchar *file;
   yaml_document_t document;
-  GArray *mistakes; // of Mistake, in the order of the file; the first MISTAKES_MAX
-  guint n_mistakes; // all of them
+  GArray *mistakes;  // of Mistake, in the order of the file; the first MISTAKES_MAX
+  guint n_mistakes;  // all of them
+  GHashTable *wrong; // the nodes of yaml_set_wrong()
 };
 
 static void
@@ -73,6 +76,18 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
     g_set_error_literal (error, CONFIG_ERROR, code, text);
   }
   return FALSE;
+}
+
+void
+yaml_set_wrong (YamlReader *self, const YamlNode *node)
+{
+  g_hash_table_add (self->wrong, (gpointer) node);
+}
+
+gboolean
+yaml_is_wrong (const YamlReader *self, const YamlNode *node)
+{
+  return g_hash_table_contains (self->wrong, node);
 }
 
 guint
@@ -128,11 +143,56 @@ yaml_fail_error (YamlReader *self, const YamlNode *node, gint code, GError **err
   return FALSE;
 }
 
+// Characters that look like those of YAML, as word processors and web pages write them.
+static const struct {
+  gunichar character;
+  const gchar *name, *instead;
+} alikes[] = {
+  { 0x201c, "a curly quote", "\"" },
+  { 0x201d, "a curly quote", "\"" },
+  { 0x201e, "a curly quote", "\"" },
+  { 0x2018, "a curly quote", "'" },
+  { 0x2019, "a curly quote", "'" },
+  { 0x2010, "a dash", "-" },
+  { 0x2013, "a dash", "-" },
+  { 0x2014, "a dash", "-" },
+  { 0x2212, "a dash", "-" },
+  { 0x00a0, "a no-break space", "a plain one" },
+  { 0x202f, "a no-break space", "a plain one" },
+  { 0x3000, "a wide space", "a plain one" },
+  { 0xff1a, "a wide colon", ":" },
+  { 0xff0c, "a wide comma", "," },
+  { 0x200b, "an invisible character", "nothing" },
+  { 0xfeff, "an invisible character", "nothing" },
+};
+
+// Returns what to write in place of such a character of the text of a node, as the end of an error
+// message; or NULL. (transfer full)
+static gchar *
+dup_hint (const YamlNode *node)
+{
+  const gchar *text = (const gchar *) node->data.scalar.value;
+
+  if (node->type != YAML_SCALAR_NODE)
+    return NULL;
+  for (guint i = 0; i < G_N_ELEMENTS (alikes); i++) {
+    if (g_utf8_strchr (text, -1, alikes[i].character))
+      return g_strdup_printf (
+          "; it has %s (U+%04X): write %s", alikes[i].name, alikes[i].character, alikes[i].instead);
+  }
+  return NULL;
+}
+
 gboolean
 yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code, GError **error,
     const gchar *text)
 {
-  return fail_at (self, node->start_mark, key, code, error, text);
+  gchar *hint = dup_hint (node), *whole = hint ? g_strconcat (text, hint, NULL) : NULL;
+
+  fail_at (self, node->start_mark, key, code, error, whole ? whole : text);
+  g_free (whole);
+  g_free (hint);
+  return FALSE;
 }
 
 gboolean
@@ -190,6 +250,7 @@ static void
 reader_free (YamlReader *self)
 {
   g_array_unref (self->mistakes);
+  g_hash_table_unref (self->wrong);
   g_free (self->file);
   g_free (self);
 }
@@ -205,6 +266,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   self->file = g_strdup (name);
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
+  self->wrong = g_hash_table_new (NULL, NULL);
   wrong = check_structure (text, len, &mark);
   if (!wrong) {
     yaml_parser_initialize (&parser);
@@ -273,6 +335,13 @@ yaml_is_null (const YamlNode *node)
          && (!*text || g_str_equal (text, "~") || g_str_equal (text, "null"));
 }
 
+gboolean
+yaml_is_missing (const YamlNode *node)
+{
+  return node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0
+         && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
 void
 yaml_place (const YamlNode *node, guint *line, guint *column)
 {
@@ -332,53 +401,78 @@ yaml_get (YamlReader *self, const YamlNode *mapping, const gchar *name)
   return NULL;
 }
 
-// Returns the number of single-character edits between two keys (Levenshtein distance).
-static guint
-distance (const gchar *a, const gchar *b)
+// Compares two characters of keys as a person takes them: "Read_Timeout" is near "read-timeout".
+static gboolean
+is_same (gchar a, gchar b)
 {
-  gsize len = strlen (b);
-  guint *row = g_new (guint, len + 1);
-  guint result;
+  return g_ascii_tolower (a) == g_ascii_tolower (b) || (a == '_' && b == '-');
+}
 
-  for (gsize j = 0; j <= len; j++)
-    row[j] = (guint) j;
-  for (gsize i = 0; a[i]; i++) {
-    guint diagonal = row[0];
+// Returns the number of edits between two keys: of single characters, and of two that are swapped.
+static guint
+count_edits (const gchar *a, const gchar *b)
+{
+  const gsize m = strlen (a), n = strlen (b), width = n + 1;
+  guint *edits = g_new (guint, (m + 1) * width), result; // [i][j]: of the first i and j characters
 
-    row[0] = (guint) i + 1;
-    for (gsize j = 0; j < len; j++) {
-      guint change = diagonal + (a[i] != b[j]);
+  for (gsize i = 0; i <= m; i++) {
+    for (gsize j = 0; j <= n; j++) {
+      guint *at = edits + i * width + j;
 
-      diagonal = row[j + 1];
-      row[j + 1] = MIN (change, MIN (row[j], row[j + 1]) + 1);
+      if (i == 0 || j == 0) {
+        *at = (guint) (i + j);
+        continue;
+      }
+      *at = MIN (at[-1], *(at - width)) + 1;
+      *at = MIN (*at, *(at - width - 1) + !is_same (a[i - 1], b[j - 1]));
+      if (i > 1 && j > 1 && is_same (a[i - 1], b[j - 2]) && is_same (a[i - 2], b[j - 1]))
+        *at = MIN (*at, *(at - 2 * width - 2) + 1);
     }
   }
-  result = row[len];
-  g_free (row);
+  result = edits[m * width + n];
+  g_free (edits);
   return result;
 }
 
+// Returns the known key that `key` likely stands for, or NULL: a third of it may be wrong.
 static const gchar *
-nearest (const gchar *key, const gchar *const *keys)
+find_near (const gchar *key, const gchar *const *keys)
 {
-  const gchar *best = keys[0];
+  guint least = (guint) MAX (strlen (key) / 3, 1) + 1;
+  const gchar *nearest = NULL;
 
-  for (guint i = 1; keys[i]; i++) {
-    if (distance (key, keys[i]) < distance (key, best))
-      best = keys[i];
+  for (guint i = 0; keys[i]; i++) {
+    guint edits = count_edits (key, keys[i]);
+
+    if (edits < least && edits < strlen (keys[i])) {
+      least = edits;
+      nearest = keys[i];
+    }
   }
-  return best;
+  return nearest;
 }
 
 static gchar *
 dup_unknown (const gchar *text, const gchar *const *keys, const gchar *const *renamed)
 {
+  const gchar *near;
+  gchar *all, *wrong;
+
+  if (text[0] == '-')
+    return g_strdup_printf ("unknown key \"%.64s\"; a space is missing after the dash", text);
   for (guint i = 0; renamed && renamed[i]; i += 2) {
     if (g_str_equal (text, renamed[i]))
       return g_strdup_printf ("unknown key \"%s\"; it is called \"%s\" now", text, renamed[i + 1]);
   }
-  return g_strdup_printf ("unknown key \"%.64s\"; the nearest known one is \"%s\"", text,
-      strlen (text) > 64 ? keys[0] : nearest (text, keys));
+  near = strlen (text) > KEY_MAX ? NULL : find_near (text, keys);
+  if (near)
+    return g_strdup_printf ("unknown key \"%s\"; the nearest known one is \"%s\"", text, near);
+  if (g_strv_length ((gchar **) keys) > LISTED_MAX)
+    return g_strdup_printf ("unknown key \"%.64s\"; rtsp-proxy --help lists the known ones", text);
+  all = g_strjoinv (", ", (gchar **) keys);
+  wrong = g_strdup_printf ("unknown key \"%.64s\"; known: %s", text, all);
+  g_free (all);
+  return wrong;
 }
 
 static gboolean
@@ -389,7 +483,7 @@ check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode
 
   if (!text)
     return yaml_fail (self, key, name, CONFIG_ERROR_KEY, error, "expected a key");
-  if (strlen (text) > 64 || !g_strv_contains (keys, text))
+  if (strlen (text) > KEY_MAX || !g_strv_contains (keys, text))
     return yaml_fail_take (
         self, key, name, CONFIG_ERROR_KEY, error, dup_unknown (text, keys, renamed));
   if (yaml_get (self, node, text) != value)
@@ -399,14 +493,35 @@ check_key (YamlReader *self, const YamlNode *node, YamlNode *key, const YamlNode
 }
 
 gboolean
+yaml_expect_mapping (YamlReader *self, const YamlNode *node, const gchar *name,
+    const gchar *expected, GError **error)
+{
+  const gchar *text = yaml_text (self, node), *colon = text ? strchr (text, ':') : NULL;
+  const gchar *hint = "";
+
+  if (yaml_is_mapping (node))
+    return TRUE;
+  if (yaml_is_sequence (node))
+    hint = "; this is a list";
+  else if (text && text[0] == '-')
+    hint = "; a space is missing after the dash";
+  else if (colon && colon > text && (gsize) (colon - text) < strcspn (text, " ")
+           && !g_str_has_prefix (colon, "://")
+           && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+    hint = "; a space is missing after the colon";
+  return yaml_fail_take (
+      self, node, name, CONFIG_ERROR_VALUE, error, g_strconcat (expected, hint, NULL));
+}
+
+gboolean
 yaml_check_keys (YamlReader *self, const YamlNode *node, const gchar *name,
     const gchar *const *keys, const gchar *const *renamed, GError **error)
 {
   YamlNode *key, *value;
   gboolean ok = TRUE;
 
-  if (!yaml_is_mapping (node))
-    return yaml_fail (self, node, name, CONFIG_ERROR_VALUE, error, "expected \"key: value\" lines");
+  if (!yaml_expect_mapping (self, node, name, "expected \"key: value\" lines", error))
+    return FALSE;
   for (guint i = 0; yaml_pair (self, node, i, &key, &value); i++)
     ok = check_key (self, node, key, value, name, keys, renamed, error) && ok;
   return ok;

@@ -28,6 +28,9 @@ gboolean yaml_is_sequence (const YamlNode *node);
 // Reports whether the value is written as null, as ~ or not at all.
 gboolean yaml_is_null (const YamlNode *node);
 
+// Reports whether the value is not written at all.
+gboolean yaml_is_missing (const YamlNode *node);
+
 // Returns the text of a scalar; NULL if it is empty or the node is not a scalar.
 const gchar *yaml_text (YamlReader *self, const YamlNode *node);
 
@@ -46,6 +49,11 @@ void yaml_place (const YamlNode *node, guint *line, guint *column);
 
 // Returns "FILE:LINE:COLUMN", where the node begins. (transfer full)
 gchar *yaml_dup_place (YamlReader *self, const YamlNode *node);
+
+// Checks that `node` is a mapping. Returns FALSE and sets the error `expected` otherwise, with what
+// the person may have meant. `name` is the mapping's name for errors, or NULL.
+gboolean yaml_expect_mapping (YamlReader *self, const YamlNode *node, const gchar *name,
+    const gchar *expected, GError **error);
 
 // Checks that `node` is a mapping, that all its keys are in `keys` (NULL-terminated), and that no
 // key appears twice. Returns FALSE and sets `error` otherwise. `name` is the mapping's name for
@@ -68,6 +76,11 @@ gboolean yaml_fail_take (YamlReader *self, const YamlNode *node, const gchar *ke
 // Takes ownership of `text`. `line` and `column` count from 1.
 gboolean yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, gint code,
     GError **error, gchar *text);
+
+// Notes that the value of a key is wrong, or that a mapping has a key which it must not have, and
+// reports whether it is so.
+void yaml_set_wrong (YamlReader *self, const YamlNode *node);
+gboolean yaml_is_wrong (const YamlReader *self, const YamlNode *node);
 
 // Returns the number of mistakes so far.
 guint yaml_n_mistakes (const YamlReader *self);

@@ -195,7 +195,7 @@ an_error_in_a_stage_file_names_its_place (void)
     { "videoscale", "1:1: expected a YAML header between two lines ---" },
     { "---\n---\nidentity", "2:1: expected \"key: value\" lines" },
     { "---\nsummary: [\n---\nidentity", "3:1: a { or [ above has no end; add } or ]" },
-    { "---\n- a\n---\nidentity", "2:1: expected \"key: value\" lines" },
+    { "---\n- a\n---\nidentity", "2:1: expected \"key: value\" lines; this is a list" },
     { HEAD "---\nidentity", "2:1: gives must be rtp or raw" },
     { "---\ngives: rtp\n---\nidentity", "2:1: the summary is missing" },
     { HEAD "gives: rtp\n---\nidentity", "2:1: takes must be rtp or raw" },
