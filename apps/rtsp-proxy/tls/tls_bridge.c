@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files_left.h"
 
 // TLS 1.2 with forward secrecy and authenticated encryption only, and TLS 1.3.
@@ -26,16 +27,21 @@
 #define UNSENT_MAX (64 * 1024)
 // Seconds without acknowledgement until the kernel closes a connection.
 #define GIVE_UP_S 60
+#define NS_PER_S G_GINT64_CONSTANT (1000000000)
+
+enum { NET, PLAIN, N_SOCKETS }; // the client's socket; the bridge's end of the pair
 
 typedef struct {
-  TlsTask task;
+  LoopWatch watch; // first
+  Loop *next;      // that the bridge moves to when it has left
   const TlsBridgeOps *ops;
   gpointer owner;
   GSocket *connection; // of the client
   TlsPair *pair;
   gnutls_session_t session;
-  TlsWatch net, plain; // the client's socket; the bridge's end of the pair
-  guint8 *in;          // bytes of the client that had no room in the pair, or NULL
+  gint fds[N_SOCKETS];
+  guint32 events[N_SOCKETS]; // that the loop waits for
+  guint8 *in;                // bytes of the client that had no room in the pair, or NULL
   gsize in_at, in_len;
   gboolean shaken;      // the handshake has succeeded
   gboolean out_waits;   // GnuTLS holds a record that the client's socket had no room for
@@ -43,18 +49,28 @@ typedef struct {
   gboolean plain_ended; // the server has closed its socket
 } TlsBridge;
 
+// Waits for these events; 0: for none, so that the end of the socket is not reported either.
+static void
+wait_for (TlsBridge *self, guint number, guint32 events)
+{
+  if (events == self->events[number])
+    return;
+  if (loop_watch (&self->watch, number, self->fds[number], events))
+    self->events[number] = events;
+  else
+    loop_leave (&self->watch);
+}
+
 // ---- the end ----
 
 static void
-bridge_free (TlsTask *task)
+bridge_free (TlsBridge *self)
 {
-  TlsBridge *self = (TlsBridge *) task;
-
   gnutls_deinit (self->session);
   self->ops->ended (self->owner);
   g_socket_close (self->connection, NULL);
-  if (self->plain.fd >= 0)
-    close (self->plain.fd);
+  if (self->fds[PLAIN] >= 0)
+    close (self->fds[PLAIN]);
   g_object_unref (self->connection);
   tls_pair_unref (self->pair);
   g_free (self->in);
@@ -64,10 +80,9 @@ bridge_free (TlsTask *task)
 static void
 bridge_end (TlsBridge *self)
 {
-  tls_watch_set (&self->net, 0);
-  if (self->plain.fd >= 0)
-    tls_watch_set (&self->plain, 0);
-  tls_task_end (&self->task);
+  wait_for (self, NET, 0);
+  wait_for (self, PLAIN, 0);
+  loop_leave (&self->watch);
 }
 
 static void
@@ -78,9 +93,9 @@ fail_handshake (TlsBridge *self, TlsResult result, const gchar *reason)
 }
 
 static void
-bridge_expired (TlsTask *task)
+on_deadline (LoopWatch *watch, gint64 now)
 {
-  TlsBridge *self = (TlsBridge *) task;
+  TlsBridge *self = (TlsBridge *) watch;
 
   if (self->shaken)
     bridge_end (self);
@@ -94,7 +109,7 @@ bridge_expired (TlsTask *task)
 static void
 pass_in (TlsBridge *self, const guint8 *bytes, gsize len)
 {
-  gssize n = send (self->plain.fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+  gssize n = send (self->fds[PLAIN], bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
   if (n < 0 && errno != EAGAIN && errno != EINTR) {
     self->net_ended = TRUE; // the server has closed; reading from its socket finds that too
@@ -115,7 +130,7 @@ flush_in (TlsBridge *self)
 
   if (!self->in)
     return;
-  n = send (self->plain.fd, self->in + self->in_at, self->in_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+  n = send (self->fds[PLAIN], self->in + self->in_at, self->in_len, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return;
   if (n > 0) {
@@ -130,22 +145,24 @@ static void
 end_in (TlsBridge *self)
 {
   self->net_ended = TRUE;
-  shutdown (self->plain.fd, SHUT_WR);
+  shutdown (self->fds[PLAIN], SHUT_WR);
 }
 
 // Returns FALSE if the connection has failed.
 static gboolean
 carry_in (TlsBridge *self)
 {
+  guint8 *scratch = loop_get_scratch (&self->watch);
+
   for (guint i = 0; i < TURN && !self->in && !self->net_ended; i++) {
-    gssize n = gnutls_record_recv (self->session, self->task.scratch, TLS_LOOP_SCRATCH);
+    gssize n = gnutls_record_recv (self->session, scratch, TLS_BRIDGE_SCRATCH);
 
     if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
       break;
     if (n < 0 && n != GNUTLS_E_PREMATURE_TERMINATION && n != GNUTLS_E_WARNING_ALERT_RECEIVED)
       return FALSE;
     if (n > 0)
-      pass_in (self, self->task.scratch, (gsize) n);
+      pass_in (self, scratch, (gsize) n);
     else if (n != GNUTLS_E_WARNING_ALERT_RECEIVED)
       end_in (self);
   }
@@ -170,19 +187,20 @@ static gboolean
 carry_out (TlsBridge *self)
 {
   // The client may have asked for shorter records.
-  gsize most = MIN (gnutls_record_get_max_size (self->session), TLS_LOOP_SCRATCH);
+  gsize most = MIN (gnutls_record_get_max_size (self->session), TLS_BRIDGE_SCRATCH);
+  guint8 *scratch = loop_get_scratch (&self->watch);
 
   for (guint i = 0; i < TURN && !self->out_waits && !self->plain_ended; i++) {
-    gssize n = recv (self->plain.fd, self->task.scratch, most, MSG_DONTWAIT), sent;
+    gssize n = recv (self->fds[PLAIN], scratch, most, MSG_DONTWAIT), sent;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
       break;
     if (n <= 0) {
       self->plain_ended = TRUE;
-      self->task.deadline = g_get_monotonic_time () + TLS_LINGER_S * G_USEC_PER_SEC;
+      loop_set_due (&self->watch, clock_now () + TLS_LINGER_S * NS_PER_S);
       break;
     }
-    sent = gnutls_record_send (self->session, self->task.scratch, (gsize) n);
+    sent = gnutls_record_send (self->session, scratch, (gsize) n);
     // GnuTLS then has encrypted the record, and sends it with the next call.
     self->out_waits = sent == GNUTLS_E_AGAIN || sent == GNUTLS_E_INTERRUPTED;
     if (!self->out_waits && sent != n)
@@ -201,8 +219,8 @@ watch (TlsBridge *self)
   gboolean reads_net = !self->net_ended && !self->in;
   gboolean reads_plain = !self->plain_ended && !self->out_waits;
 
-  tls_watch_set (&self->net, (reads_net ? EPOLLIN : 0u) | (self->out_waits ? EPOLLOUT : 0u));
-  tls_watch_set (&self->plain, (reads_plain ? EPOLLIN : 0u) | (self->in ? EPOLLOUT : 0u));
+  wait_for (self, NET, (reads_net ? EPOLLIN : 0u) | (self->out_waits ? EPOLLOUT : 0u));
+  wait_for (self, PLAIN, (reads_plain ? EPOLLIN : 0u) | (self->in ? EPOLLOUT : 0u));
 }
 
 static void
@@ -224,7 +242,6 @@ carry (TlsBridge *self)
 static void
 finish_handshake (TlsBridge *self)
 {
-  TlsLoop *loop;
   int ends[2];
 
   if (!files_are_left (FILES_FOR_CONNECTION)) {
@@ -235,13 +252,10 @@ finish_handshake (TlsBridge *self)
     fail_handshake (self, TLS_RESULT_FAILED, g_strerror (errno));
     return;
   }
-  self->plain.fd = ends[0];
+  self->fds[PLAIN] = ends[0];
   self->shaken = TRUE;
-  self->task.deadline = 0;
-  tls_watch_set (&self->net, 0);
-  tls_task_leave (&self->task);
-  loop = self->ops->done (self->owner, self->connection, TLS_RESULT_OK, NULL, ends[1]);
-  tls_loop_add (loop, &self->task);
+  self->next = self->ops->done (self->owner, self->connection, TLS_RESULT_OK, NULL, ends[1]);
+  bridge_end (self);
 }
 
 static void
@@ -268,27 +282,50 @@ shake (TlsBridge *self)
   else if (gnutls_error_is_fatal (r))
     refuse (self, r);
   else
-    tls_watch_set (&self->net, gnutls_record_get_direction (self->session) ? EPOLLOUT : EPOLLIN);
+    wait_for (self, NET, gnutls_record_get_direction (self->session) ? EPOLLOUT : EPOLLIN);
 }
 
-static void
-bridge_begin (TlsTask *task)
-{
-  TlsBridge *self = (TlsBridge *) task;
+// ---- the loop ----
 
+static void
+on_ready (LoopWatch *watch, guint number, guint32 events)
+{
+  TlsBridge *self = (TlsBridge *) watch;
+
+  if (self->events[number] == 0) // another event of the same round has changed that
+    return;
   if (self->shaken)
     carry (self);
   else
     shake (self);
 }
 
+static void join (TlsBridge *self, Loop *loop, gint64 deadline);
+
 static void
-bridge_ready (TlsTask *task, TlsWatch *unused)
+on_left (LoopWatch *watch)
 {
-  bridge_begin (task);
+  TlsBridge *self = (TlsBridge *) watch;
+
+  if (self->next)
+    join (self, g_steal_pointer (&self->next), LOOP_NEVER);
+  else
+    bridge_free (self);
 }
 
-static const TlsTaskOps task_ops = { bridge_begin, bridge_ready, bridge_expired, bridge_free };
+// Lets the bridge join a loop, in which it may end at once. It begins when the client's socket can
+// be read or written.
+static void
+join (TlsBridge *self, Loop *loop, gint64 deadline)
+{
+  static const LoopOps ops = { on_ready, on_deadline, on_left };
+
+  loop_join (loop, &self->watch, &ops);
+  loop_set_due (&self->watch, deadline);
+  self->events[NET] = EPOLLIN | EPOLLOUT;
+  if (!loop_watch (&self->watch, NET, self->fds[NET], EPOLLIN | EPOLLOUT))
+    loop_leave (&self->watch);
+}
 
 static gnutls_priority_t
 get_priority (void)
@@ -318,7 +355,7 @@ tune (GSocket *socket)
 
 gboolean
 tls_bridge_start (
-    TlsLoop *loop, GSocket *connection, TlsPair *pair, const TlsBridgeOps *ops, gpointer owner)
+    Loop *loop, GSocket *connection, TlsPair *pair, const TlsBridgeOps *ops, gpointer owner)
 {
   gnutls_session_t session;
   TlsBridge *self;
@@ -337,15 +374,13 @@ tls_bridge_start (
   gnutls_transport_set_int (session, g_socket_get_fd (connection));
   tune (connection);
   self = g_new0 (TlsBridge, 1);
-  self->task.ops = &task_ops;
-  self->task.deadline = g_get_monotonic_time () + TLS_HANDSHAKE_S * G_USEC_PER_SEC;
   self->ops = ops;
   self->owner = owner;
   self->connection = g_object_ref (connection);
   self->pair = tls_pair_ref (pair);
   self->session = session;
-  self->net = (TlsWatch) { &self->task, g_socket_get_fd (connection), 0 };
-  self->plain = (TlsWatch) { &self->task, -1, 0 };
-  tls_loop_add (loop, &self->task);
+  self->fds[NET] = g_socket_get_fd (connection);
+  self->fds[PLAIN] = -1;
+  join (self, loop, clock_now () + TLS_HANDSHAKE_S * NS_PER_S);
   return TRUE;
 }

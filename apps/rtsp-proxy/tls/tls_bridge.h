@@ -11,9 +11,11 @@
 
 #include <gio/gio.h>
 
-#include "tls/tls_loop.h"
+#include "base/loop.h"
 #include "tls/tls_pair.h"
 
+// Bytes of scratch memory that a bridge needs of its loop: the longest TLS record.
+#define TLS_BRIDGE_SCRATCH 16384
 // A client that has not finished the handshake in this time is closed.
 #define TLS_HANDSHAKE_S 10
 // How long the last bytes of a closed connection may take.
@@ -30,7 +32,7 @@ typedef struct {
   // The handshake has ended. With TLS_RESULT_OK, `plain` is the server's socket, which the owner
   // closes, and the result is the loop that runs the bridge from now on; otherwise `reason` says
   // why it failed.
-  TlsLoop *(*done) (
+  Loop *(*done) (
       gpointer owner, GSocket *connection, TlsResult result, const gchar *reason, gint plain);
   // The bridge is about to close both sockets, and forgets the owner.
   void (*ended) (gpointer owner);
@@ -39,4 +41,4 @@ typedef struct {
 // Starts the handshake on `loop`. Keeps a reference to `connection`, which must not be used
 // otherwise, and to `pair`. Returns FALSE if the session cannot be made.
 gboolean tls_bridge_start (
-    TlsLoop *loop, GSocket *connection, TlsPair *pair, const TlsBridgeOps *ops, gpointer owner);
+    Loop *loop, GSocket *connection, TlsPair *pair, const TlsBridgeOps *ops, gpointer owner);

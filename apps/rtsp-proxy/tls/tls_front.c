@@ -20,8 +20,8 @@
 
 struct _TlsFront {
   TlsKeys *keys;
-  TlsLoop *handshakes;
-  TlsLoop *loops[LOOPS_MAX]; // that carry bytes
+  Loop *handshakes;
+  Loop *loops[LOOPS_MAX]; // that carry bytes
   guint n_loops;
   gint next;   // atomic: the loop of the next connection
   gint n_open; // atomic
@@ -205,7 +205,7 @@ log_refused (GSocket *connection, const gchar *where, const gchar *reason)
   g_clear_object (&peer);
 }
 
-static TlsLoop *
+static Loop *
 on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *reason, gint plain)
 {
   Arrival *arrival = owner;
@@ -305,16 +305,22 @@ tls_front_count (TlsFront *self, TlsCounts *counts)
 
 // ---- construction ----
 
+static Loop *
+start_loop (const gchar *name, GError **error)
+{
+  return loop_new (&(LoopSettings) { .name = name, .scratch = TLS_BRIDGE_SCRATCH }, error);
+}
+
 static gboolean
 start_loops (TlsFront *self, GError **error)
 {
   guint wanted = CLAMP (g_get_num_processors (), 1, LOOPS_MAX);
 
-  self->handshakes = tls_loop_new ("tls-handshakes", error);
+  self->handshakes = start_loop ("tls-handshakes", error);
   if (!self->handshakes)
     return FALSE;
   for (; self->n_loops < wanted; self->n_loops++) {
-    self->loops[self->n_loops] = tls_loop_new ("tls-readers", error);
+    self->loops[self->n_loops] = start_loop ("tls-readers", error);
     if (!self->loops[self->n_loops])
       return FALSE;
   }
@@ -338,9 +344,9 @@ tls_front_new (TlsKeys *keys, GError **error)
 void
 tls_front_free (TlsFront *self)
 {
-  g_clear_pointer (&self->handshakes, tls_loop_free);
+  g_clear_pointer (&self->handshakes, loop_free);
   for (guint i = 0; i < self->n_loops; i++)
-    tls_loop_free (self->loops[i]);
+    loop_free (self->loops[i]);
   // What the loops have sent to the main thread last.
   main_loop_drain ();
   tls_pending_free (self->pending);
