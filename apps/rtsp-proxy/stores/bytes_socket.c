@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 #include "run/clock.h"
 
 // A reader asks for many parts of a region, each as soon as it has the last.
@@ -20,7 +20,7 @@
 typedef struct {
   StoreBytes *bytes;
   int socket;
-  TitleWatch *watch;
+  LoopWatch watch;
   StoreRegion *region, *next;
   GMutex lock;
   GCond changed;
@@ -157,14 +157,25 @@ serve (Server *self)
 static void
 server_free (Server *self)
 {
-  title_watch_free (self->watch);
   store_region_free (self->region);
   store_region_free (self->next);
   store_bytes_unref (self->bytes);
   close (self->socket);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
-  g_free (self);
+  loop_leave (&self->watch);
+}
+
+static Server *
+server_of (LoopWatch *watch)
+{
+  return (Server *) ((guint8 *) watch - G_STRUCT_OFFSET (Server, watch));
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  g_free (server_of (watch));
 }
 
 // Reading waits for a disk, so each title that is read has a thread; the others have none.
@@ -174,22 +185,22 @@ work (gpointer server)
   Server *self = server;
 
   // Once it waits for the next request, another thread may have the server.
-  if (!serve (self) || !title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT)) {
+  if (!serve (self) || !loop_watch (&self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT)) {
     store_bytes_leave (self->bytes);
     server_free (self);
   }
 }
 
 static void
-on_request (gpointer server, guint number, guint32 events)
+on_request (LoopWatch *watch, guint number, guint32 events)
 {
-  if (number != TITLE_WATCH_TICK)
-    thread_run ("title-bytes", work, server);
+  thread_run ("title-bytes", work, server_of (watch));
 }
 
 int
 bytes_socket_new (StoreBytes *bytes)
 {
+  static const LoopOps ops = { .ready = on_request, .left = on_left };
   Server *self;
   int pair[2], wrong;
 
@@ -200,8 +211,8 @@ bytes_socket_new (StoreBytes *bytes)
   self->socket = pair[0];
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
-  self->watch = title_watch_new (on_request, self);
-  if (title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT))
+  loop_join (title_loop_get (), &self->watch, &ops);
+  if (loop_watch (&self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT))
     return pair[1];
   wrong = errno;
   server_free (self);

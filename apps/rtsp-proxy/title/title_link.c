@@ -11,10 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/threads.h"
 #include "base/timer.h"
 #include "isolate/pool.h"
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 
 // A worker sends something every second. One that starts may have to read GStreamer's plugins
 // first.
@@ -29,7 +30,8 @@ enum { CONTROL, FILE_READ, TRACKS, N_FDS = TRACKS + RELAY_MAX_TRACKS };
 enum { WATCHED_CONTROL, WATCHED_WAKE };
 
 struct _TitleLink {
-  gatomicrefcount refs; // of the owner, and of what the main thread still has to do
+  LoopWatch watch;      // first; joins when all tracks are known
+  gatomicrefcount refs; // of the owner, the loop, and what the main thread still has to do
   const TitleLinkHandler *handler;
   gint control, wake;
   gint theirs[N_FDS]; // for the worker; closed once it has them
@@ -41,9 +43,10 @@ struct _TitleLink {
   gboolean said_all;
 
   gpointer owner;
-  GMutex lock;       // protects the fields below
-  gboolean closed;   // the owner may be gone
-  TitleWatch *watch; // once all tracks are known
+  GMutex lock;     // protects the fields below
+  GCond left;      // `watches` has become FALSE
+  gboolean closed; // the owner may be gone
+  gboolean watches;
 
   // Of the main thread:
   Worker *worker;
@@ -72,6 +75,7 @@ link_unref (gpointer data)
   close_theirs (self);
   close (self->control);
   close (self->wake);
+  g_cond_clear (&self->left);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -261,73 +265,94 @@ count_silence (TitleLink *self, guint limit)
 }
 
 static void
-ignore (TitleLink *self, TitleWatch *watch)
+ignore (TitleLink *self)
 {
-  title_watch_set (watch, WATCHED_CONTROL, self->control, 0);
-  title_watch_set (watch, WATCHED_WAKE, self->wake, 0);
-}
-
-static TitleWatch *
-get_watch (TitleLink *self)
-{
-  TitleWatch *watch;
-
-  g_mutex_lock (&self->lock);
-  watch = self->watch;
-  g_mutex_unlock (&self->lock);
-  return watch;
+  loop_watch (&self->watch, WATCHED_CONTROL, self->control, 0);
+  loop_watch (&self->watch, WATCHED_WAKE, self->wake, 0);
 }
 
 static void
-on_watched (gpointer data, guint number, guint32 events)
+check_fault (TitleLink *self)
 {
-  static guint8 scratch[WIRE_MAX];
-  TitleLink *self = data;
-  TitleWatch *watch;
-
-  if (self->said_all)
-    return;
-  if (number == TITLE_WATCH_TICK) {
-    count_silence (self, SILENT_TICKS + 1); // the first one may follow the last message at once
-  } else if (number == WATCHED_CONTROL) {
-    self->silent = 0;
-    read_message (self, scratch);
-  }
   self->said_all = g_atomic_pointer_get (&self->fault) != NULL;
   if (!self->said_all)
     return;
-  watch = get_watch (self); // NULL if the link is being closed
-  if (watch)
-    ignore (self, watch);
+  ignore (self);
   tell_gone (self);
 }
 
 static void
-end_watch (TitleLink *self)
+on_ready (LoopWatch *watch, guint number, guint32 events)
 {
-  TitleWatch *watch;
+  static guint8 scratch[WIRE_MAX];
+  TitleLink *self = (TitleLink *) watch;
+
+  if (self->said_all)
+    return;
+  if (number == WATCHED_CONTROL) {
+    self->silent = 0;
+    read_message (self, scratch);
+  }
+  check_fault (self);
+}
+
+static void
+on_tick (LoopWatch *watch, gint64 now)
+{
+  TitleLink *self = (TitleLink *) watch;
+
+  if (self->said_all)
+    return;
+  loop_set_due (watch, loop_next_tick (now, TICK_MS));
+  count_silence (self, SILENT_TICKS + 1); // the first one may follow the last message at once
+  check_fault (self);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  TitleLink *self = (TitleLink *) watch;
 
   g_mutex_lock (&self->lock);
-  watch = g_steal_pointer (&self->watch);
+  self->watches = FALSE;
+  g_cond_broadcast (&self->left);
   g_mutex_unlock (&self->lock);
-  if (!watch)
-    return;
-  ignore (self, watch);
-  title_watch_free (watch);
+  link_unref (self);
+}
+
+// When this returns, the loop calls the owner no more.
+static void
+end_watch (TitleLink *self)
+{
+  g_mutex_lock (&self->lock);
+  if (self->watches) {
+    ignore (self);
+    loop_leave (&self->watch);
+  }
+  while (self->watches)
+    g_cond_wait (&self->left, &self->lock);
+  g_mutex_unlock (&self->lock);
 }
 
 // Lets the thread of all titles read from now on. Returns FALSE if it cannot.
 static gboolean
 hand_over (TitleLink *self)
 {
+  static const LoopOps ops = { on_ready, on_tick, on_left };
+  Loop *loop = title_loop_get ();
   gboolean ok = TRUE;
 
+  if (!loop)
+    return FALSE;
   g_mutex_lock (&self->lock);
   if (!self->closed) {
     self->silent = 0;
-    self->watch = title_watch_new (on_watched, self);
-    ok = title_watch_set (self->watch, WATCHED_CONTROL, self->control, EPOLLIN)
-         && title_watch_set (self->watch, WATCHED_WAKE, self->wake, EPOLLIN);
+    self->watches = TRUE;
+    link_ref (self);
+    loop_join (loop, &self->watch, &ops);
+    loop_set_due (&self->watch, loop_next_tick (clock_now (), TICK_MS));
+    ok = loop_watch (&self->watch, WATCHED_CONTROL, self->control, EPOLLIN)
+         && loop_watch (&self->watch, WATCHED_WAKE, self->wake, EPOLLIN);
   }
   g_mutex_unlock (&self->lock);
   if (!ok)
@@ -415,6 +440,7 @@ title_link_open (int fd, const TitleLinkHandler *handler, gpointer owner,
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
+  g_cond_init (&self->left);
   self->handler = handler;
   self->owner = owner;
   self->control = self->wake = -1;

@@ -9,7 +9,7 @@
 
 #include "base/threads.h"
 #include "base/timer.h"
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 #include "stores/swarm_local.h"
 #include "stores/swarm_wire.h"
 
@@ -18,12 +18,12 @@
 #define NEXT_MS 20 // a reader asks for the next bytes as soon as it has the last
 
 typedef struct {
+  LoopWatch watch; // first
   SwarmReaderTitle *title;
   guint64 rate;
   guint timeout_s;
   gint socket;
   SwarmPage *page;
-  TitleWatch *watch;
   SwarmLocal *reader; // set and cleared with `jobs_lock`
   gboolean rests;     // with `jobs_lock`
 } Job;
@@ -232,14 +232,19 @@ job_free (Job *self)
   n_ending++;
   reader = g_steal_pointer (&self->reader);
   g_mutex_unlock (&jobs_lock);
-  title_watch_free (self->watch);
   if (reader)
     swarm_local_free (reader);
   close (self->socket);
   close_files (self);
   swarm_page_free (self->page);
   swarm_wire_free_title (self->title);
-  g_free (self);
+  loop_leave (&self->watch);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  g_free (watch);
   g_mutex_lock (&jobs_lock);
   n_ending--;
   g_cond_broadcast (&jobs_ended);
@@ -254,15 +259,14 @@ work (gpointer job)
 
   // Once it waits for the next request, another thread may have the job.
   if ((!self->reader && !open_title (self)) || !serve (self)
-      || !title_watch_set (self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT))
+      || !loop_watch (&self->watch, 0, self->socket, EPOLLIN | EPOLLONESHOT))
     job_free (self);
 }
 
 static void
-on_request (gpointer job, guint number, guint32 events)
+on_request (LoopWatch *watch, guint number, guint32 events)
 {
-  if (number != TITLE_WATCH_TICK)
-    thread_run ("swarm-read", work, job);
+  thread_run ("swarm-read", work, watch);
 }
 
 // ---- the main thread ----
@@ -282,6 +286,7 @@ add_job (Job *self)
 void
 swarm_job_start (const guint8 *message, gsize length, const gint *fds, guint n)
 {
+  static const LoopOps ops = { .ready = on_request, .left = on_left };
   guint64 rate;
   guint timeout_s;
   SwarmReaderTitle *title =
@@ -304,7 +309,7 @@ swarm_job_start (const guint8 *message, gsize length, const gint *fds, guint n)
   self->timeout_s = timeout_s;
   self->socket = fds[SWARM_FD_SOCKET];
   self->page = page;
-  self->watch = title_watch_new (on_request, self);
+  loop_join (title_loop_get (), &self->watch, &ops);
   add_job (self);
   thread_run ("swarm-read", work, self);
 }

@@ -10,7 +10,7 @@
 
 #include "base/threads.h"
 #include "base/timer.h"
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
 #include "rtp/fragments.h"
@@ -23,12 +23,12 @@
 enum { CONTROL, FILE_READ, TRACKS };
 
 typedef struct {
+  LoopWatch watch; // first
   gint control, file;
   gint sockets[RELAY_MAX_TRACKS]; // of tracks that are not known yet; -1: none
   GstElement *pipeline, *title;
   Timer *alive; // of the main thread
   TitleOutbox *outbox;
-  TitleWatch *watch;
   gboolean begun; // only for the thread that works for the job
 
   GMutex lock; // protects the fields below
@@ -370,7 +370,6 @@ release (gpointer data)
 static void
 close_title (Job *self)
 {
-  title_watch_free (self->watch);
   title_outbox_stop (self->outbox);
   gst_element_set_state (self->pipeline, GST_STATE_NULL);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
@@ -393,10 +392,9 @@ work (gpointer job)
     gst_element_set_state (self->pipeline, GST_STATE_PAUSED);
   self->begun = TRUE;
   // Once it waits for the next command, another thread may have the job.
-  if (!obey_all (self)
-      || !title_watch_set (self->watch, 0, self->control, EPOLLIN | EPOLLONESHOT)) {
+  if (!obey_all (self) || !loop_watch (&self->watch, 0, self->control, EPOLLIN | EPOLLONESHOT)) {
     close_title (self);
-    g_main_context_invoke (NULL, release, self);
+    loop_leave (&self->watch);
   }
 }
 
@@ -407,15 +405,21 @@ work_soon (Job *self)
 }
 
 static void
-on_command (gpointer job, guint number, guint32 events)
+on_command (LoopWatch *watch, guint number, guint32 events)
 {
-  if (number != TITLE_WATCH_TICK)
-    work_soon (job);
+  work_soon ((Job *) watch);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  g_main_context_invoke (NULL, release, watch);
 }
 
 void
 title_job_start (const gint *fds, guint n)
 {
+  static const LoopOps ops = { .ready = on_command, .left = on_left };
   Job *self = g_new0 (Job, 1);
   GstBus *bus;
 
@@ -436,6 +440,6 @@ title_job_start (const gint *fds, guint n)
   gst_object_unref (bus);
   self->alive = timer_add_tick (ALIVE_MS, send_alive, self);
   send_alive (self);
-  self->watch = title_watch_new (on_command, self);
+  loop_join (title_loop_get (), &self->watch, &ops);
   work_soon (self);
 }

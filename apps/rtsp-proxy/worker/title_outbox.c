@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 #include "isolate/title_wire.h"
 #include "relay/relay.h"
 
@@ -29,7 +29,7 @@ typedef struct {
 } Track;
 
 struct _TitleOutbox {
-  TitleWatch *watch;
+  LoopWatch watch; // first
 
   GMutex lock; // protects the fields below
   GCond changed;
@@ -88,7 +88,7 @@ wait_for_events (TitleOutbox *self, Track *track)
   if (events == track->events)
     return TRUE;
   track->events = events;
-  return title_watch_set (self->watch, (guint) (track - self->tracks), track->socket, events);
+  return loop_watch (&self->watch, (guint) (track - self->tracks), track->socket, events);
 }
 
 static void
@@ -232,14 +232,11 @@ read_taken (Track *track)
 }
 
 static void
-on_watched (gpointer outbox, guint number, guint32 events)
+on_ready (LoopWatch *watch, guint number, guint32 events)
 {
-  TitleOutbox *self = outbox;
-  Track *track;
+  TitleOutbox *self = (TitleOutbox *) watch;
+  Track *track = &self->tracks[number];
 
-  if (number == TITLE_WATCH_TICK)
-    return;
-  track = &self->tracks[number];
   g_mutex_lock (&self->lock);
   if (events & ~(guint32) EPOLLOUT)
     read_taken (track);
@@ -250,9 +247,26 @@ on_watched (gpointer outbox, guint number, guint32 events)
 
 // ---- lifetime ----
 
+static void
+on_left (LoopWatch *watch)
+{
+  TitleOutbox *self = (TitleOutbox *) watch;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    drop (&self->tracks[i]);
+    g_array_unref (self->tracks[i].sent);
+    if (self->tracks[i].socket >= 0)
+      close (self->tracks[i].socket);
+  }
+  g_cond_clear (&self->changed);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
 TitleOutbox *
 title_outbox_new (void)
 {
+  static const LoopOps ops = { .ready = on_ready, .left = on_left };
   TitleOutbox *self = g_new0 (TitleOutbox, 1);
 
   g_mutex_init (&self->lock);
@@ -261,7 +275,7 @@ title_outbox_new (void)
     self->tracks[i].socket = -1;
     self->tracks[i].sent = g_array_new (FALSE, FALSE, sizeof (GstClockTime));
   }
-  self->watch = title_watch_new (on_watched, self);
+  loop_join (title_loop_get (), &self->watch, &ops);
   return self;
 }
 
@@ -291,14 +305,5 @@ title_outbox_stop (TitleOutbox *self)
 void
 title_outbox_free (TitleOutbox *self)
 {
-  title_watch_free (self->watch);
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    drop (&self->tracks[i]);
-    g_array_unref (self->tracks[i].sent);
-    if (self->tracks[i].socket >= 0)
-      close (self->tracks[i].socket);
-  }
-  g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
-  g_free (self);
+  loop_leave (&self->watch);
 }

@@ -4,7 +4,7 @@
 // What the tracks of a title in a worker process have for the proxy: each track has a socket, and
 // keeps the messages for which its socket has no room, or which lie too far ahead of what the proxy
 // has taken. So one thread can read all tracks of the file, although the proxy takes one track
-// before another. The thread of title_watch.h sends what is kept.
+// before another. The thread of title_loop.h sends what is kept.
 
 #include "isolate/wire.h"
 

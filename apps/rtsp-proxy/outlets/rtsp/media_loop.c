@@ -4,11 +4,11 @@
 #include <sys/epoll.h>
 
 #include "base/threads.h"
-#include "isolate/title_watch.h"
+#include "isolate/title_loop.h"
 
 typedef struct {
+  LoopWatch watch; // first
   GstRTSPThread *thread;
-  TitleWatch *watch;
   gboolean waits; // no thread runs the sources; protected by `arming`
 } MediaLoop;
 
@@ -29,29 +29,29 @@ run_sources (GMainContext *context, gboolean waits)
 // Fills `fds` with what the sources wait for, and returns its number; 0 if they are ready, wait for
 // the time too, or for more.
 static gint
-query (GMainContext *context, GPollFD fds[TITLE_WATCH_MAX])
+query (GMainContext *context, GPollFD fds[LOOP_NUMBERS])
 {
   gint n, timeout, priority;
 
   if (!g_main_context_acquire (context))
     return 0;
   g_main_context_prepare (context, &priority);
-  n = g_main_context_query (context, priority, &timeout, fds, TITLE_WATCH_MAX);
+  n = g_main_context_query (context, priority, &timeout, fds, LOOP_NUMBERS);
   g_main_context_release (context);
-  return timeout < 0 && n <= TITLE_WATCH_MAX ? n : 0;
+  return timeout < 0 && n <= LOOP_NUMBERS ? n : 0;
 }
 
 // Waits for the sources without this thread: another one may have the loop when this returns TRUE.
 static gboolean
 wait_elsewhere (MediaLoop *self)
 {
-  GPollFD fds[TITLE_WATCH_MAX];
+  GPollFD fds[LOOP_NUMBERS];
   const gint n = query (self->thread->context, fds);
   gboolean ok = n > 0;
 
   g_mutex_lock (&arming);
   for (gint i = 0; i < n && ok; i++)
-    ok = title_watch_set (self->watch, (guint) i, fds[i].fd, fds[i].events | EPOLLONESHOT);
+    ok = loop_watch (&self->watch, (guint) i, fds[i].fd, fds[i].events | EPOLLONESHOT);
   self->waits = ok;
   g_mutex_unlock (&arming);
   return ok;
@@ -66,11 +66,8 @@ work (gpointer data)
   run_sources (self->thread->context, FALSE);
   while (g_main_loop_is_running (self->thread->loop) && !(elsewhere = wait_elsewhere (self)))
     run_sources (self->thread->context, TRUE);
-  if (!elsewhere) {
-    title_watch_free (self->watch);
-    gst_rtsp_thread_unref (self->thread);
-    g_free (self);
-  }
+  if (!elsewhere)
+    loop_leave (&self->watch);
 }
 
 static void
@@ -82,13 +79,11 @@ work_soon (MediaLoop *self)
 // ---- in the thread that waits ----
 
 static void
-on_ready (gpointer loop, guint number, guint32 events)
+on_ready (LoopWatch *watch, guint number, guint32 events)
 {
-  MediaLoop *self = loop;
+  MediaLoop *self = (MediaLoop *) watch;
   gboolean waited;
 
-  if (number == TITLE_WATCH_TICK)
-    return;
   g_mutex_lock (&arming);
   waited = self->waits;
   self->waits = FALSE;
@@ -97,9 +92,19 @@ on_ready (gpointer loop, guint number, guint32 events)
     work_soon (self);
 }
 
+static void
+on_left (LoopWatch *watch)
+{
+  MediaLoop *self = (MediaLoop *) watch;
+
+  gst_rtsp_thread_unref (self->thread);
+  g_free (self);
+}
+
 GstRTSPThread *
 media_loop_new (void)
 {
+  static const LoopOps ops = { .ready = on_ready, .left = on_left };
   GstRTSPThread *thread = gst_rtsp_thread_new (GST_RTSP_THREAD_TYPE_MEDIA);
   MediaLoop *self = g_new0 (MediaLoop, 1);
 
@@ -109,7 +114,7 @@ media_loop_new (void)
   thread->context = g_main_context_new_with_flags (G_MAIN_CONTEXT_FLAGS_OWNERLESS_POLLING);
   thread->loop = g_main_loop_new (thread->context, TRUE);
   self->thread = gst_rtsp_thread_ref (thread);
-  self->watch = title_watch_new (on_ready, self);
+  loop_join (title_loop_get (), &self->watch, &ops);
   work_soon (self);
   return thread;
 }
