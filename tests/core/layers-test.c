@@ -2,6 +2,7 @@
 #include "codec/layers.h"
 
 #include "codec/dependency.h"
+#include "codec/h264.h"
 
 #include "tap.h"
 
@@ -143,6 +144,31 @@ h264_svc_payloads_are_read (void)
   };
 
   CHECK_IN (&(WeirLayers) { WEIR_CODEC_H264 }, payloads);
+}
+
+static void
+h264_payloads_have_svc_or_not (void)
+{
+  static const Payload payloads[] = {
+    { "SPS", { 0x67, 0x42 }, 2, "" },
+    { "IDR", { 0x65, 0x88 }, 2, "" },
+    { "FU-A of an IDR", { 0x7c, 0x85, 0x88 }, 3, "" },
+    { "STAP-A of SPS and IDR", { 0x78, 0, 2, 0x67, 0x42, 0, 2, 0x65, 0x88 }, 9, "" },
+    { "nothing", { 0 }, 0, "" },
+    { "FU-A cut short", { 0x7c }, 1, "" },
+    { "STAP-A cut short", { 0x78, 0, 9, 0x6f }, 4, "" },
+    { "STAP-A with an empty unit", { 0x78, 0, 0 }, 3, "" },
+    { "subset SPS", { 0x6f, 0x53 }, 2, "s" },
+    { "prefix", { 0x6e, 0xc0, 0x80, 0x07 }, 4, "s" },
+    { "slice of layer 1", { 0x74, 0xc0, 0x90, 0x07, 0x88 }, 5, "s" },
+    { "its fragment", { 0x7c, 0x14, 0x12 }, 3, "s" },
+    { "STAP-A with a prefix", { 0x58, 0, 2, 0x67, 0x42, 0, 4, 0x4e, 0x80, 0x80, 0x27 }, 11, "s" },
+    { "PACSI", { 0x7e, 0x80 }, 2, "s" },
+  };
+
+  for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++)
+    CHECK_INT (weir_h264_payload_has_svc (payloads[i].bytes, payloads[i].len),
+        payloads[i].flags[0] == 's');
 }
 
 // Four layers with the nal_ref_idc that encoders use: 3, 2, 1, 0.
@@ -355,6 +381,7 @@ main (void)
   RUN (unknown_codecs_have_no_join_points);
   RUN (h264_payloads_are_read);
   RUN (h264_svc_payloads_are_read);
+  RUN (h264_payloads_have_svc_or_not);
   RUN (h264_temporal_layers_are_inferred_from_nri);
   RUN (h265_payloads_are_read);
   RUN (vp8_payloads_are_read);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bits/bytes.h"
+#include "codec/h264.h"
 #include "fuzz.h"
 #include "svc/au.h"
 #include "svc/project.h"
@@ -60,6 +61,8 @@ make_packets (WeirBytes b, Packet *packets)
     require (packets[n].data != NULL);
     memcpy (packets[n].data, header, sizeof header);
     memcpy (packets[n].data + sizeof header, payload, len);
+    if (CODEC == WEIR_CODEC_H264)
+      weir_h264_payload_has_svc (packets[n].data + sizeof header, len);
     weir_rtp_set_seq (packets[n].data, seq);
     weir_rtp_set_timestamp (packets[n].data, timestamp);
     packets[n].data[1] |= flags & MARKER ? 0x80 : 0;

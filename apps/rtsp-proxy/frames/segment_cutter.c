@@ -21,6 +21,7 @@
 typedef enum { PHASE_WAITING, PHASE_PROBING, PHASE_RUNNING } Phase;
 
 struct _SegmentCutter {
+  gatomicrefcount refs;
   SegmentOutput *outputs[SEGMENT_TRACKS_MAX];
   guint n_outputs;
   guint output_of[SEGMENT_TRACKS_MAX]; // the tracks
@@ -40,12 +41,10 @@ struct _SegmentCutter {
   gboolean in_segment, discontinuity;
   guint examined; // frames of the leading track
   guint32 sequence;
-  guint64 dropped;
+  gboolean ended;
   gint64 wall_us, wall_least_us; // wall clock minus presentation time
   LogLimit full;
 };
-
-static void restart (SegmentCutter *self);
 
 SegmentCutter *
 segment_cutter_new (SegmentOutput *const *outputs, guint n_outputs, const SegmentLengths *lengths,
@@ -53,6 +52,7 @@ segment_cutter_new (SegmentOutput *const *outputs, guint n_outputs, const Segmen
 {
   SegmentCutter *self = g_new0 (SegmentCutter, 1);
 
+  g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
   self->n_outputs = n_outputs;
   for (guint i = 0; i < n_outputs; i++) {
@@ -74,10 +74,18 @@ segment_cutter_new (SegmentOutput *const *outputs, guint n_outputs, const Segmen
   return self;
 }
 
-void
-segment_cutter_free (SegmentCutter *self)
+SegmentCutter *
+segment_cutter_ref (SegmentCutter *self)
 {
-  restart (self);
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+segment_cutter_unref (SegmentCutter *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
   for (guint i = 0; i < self->n_tracks; i++)
     segment_track_clear (&self->tracks[i]);
   for (guint i = 0; i < self->n_outputs; i++)
@@ -266,10 +274,8 @@ cut_part (SegmentCutter *self, guint n_lead, gboolean all)
     self->outputs[i]->ops->add_part (self->outputs[i],
         write_fragment (self, i, n, self->part_start == self->segment_start), duration,
         independent || i > 0);
-  for (guint i = 0; i < self->n_tracks; i++) {
-    self->dropped += self->written[i] ? 0 : n[i];
+  for (guint i = 0; i < self->n_tracks; i++)
     segment_track_drop (&self->tracks[i], n[i]);
-  }
   self->examined -= MIN (n_lead, self->examined);
   self->part_start = end;
 }
@@ -331,10 +337,8 @@ restart (SegmentCutter *self)
     end_segment (self);
     self->discontinuity = TRUE;
   }
-  for (guint i = 0; i < self->n_tracks; i++) {
-    self->dropped += self->tracks[i].frames->len;
+  for (guint i = 0; i < self->n_tracks; i++)
     segment_track_drop (&self->tracks[i], self->tracks[i].frames->len);
-  }
   self->examined = 0;
   self->phase = PHASE_WAITING;
   self->wall_least_us = G_MAXINT64;
@@ -418,8 +422,7 @@ segment_cutter_add (
     SegmentCutter *self, guint track, GstBuffer *frame, gint64 pts, gboolean key, gint64 wall_us)
 {
   g_mutex_lock (&self->lock);
-  if (!accept (self, track, pts, key)) {
-    self->dropped++;
+  if (self->ended || !accept (self, track, pts, key)) {
     gst_buffer_unref (frame);
   } else {
     segment_track_add (&self->tracks[track], frame, pts, key, wall_us);
@@ -443,13 +446,11 @@ segment_cutter_interrupt (SegmentCutter *self)
   g_mutex_unlock (&self->lock);
 }
 
-guint64
-segment_cutter_count_dropped (SegmentCutter *self)
+void
+segment_cutter_end (SegmentCutter *self)
 {
-  guint64 dropped;
-
   g_mutex_lock (&self->lock);
-  dropped = self->dropped;
+  restart (self);
+  self->ended = TRUE;
   g_mutex_unlock (&self->lock);
-  return dropped;
 }

@@ -32,8 +32,11 @@ SegmentCutter *segment_cutter_new (SegmentOutput *const *outputs, guint n_output
     const SegmentLengths *lengths, const gchar *label, const SegmentCutterTrack *tracks,
     guint n_tracks);
 
-// Writes the frames that wait, ends the segment, and frees the cutter.
-void segment_cutter_free (SegmentCutter *self);
+SegmentCutter *segment_cutter_ref (SegmentCutter *self);
+void segment_cutter_unref (SegmentCutter *self);
+
+// Writes the frames that wait, and ends the segment. Frames that follow are dropped.
+void segment_cutter_end (SegmentCutter *self);
 
 // Sets what the frames that follow are: a track of `codec`, whose record is `config`. If that
 // differs from before, a discontinuity begins. A track that has an output of its own and begins
@@ -48,6 +51,3 @@ void segment_cutter_add (
 
 // Writes all frames that have come, and ends the segment. What follows begins a discontinuity.
 void segment_cutter_interrupt (SegmentCutter *self);
-
-// Returns the number of frames that were dropped: before the first keyframe, or without room.
-guint64 segment_cutter_count_dropped (SegmentCutter *self);

@@ -1,54 +1,41 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "frames/segmenter.h"
 
-#include "base/clock.h"
-#include "base/element.h"
-#include "relay/feed.h"
+#include "frames/frame_taker.h"
 #include "relay/left_out.h"
 #include "relay/relay_caps.h"
-#include "relay/synced_sink.h"
 
 #define DEFAULT_RATE 48000
 #define SKEW_MAX_US (10 * G_USEC_PER_SEC) // a clock that is further behind is not set
 #define AHEAD_MAX_US (G_USEC_PER_SEC / 2) // a reordered frame may come before it is shown
-#define START (10 * (gint64) GST_SECOND)  // of the pipeline's time: the relay's may be negative
 
-typedef struct {
-  const gchar *encoding, *depay, *parse, *caps;
+static const struct {
+  const gchar *encoding;
   WeirMp4Codec codec;
-} Kind;
-
-static const Kind kinds[] = {
-  { "H264", "rtph264depay", "h264parse", "video/x-h264,stream-format=avc,alignment=au",
-      WEIR_MP4_H264 },
-  { "H265", "rtph265depay", "h265parse", "video/x-h265,stream-format=hvc1,alignment=au",
-      WEIR_MP4_H265 },
-  { "VP9", "rtpvp9depay", "vp9parse", "video/x-vp9,alignment=super-frame", WEIR_MP4_VP9 },
-  { "AV1", "rtpav1depay", "av1parse", "video/x-av1,stream-format=obu-stream,alignment=tu",
-      WEIR_MP4_AV1 },
-  { "MPEG4-GENERIC", "rtpmp4gdepay", "aacparse", "audio/mpeg,mpegversion=4,stream-format=raw",
-      WEIR_MP4_AAC },
-  { "MP4A-LATM", "rtpmp4adepay", "aacparse", "audio/mpeg,mpegversion=4,stream-format=raw",
-      WEIR_MP4_AAC },
-  { "OPUS", "rtpopusdepay", "opusparse", "audio/x-opus", WEIR_MP4_OPUS },
+} codecs[] = {
+  { "H264", WEIR_MP4_H264 },
+  { "H265", WEIR_MP4_H265 },
+  { "VP9", WEIR_MP4_VP9 },
+  { "AV1", WEIR_MP4_AV1 },
+  { "MPEG4-GENERIC", WEIR_MP4_AAC },
+  { "MP4A-LATM", WEIR_MP4_AAC },
+  { "OPUS", WEIR_MP4_OPUS },
 };
 
+// May outlive the segmenter, until its last frame has passed.
 typedef struct {
-  Segmenter *pipeline;
+  Segmenter *segmenter; // the main thread's
+  Relay *relay;
+  SegmentCutter *cutter;
   guint number, relay_track; // in the cutter, and in the relay
   WeirMp4Codec codec;
-  Feed *feed;
+  FrameTaker *taker;
 } Track;
 
 struct _Segmenter {
-  GstElement *bin;
-  Relay *relay;
-  const WeirLayerSet *layers; // only while tracks are added
-  SyncedSink *synced;
   SegmentCutter *cutter;
-  Track tracks[SEGMENT_TRACKS_MAX];
+  Track *tracks[SEGMENT_TRACKS_MAX];
   guint n_tracks;
-  guint watch;
   void (*failed) (const gchar *reason, gpointer data);
   gpointer data;
 };
@@ -79,8 +66,9 @@ make_vp9_config (const GstStructure *caps, guint8 config[WEIR_MP4_VP9_CONFIG])
 }
 
 static void
-take_caps (Track *self, const GstCaps *caps)
+on_format (gpointer data, const GstCaps *caps)
 {
+  Track *self = data;
   const GstStructure *structure = gst_caps_get_structure (caps, 0);
   const GValue *value = gst_structure_get_value (structure, "codec_data");
   WeirMp4Track format = { .codec = self->codec };
@@ -99,177 +87,82 @@ take_caps (Track *self, const GstCaps *caps)
   format.config_len = self->codec == WEIR_MP4_VP9 ? WEIR_MP4_VP9_CONFIG : WEIR_MP4_OPUS_CONFIG;
   if (self->codec == WEIR_MP4_VP9) {
     make_vp9_config (structure, made);
-    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->cutter, self->number, &format);
   } else if (self->codec == WEIR_MP4_OPUS) {
     format.timescale = DEFAULT_RATE;
     weir_mp4_opus_config (made, format.channels);
-    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->cutter, self->number, &format);
   } else if (value && GST_VALUE_HOLDS_BUFFER (value)
              && gst_buffer_map (gst_value_get_buffer (value), &map, GST_MAP_READ)) {
     format.config = map.data;
     format.config_len = map.size;
-    segment_cutter_set_format (self->pipeline->cutter, self->number, &format);
+    segment_cutter_set_format (self->cutter, self->number, &format);
     gst_buffer_unmap (gst_value_get_buffer (value), &map);
   }
 }
 
-// ---- the data path ----
+// ---- frames ----
 
 // Returns when the frame was taken by the source's clock, or if that is unknown or not set, when it
 // arrived; in us since the epoch.
 static gint64
-find_wall_time (Segmenter *self, gint64 pts)
+find_wall_time (Relay *relay, gint64 pts)
 {
   gint64 arrived = g_get_real_time (), taken;
   RelaySync sync;
 
-  relay_get_sync (self->relay, &sync);
+  relay_get_sync (relay, &sync);
   taken = (pts + sync.clock) / 1000;
   return sync.has_clock && taken - arrived < AHEAD_MAX_US && arrived - taken < SKEW_MAX_US
              ? taken
              : arrived;
 }
 
-static GstPadProbeReturn
-on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
+static void
+on_frame (gpointer data, const Frame *frame)
 {
   Track *self = data;
-  GstBuffer *frame;
 
-  if (info->type & GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) {
-    GstEvent *event = GST_PAD_PROBE_INFO_EVENT (info);
-    GstCaps *caps;
-
-    if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
-      gst_event_parse_caps (event, &caps);
-      take_caps (self, caps);
-    }
-    return GST_PAD_PROBE_OK;
-  }
-  frame = GST_PAD_PROBE_INFO_BUFFER (info);
-  if (GST_BUFFER_PTS_IS_VALID (frame) && gst_buffer_get_size (frame) > 0) {
-    gint64 pts = (gint64) GST_BUFFER_PTS (frame) - START;
-
-    segment_cutter_add (self->pipeline->cutter, self->number, gst_buffer_ref (frame), pts,
-        !weir_mp4_is_video (self->codec)
-            || !GST_BUFFER_FLAG_IS_SET (frame, GST_BUFFER_FLAG_DELTA_UNIT),
-        find_wall_time (self->pipeline, pts));
-  }
-  return GST_PAD_PROBE_OK;
+  segment_cutter_add (self->cutter, self->number, gst_buffer_ref (frame->data), frame->pts,
+      !weir_mp4_is_video (self->codec) || frame->key, find_wall_time (self->relay, frame->pts));
 }
 
-// The gap of a feed is for gst-rtsp-server; a parser would make caps of it.
-static GstPadProbeReturn
-drop_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+static void
+track_free (gpointer data)
 {
-  return GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_GAP ? GST_PAD_PROBE_DROP
-                                                                           : GST_PAD_PROBE_OK;
+  Track *self = data;
+
+  g_clear_pointer (&self->cutter, segment_cutter_unref);
+  relay_unref (self->relay);
+  g_free (self);
 }
 
-static gboolean
-on_message (GstBus *bus, GstMessage *message, gpointer data)
+static void
+on_failed (gpointer data, const gchar *reason)
 {
-  Segmenter *self = data;
-  GError *error;
+  Track *self = data;
 
-  if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
-    return G_SOURCE_CONTINUE;
-  gst_message_parse_error (message, &error, NULL);
-  self->failed (error->message, self->data);
-  g_error_free (error);
-  return G_SOURCE_CONTINUE;
+  self->segmenter->failed (reason, self->segmenter->data);
 }
+
+static const FrameTakerFunctions functions = {
+  .format = on_format, .frame = on_frame, .ended = track_free, .failed = on_failed
+};
 
 // ---- construction ----
 
-static const Kind *
-find_kind (const GstCaps *caps)
-{
-  const GstStructure *structure = gst_caps_get_structure (caps, 0);
-  const gchar *encoding = gst_structure_get_string (structure, "encoding-name");
-
-  for (guint i = 0; encoding && i < G_N_ELEMENTS (kinds); i++) {
-    if (g_ascii_strcasecmp (encoding, kinds[i].encoding) == 0)
-      return &kinds[i];
-  }
-  return NULL;
-}
-
-static void
-watch_pad (GstElement *element, GstPadProbeType type, GstPadProbeCallback callback, gpointer data)
-{
-  GstPad *pad = gst_element_get_static_pad (element, "sink");
-
-  gst_pad_add_probe (pad, type, callback, data, NULL);
-  gst_object_unref (pad);
-}
-
-// H.264 with layers becomes plain H.264, as ordinary decoders know no other: all of its layers are
-// taken by a filter, too.
 static gboolean
-needs_filter (const Segmenter *self, WeirMp4Codec codec)
+find_codec (const GstCaps *caps, WeirMp4Codec *codec)
 {
-  return self->layers && weir_mp4_is_video (codec)
-         && (codec == WEIR_MP4_H264 || !weir_layer_set_equal (*self->layers, WEIR_LAYER_SET_ALL));
-}
+  const FrameKind *kind = frame_kind_find (caps);
 
-static void
-set_layers (GstElement *filter, WeirLayerSet layers)
-{
-  g_object_set (filter, "max-spatial", (gint) layers.spatial, "max-quality", (gint) layers.quality,
-      "max-temporal", (gint) layers.temporal, NULL);
-  gst_util_set_object_arg (G_OBJECT (filter), "output-mode", "avc");
-}
-
-// Makes the elements of the names, of which NULL is the last.
-static gboolean
-make_all (const gchar *const *names, GstElement **made, GError **error)
-{
-  for (guint i = 0; names[i]; i++) {
-    made[i] = element_make (names[i], error);
-    if (!made[i]) {
-      while (i-- > 0)
-        gst_object_unref (made[i]);
-      return FALSE;
+  for (guint i = 0; kind && i < G_N_ELEMENTS (codecs); i++) {
+    if (g_str_equal (kind->encoding, codecs[i].encoding)) {
+      *codec = codecs[i].codec;
+      return TRUE;
     }
   }
-  return TRUE;
-}
-
-static gboolean
-add_track (Segmenter *self, Track *track, const Kind *kind, GstCaps *caps, GError **error)
-{
-  const gchar *const names[] = { kind->depay, kind->parse, "capsfilter", "fakesink",
-    needs_filter (self, kind->codec) ? "svclayerfilter" : NULL, NULL };
-  GstElement *made[G_N_ELEMENTS (names)] = { NULL };
-  GstElement *depay, *parse, *wants, *sink, *layers, *first;
-  GstCaps *wanted;
-
-  if (!make_all (names, made, error))
-    return FALSE;
-  depay = made[0], parse = made[1], wants = made[2], sink = made[3], layers = made[4];
-  first = layers ? layers : depay;
-  track->feed = feed_new (caps, TRUE);
-  // Players that do not begin anew where the picture changes its size, such as FFmpeg, find the new
-  // parameter sets before each keyframe.
-  if (kind->codec == WEIR_MP4_H264 || kind->codec == WEIR_MP4_H265)
-    g_object_set (parse, "config-interval", -1, NULL);
-  wanted = gst_caps_from_string (kind->caps);
-  g_object_set (wants, "caps", wanted, NULL);
-  gst_caps_unref (wanted);
-  g_object_set (sink, "sync", FALSE, "async", FALSE, "enable-last-sample", FALSE, NULL);
-  gst_bin_add_many (
-      GST_BIN (self->bin), (GstElement *) track->feed, depay, parse, wants, sink, layers, NULL);
-  gst_element_link_many (depay, parse, wants, sink, NULL);
-  if (layers) {
-    set_layers (layers, *self->layers);
-    gst_element_link (layers, depay);
-  }
-  gst_element_link ((GstElement *) track->feed, first);
-  watch_pad (first, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, drop_gap, NULL);
-  watch_pad (
-      sink, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM | GST_PAD_PROBE_TYPE_BUFFER, on_frame, track);
-  return TRUE;
+  return FALSE;
 }
 
 static guint
@@ -278,115 +171,41 @@ count_video (const Segmenter *self)
   guint n = 0;
 
   for (guint i = 0; i < self->n_tracks; i++)
-    n += weir_mp4_is_video (self->tracks[i].codec) ? 1 : 0;
+    n += weir_mp4_is_video (self->tracks[i]->codec) ? 1 : 0;
   return n;
 }
 
 // Returns why the track cannot be carried (transfer full), or NULL. With `apart`, only one track is
 // video.
 static gchar *
-try_track (
-    Segmenter *self, GstCaps *caps, guint relay_track, const SegmentOutputOps *to, gboolean apart)
+try_track (Segmenter *self, Relay *relay, GstCaps *caps, guint relay_track,
+    const SegmentOutputOps *to, const WeirLayerSet *layers, gboolean apart)
 {
-  const Kind *kind = find_kind (caps);
-  Track *track = &self->tracks[self->n_tracks];
+  // A recording has the first picture of a publisher, while readers take what comes.
+  const FrameWish wish = { layers ? *layers : WEIR_LAYER_SET_ALL, layers != NULL,
+    to->makes_files ? FRAMES_FROM_START : FRAMES_FROM_HELD };
   GError *error = NULL;
+  WeirMp4Codec codec;
+  FrameTaker *taker;
+  Track *track;
   gchar *text;
 
-  if (!kind)
+  if (!find_codec (caps, &codec))
     return g_strdup_printf ("%s cannot carry %s", to->noun, left_out_codec (caps));
   if (self->n_tracks == SEGMENT_TRACKS_MAX)
     return g_strdup_printf ("%s carries %u tracks at most", to->noun, SEGMENT_TRACKS_MAX);
-  if (apart && weir_mp4_is_video (kind->codec) && count_video (self) > 0)
+  if (apart && weir_mp4_is_video (codec) && count_video (self) > 0)
     return g_strdup_printf ("%s carries one track of video", to->noun);
-  *track = (Track) { self, self->n_tracks, relay_track, kind->codec, NULL };
-  if (add_track (self, track, kind, caps, &error)) {
-    self->n_tracks++;
-    return NULL;
+  taker = frame_taker_new (relay, relay_track, caps, &wish, &error);
+  if (!taker) {
+    text = g_strdup (error->message);
+    g_error_free (error);
+    return text;
   }
-  text = g_strdup (error->message);
-  g_error_free (error);
-  return text;
-}
-
-// ---- the relay's side ----
-
-// The sink of the relay, which may outlive the pipeline. By the relay's tracks; NULL: left out.
-typedef struct {
-  Feed *feeds[RELAY_MAX_TRACKS];
-} Feeds;
-
-static void
-on_push (gpointer data, const RelayPacket *packet)
-{
-  RelayPacket later = *packet;
-
-  later.time += START;
-  feed_push (((Feeds *) data)->feeds[packet->track], &later);
-}
-
-static gboolean
-is_open (gpointer data)
-{
-  Feeds *self = data;
-  gboolean all = TRUE;
-
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
-    all &= !self->feeds[i] || feed_is_open (self->feeds[i]);
-  return all;
-}
-
-static void
-on_ended (gpointer data)
-{
-  Feeds *self = data;
-
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
-    if (self->feeds[i])
-      feed_set_relay (self->feeds[i], NULL, 0);
-    gst_clear_object (&self->feeds[i]);
-  }
-  g_free (self);
-}
-
-// A recording has the first picture of a publisher, while readers take what comes.
-static const RelaySink functions = { .push = on_push, .ended = on_ended, .is_open = is_open };
-static const RelaySink of_files = {
-  .push = on_push, .ended = on_ended, .is_open = is_open, .from_start = TRUE
-};
-
-static void
-take_packets (Segmenter *self, const gchar *label, gboolean makes_files)
-{
-  Feeds *feeds = g_new0 (Feeds, 1);
-  guint32 tracks = 0;
-
-  for (guint i = 0; i < self->n_tracks; i++) {
-    const Track *track = &self->tracks[i];
-
-    tracks |= 1u << track->relay_track;
-    feeds->feeds[track->relay_track] = gst_object_ref (track->feed);
-    feed_set_relay (track->feed, self->relay, track->relay_track);
-  }
-  self->synced =
-      synced_sink_add (self->relay, label, makes_files ? &of_files : &functions, feeds, tracks);
-}
-
-static void
-start (Segmenter *self, const gchar *label, gboolean makes_files)
-{
-  GstBus *bus = gst_element_get_bus (self->bin);
-
-  self->watch = gst_bus_add_watch (bus, on_message, self);
-  gst_object_unref (bus);
-  gst_element_set_state (self->bin, GST_STATE_PLAYING);
-  take_packets (self, label, makes_files);
-  for (guint i = 0; i < self->n_tracks; i++) {
-    const Track *track = &self->tracks[i];
-
-    if (weir_mp4_is_video (track->codec))
-      relay_ask_key (self->relay, track->relay_track, clock_now ());
-  }
+  track = g_new0 (Track, 1);
+  *track = (Track) { self, relay_ref (relay), NULL, self->n_tracks, relay_track, codec, taker };
+  self->tracks[self->n_tracks++] = track;
+  return NULL;
 }
 
 // Makes the cutter. With `apart`, tracks of sound that are several have an output each.
@@ -399,13 +218,25 @@ make_cutter (const Segmenter *self, GPtrArray *caps, SegmentOutput *const *outpu
 
   apart &= self->n_tracks > n_video + 1;
   for (guint i = 0; i < self->n_tracks; i++) {
-    const Track *track = &self->tracks[i];
+    const Track *track = self->tracks[i];
 
     tracks[i] =
         (SegmentCutterTrack) { track->codec, apart && !weir_mp4_is_video (track->codec) ? n++ : 0,
           relay_caps_get_language (g_ptr_array_index (caps, track->relay_track)) };
   }
   return segment_cutter_new (outputs, apart ? n : 1, lengths, label, tracks, self->n_tracks);
+}
+
+static void
+start (Segmenter *self, const gchar *label)
+{
+  gchar *log_label = g_strdup_printf ("mount %s", label);
+
+  for (guint i = 0; i < self->n_tracks; i++) {
+    self->tracks[i]->cutter = segment_cutter_ref (self->cutter);
+    frame_taker_start (self->tracks[i]->taker, &functions, self->tracks[i], log_label);
+  }
+  g_free (log_label);
 }
 
 Segmenter *
@@ -417,13 +248,11 @@ segmenter_new (Relay *relay, GPtrArray *caps, SegmentOutput *const *outputs, gui
   const SegmentOutputOps *to = outputs[0]->ops;
   gchar *log_label;
 
-  self->bin = gst_pipeline_new (NULL);
-  self->relay = relay_ref (relay);
-  self->layers = layers;
   self->failed = failed;
   self->data = data;
   for (guint i = 0; i < caps->len; i++) {
-    gchar *problem = try_track (self, g_ptr_array_index (caps, i), i, to, n_outputs > 1);
+    gchar *problem =
+        try_track (self, relay, g_ptr_array_index (caps, i), i, to, layers, n_outputs > 1);
 
     if (problem) {
       left_out_add (left_out, i, "%s", problem);
@@ -432,13 +261,13 @@ segmenter_new (Relay *relay, GPtrArray *caps, SegmentOutput *const *outputs, gui
   }
   log_label = g_strdup_printf ("%s %s", to->name, label);
   left_out_log (log_label, left_out->str);
+  g_free (log_label);
   if (self->n_tracks > 0) {
     self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, lengths, label);
-    start (self, log_label, to->makes_files);
+    start (self, label);
   } else {
     g_clear_pointer (&self, segmenter_free);
   }
-  g_free (log_label);
   return self;
 }
 
@@ -451,12 +280,11 @@ segmenter_interrupt (Segmenter *self)
 void
 segmenter_free (Segmenter *self)
 {
-  g_clear_pointer (&self->synced, synced_sink_remove);
-  if (self->watch)
-    g_source_remove (self->watch);
-  gst_element_set_state (self->bin, GST_STATE_NULL);
-  gst_object_unref (self->bin);
-  relay_unref (self->relay);
-  g_clear_pointer (&self->cutter, segment_cutter_free);
+  for (guint i = 0; i < self->n_tracks; i++)
+    frame_taker_free (self->tracks[i]->taker);
+  if (self->cutter) {
+    segment_cutter_end (self->cutter);
+    segment_cutter_unref (self->cutter);
+  }
   g_free (self);
 }

@@ -35,6 +35,12 @@ feed_is_open (Feed *self)
   return g_atomic_int_get (&self->open);
 }
 
+static gboolean
+is_open (gpointer self)
+{
+  return feed_is_open (self);
+}
+
 // Sends the packet, and those that have waited for it. The results are ignored: a stream without
 // readers is not linked.
 static void
@@ -48,9 +54,10 @@ send (Feed *self, GstBuffer *buffer)
   gst_pad_push_list (self->src, g_steal_pointer (&self->waiting));
 }
 
-void
-feed_push (Feed *self, const RelayPacket *packet)
+static void
+push (gpointer data, const RelayPacket *packet)
 {
+  Feed *self = data;
   GstBuffer *buffer = packet->buffer;
   GstClockTime now = GST_CLOCK_TIME_NONE;
 
@@ -75,19 +82,7 @@ feed_push (Feed *self, const RelayPacket *packet)
 }
 
 static void
-push (gpointer self, const RelayPacket *packet)
-{
-  feed_push (self, packet);
-}
-
-static gboolean
-is_open (gpointer self)
-{
-  return feed_is_open (self);
-}
-
-void
-feed_set_relay (Feed *self, Relay *relay, guint track)
+set_relay (Feed *self, Relay *relay, guint track)
 {
   Relay *old;
 
@@ -102,7 +97,7 @@ feed_set_relay (Feed *self, Relay *relay, guint track)
 static void
 ended (gpointer self)
 {
-  feed_set_relay (self, NULL, 0);
+  set_relay (self, NULL, 0);
   gst_object_unref (self);
 }
 
@@ -111,7 +106,7 @@ static const RelaySink feed_sink = { .push = push, .ended = ended, .is_open = is
 void
 feed_attach (Feed *self, Relay *relay, guint track)
 {
-  feed_set_relay (self, relay, track);
+  set_relay (self, relay, track);
   relay_add_sink (relay, &feed_sink, gst_object_ref (self), 1u << track, 0);
 }
 

@@ -24,13 +24,6 @@ Feed *feed_new (GstCaps *caps, gboolean timed);
 // shuts down, are dropped.
 void feed_attach (Feed *self, Relay *relay, guint track);
 
-// Does the part of feed_attach() about keyframes, for a feed that gets its packets by feed_push().
-// NULL: no relay.
-void feed_set_relay (Feed *self, Relay *relay, guint track);
-
-// Sends a packet. Takes ownership of its buffer. Call from any thread, for one packet at a time.
-void feed_push (Feed *self, const RelayPacket *packet);
-
 // Stops sending packets of `relay`.
 void feed_detach (Feed *self, Relay *relay);
 

@@ -177,6 +177,10 @@ void relay_expect_sinks (Relay *self);
 // that are added now get the beginning.
 gboolean relay_holds_beginning (Relay *self);
 
+// Reports whether the relay holds packets of the track that a sink with is_open() which is added
+// now gets, if it has `from_start` or not.
+gboolean relay_holds_for (Relay *self, guint track, gboolean from_start);
+
 // Announces a sink that has `from_start`, or that there is none any longer. There is one at most.
 void relay_await_sink (Relay *self, gboolean awaits);
 

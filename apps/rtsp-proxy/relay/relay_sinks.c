@@ -337,6 +337,18 @@ relay_holds_beginning (Relay *self)
   return holds;
 }
 
+gboolean
+relay_holds_for (Relay *self, guint track, gboolean from_start)
+{
+  gboolean holds;
+
+  g_mutex_lock (&self->lock);
+  holds = track < self->n_tracks && self->tracks[track].holding
+          && (from_start || !self->tracks[track].released);
+  g_mutex_unlock (&self->lock);
+  return holds;
+}
+
 void
 relay_await_sink (Relay *self, gboolean awaits)
 {

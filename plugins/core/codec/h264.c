@@ -37,3 +37,51 @@ weir_h264_nal_read (uint8_t header, WeirBytes rest, WeirH264Nal *out)
   }
   return true;
 }
+
+static bool
+is_svc_type (uint8_t header)
+{
+  switch (header & 31) {
+    case WEIR_H264_PREFIX:
+    case WEIR_H264_SUBSET_SPS:
+    case WEIR_H264_SLICE_EXT:
+    case WEIR_H264_PACSI:
+    case WEIR_H264_NI_MTAP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool
+stap_has_svc (WeirBytes b)
+{
+  const uint8_t *unit;
+  uint16_t size;
+
+  while (weir_bytes_left (&b) > 0) {
+    if (!weir_bytes_u16 (&b, &size) || !weir_bytes_take (&b, size, &unit))
+      return false;
+    if (size > 0 && is_svc_type (unit[0]))
+      return true;
+  }
+  return false;
+}
+
+bool
+weir_h264_payload_has_svc (const uint8_t *payload, size_t len)
+{
+  WeirBytes b = weir_bytes (payload, len);
+  uint8_t header, fragment;
+
+  if (!weir_bytes_u8 (&b, &header))
+    return false;
+  switch (header & 31) {
+    case WEIR_H264_STAP_A:
+      return stap_has_svc (b);
+    case WEIR_H264_FU_A:
+      return weir_bytes_u8 (&b, &fragment) && is_svc_type (fragment);
+    default:
+      return is_svc_type (header);
+  }
+}

@@ -58,3 +58,7 @@ weir_h264_is_parameters (uint8_t type)
 {
   return type == WEIR_H264_SPS || type == WEIR_H264_PPS || type == WEIR_H264_SUBSET_SPS;
 }
+
+// Reports whether the payload of an RTP packet (RFC 6184, RFC 6190) has a unit that only SVC and
+// MVC have, or a fragment of one.
+bool weir_h264_payload_has_svc (const uint8_t *payload, size_t len);
