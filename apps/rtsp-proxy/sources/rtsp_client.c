@@ -76,13 +76,12 @@ finish (RtspClient *self)
   shown = log_redact (self->config.uri);
   udp_stats_log (&self->drops, shown);
   g_free (shown);
-  rtsp_loop_remove_tick (&self->ticked);
   rtsp_auth_clear (&self->auth);
   g_clear_pointer (&self->uri, g_free);
   g_clear_pointer (&self->tracks, g_ptr_array_unref);
   self->context = NULL; // no track's callback runs any more
   self->closed (self->closed_data);
-  rtsp_client_unref (self);
+  loop_leave (&self->watch);
 }
 
 // ---- requests ----
@@ -321,11 +320,12 @@ rtsp_client_restart_over_tcp (RtspClient *self)
 }
 
 static void
-on_tick (RtspTicked *ticked, gint64 now)
+on_tick (LoopWatch *watch, gint64 now)
 {
-  RtspClient *self = (RtspClient *) ticked;
+  RtspClient *self = (RtspClient *) watch;
   const PullConfig *config = &self->config;
 
+  loop_set_due (watch, loop_next_tick (now, RTSP_LOOP_TICK_MS));
   if (rtsp_client_plays (self) && rtsp_client_has_left (self, now)) {
     rtsp_client_end (self, "the upstream ended");
   } else if (self->step == RTSP_PLAYING) {
@@ -346,27 +346,30 @@ on_tick (RtspTicked *ticked, gint64 now)
 
 // ---- control ----
 
-static gboolean
+static void
+on_left (LoopWatch *watch)
+{
+  rtsp_client_unref (watch);
+}
+
+static void
 start_here (gpointer data)
 {
   RtspClient *self = data;
 
   self->tracks = g_ptr_array_new_with_free_func (rtsp_track_free);
   self->uri = g_strdup (self->config.uri);
-  self->ticked.tick = on_tick;
-  rtsp_loop_add_tick (&self->ticked);
+  loop_set_due (&self->watch, loop_next_tick (clock_now (), RTSP_LOOP_TICK_MS));
   rtsp_client_connect (self);
-  return G_SOURCE_REMOVE;
 }
 
-static gboolean
+static void
 close_here (gpointer data)
 {
   RtspClient *self = data;
 
   if (!tear_down (self, RTSP_LEAVING))
     finish (self);
-  return G_SOURCE_REMOVE;
 }
 
 typedef struct {
@@ -374,7 +377,7 @@ typedef struct {
   guint track;
 } KeyRequest;
 
-static gboolean
+static void
 ask_here (gpointer data)
 {
   KeyRequest *request = data;
@@ -384,7 +387,6 @@ ask_here (gpointer data)
     engine_tracks_ask_key (self->tracks, request->track);
   rtsp_client_unref (self);
   g_free (request);
-  return G_SOURCE_REMOVE;
 }
 
 static void
@@ -393,17 +395,19 @@ ask_for_key (gpointer data, guint track, gint64 now)
   KeyRequest *request = g_new (KeyRequest, 1);
 
   *request = (KeyRequest) { rtsp_client_ref (data), track };
-  rtsp_loop_invoke (ask_here, request);
+  loop_post (request->client->loop, ask_here, request);
 }
 
 static gpointer
 client_start (const PullContext *context, GError **error)
 {
+  static const LoopOps ops = { .due = on_tick, .left = on_left };
   const PullConfig *config = context->config;
-  RtspClient *self;
+  Loop *loop = rtsp_loop_get (error);
   GstRTSPUrl *url = NULL;
+  RtspClient *self;
 
-  if (!rtsp_loop_start (error))
+  if (!loop)
     return NULL;
   if (gst_rtsp_url_parse (config->uri, &url) != GST_RTSP_OK) {
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "not a valid RTSP URI");
@@ -413,6 +417,7 @@ client_start (const PullContext *context, GError **error)
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->describing);
   self->context = context;
+  self->loop = loop;
   self->url = url;
   self->config = (PullConfig) { .uri = g_strdup (config->uri),
     .user = g_strdup (config->user),
@@ -425,7 +430,8 @@ client_start (const PullContext *context, GError **error)
   self->over_tcp = config->transport == PULL_TCP;
   self->auth = (RtspAuth) { .user = self->config.user, .password = self->config.password };
   relay_source_set_asker (context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);
-  rtsp_loop_invoke (start_here, self);
+  loop_join (loop, &self->watch, &ops);
+  loop_post (loop, start_here, self);
   return self;
 }
 
@@ -436,7 +442,7 @@ client_close (gpointer run, GDestroyNotify closed, gpointer data)
 
   self->closed = closed;
   self->closed_data = data;
-  rtsp_loop_invoke (close_here, self);
+  loop_post (self->loop, close_here, self);
 }
 
 const PullLight rtsp_client_light = { client_start, client_close };

@@ -149,7 +149,7 @@ typedef struct {
 } Frame;
 
 // A report that finds no room is dropped: the next one replaces it.
-static gboolean
+static void
 send_here (gpointer data)
 {
   Frame *frame = data;
@@ -159,7 +159,6 @@ send_here (gpointer data)
     rtsp_link_send (self->link, frame->bytes, frame->len);
   rtsp_client_unref (self);
   g_free (frame);
-  return G_SOURCE_REMOVE;
 }
 
 static void
@@ -175,7 +174,7 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   frame->bytes[2] = (guint8) (len >> 8);
   frame->bytes[3] = (guint8) len;
   memcpy (frame->bytes + FRAME_HEADER, rtcp, len);
-  rtsp_loop_invoke (send_here, frame);
+  loop_post (frame->client->loop, send_here, frame);
 }
 
 static gboolean

@@ -61,7 +61,8 @@ typedef struct {
 } RtspRequest;
 
 struct _RtspClient {
-  RtspTicked ticked; // first
+  LoopWatch watch; // first
+  Loop *loop;
   gatomicrefcount refs;
   const PullContext *context; // NULL once closed
   GDestroyNotify closed;      // set by the close

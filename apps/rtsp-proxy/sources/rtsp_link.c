@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "sources/rtsp_loop.h"
 
@@ -13,8 +14,9 @@
 #define TLS_READS 64
 
 struct _RtspLink {
-  RtspWatched watched;
-  gint refs; // the connecting and the callbacks hold references
+  LoopWatch watch; // first
+  gint fd;
+  gint refs; // the connecting, the loop and the callbacks hold references
   const RtspLinkOps *ops;
   gpointer data;
   gchar *host;
@@ -48,9 +50,11 @@ link_unref (RtspLink *self)
 static void
 stop_watching (RtspLink *self)
 {
-  if (self->watches)
-    rtsp_loop_unwatch (&self->watched);
+  if (!self->watches)
+    return;
   self->watches = FALSE;
+  loop_watch (&self->watch, 0, self->fd, 0);
+  loop_leave (&self->watch);
 }
 
 // Reports the end of the connection, once.
@@ -117,6 +121,12 @@ read_more (RtspLink *self, guint8 *scratch)
 }
 
 static void
+wait_for (RtspLink *self, guint32 events)
+{
+  loop_watch (&self->watch, 0, self->fd, events);
+}
+
+static void
 write_waiting (RtspLink *self)
 {
   while (self->waiting) {
@@ -134,20 +144,26 @@ write_waiting (RtspLink *self)
     if (self->waiting->len == 0)
       g_clear_pointer (&self->waiting, g_byte_array_unref);
   }
-  rtsp_loop_set_writing (&self->watched, FALSE);
+  wait_for (self, EPOLLIN);
 }
 
 static void
-on_ready (RtspWatched *watched, guint8 *scratch)
+on_ready (LoopWatch *watch, guint number, guint32 events)
 {
-  RtspLink *self = (RtspLink *) watched;
+  RtspLink *self = (RtspLink *) watch;
 
   self->refs++;
   if (self->waiting)
     write_waiting (self);
   if (!self->parser.stopped)
-    read_more (self, scratch);
+    read_more (self, loop_get_scratch (watch));
   link_unref (self);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  link_unref ((RtspLink *) watch);
 }
 
 void
@@ -163,7 +179,7 @@ rtsp_link_send (RtspLink *self, gconstpointer bytes, gsize len)
     if ((gsize) n == len)
       return;
     self->waiting = g_byte_array_new ();
-    rtsp_loop_set_writing (&self->watched, TRUE);
+    wait_for (self, EPOLLIN | EPOLLOUT);
   }
   if (self->waiting->len + len > RTSP_LINK_BACKLOG)
     fail (self, "the upstream does not read what is sent to it");
@@ -188,6 +204,7 @@ rtsp_link_is_full (const RtspLink *self)
 static void
 on_connected (GObject *client, GAsyncResult *result, gpointer data)
 {
+  static const LoopOps ops = { .ready = on_ready, .left = on_left };
   RtspLink *self = data;
   GError *error = NULL;
   GSocketConnection *connection =
@@ -209,13 +226,14 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
   socket = g_socket_connection_get_socket (connection);
   g_socket_set_option (socket, IPPROTO_TCP, TCP_NODELAY, 1, NULL);
   g_socket_set_timeout (socket, 0);
-  self->watched.fd = g_socket_get_fd (socket);
-  self->watches = rtsp_loop_watch (&self->watched, FALSE);
-  if (self->watches)
-    self->ops->connected (self->data);
-  else
+  self->fd = g_socket_get_fd (socket);
+  self->watches = loop_join_fd (rtsp_loop_get (NULL), &self->watch, &ops, self->fd, EPOLLIN);
+  if (self->watches) {
+    self->ops->connected (self->data); // the reference is the loop's now
+  } else {
     fail (self, "cannot watch the connection");
-  link_unref (self);
+    link_unref (self);
+  }
 }
 
 // Called in any thread during the handshake, while the connecting holds a reference.
@@ -287,7 +305,6 @@ rtsp_link_new (const gchar *host, guint16 port, const TlsTrust *trust, guint tim
   GTask *task;
 
   self->refs = 2; // the caller's and the callback's
-  self->watched.ready = on_ready;
   self->host = g_strdup (host);
   self->port = port;
   self->tls = trust != NULL;
