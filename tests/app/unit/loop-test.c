@@ -58,8 +58,11 @@ on_ready (LoopWatch *watch, guint number, guint32 events)
   g_assert_cmpint (g_atomic_int_get (&self->n_left), ==, 0);
   g_assert_cmpint (eventfd_read (self->fd, &n), ==, 0);
   g_atomic_int_inc (&self->n_ready);
-  if (self->other)
-    loop_leave (&((Owner *) self->other)->watch);
+  if (!self->other)
+    return;
+  loop_leave (&((Owner *) self->other)->watch);
+  // Only this thread calls `left`, after this function.
+  g_assert_cmpint (g_atomic_int_get (&((Owner *) self->other)->n_left), ==, 0);
 }
 
 static void
@@ -366,6 +369,22 @@ times_come_in_their_order (void)
     ;
 }
 
+static void
+a_time_that_is_set_from_another_thread_wakes_the_loop (void)
+{
+  Loop *loop = make_loop (&plain);
+  Owner *self = join (loop);
+
+  for (guint i = 0; i < 100; i++) {
+    settle (loop); // then it waits
+    loop_set_due (&self->watch, 1);
+    g_assert_true (hear () == self);
+  }
+  loop_free (loop);
+  g_free (self);
+  hear ();
+}
+
 // As if another thread set it.
 static void
 a_time_that_is_set_after_leaving_never_comes (void)
@@ -425,6 +444,7 @@ ticks_are_whole_multiples (void)
 static void
 post_next (gpointer loop)
 {
+  loop_post (loop, say, GUINT_TO_POINTER (2));
   loop_post (loop, say, GUINT_TO_POINTER (3));
   say (GUINT_TO_POINTER (1));
 }
@@ -435,7 +455,6 @@ posts_are_called_in_order_and_all (void)
   Loop *loop = make_loop (&plain);
 
   loop_post (loop, post_next, loop);
-  loop_post (loop, say, GUINT_TO_POINTER (2));
   for (guint i = 1; i <= 3; i++)
     g_assert_cmpuint (GPOINTER_TO_UINT (hear ()), ==, i);
   for (guint i = 1; i <= OWNERS; i++)
@@ -483,6 +502,7 @@ main (int argc, char **argv)
   ADD (owners_that_have_not_left_do_so_at_the_end);
   ADD (every_event_of_many_is_handled);
   ADD (times_come_in_their_order);
+  ADD (a_time_that_is_set_from_another_thread_wakes_the_loop);
   ADD (a_time_that_is_set_after_leaving_never_comes);
   ADD (a_time_that_comes_at_once_holds_nobody);
   ADD (ticks_are_whole_multiples);
