@@ -257,7 +257,8 @@ call_left (gpointer data)
   LoopWatch *watch = data;
 
   forget (watch);
-  watch->ops->left (watch);
+  if (watch->ops->left)
+    watch->ops->left (watch);
 }
 
 void
@@ -267,7 +268,7 @@ loop_leave (LoopWatch *watch)
     return;
   if (watch->loop)
     loop_post (watch->loop, call_left, watch);
-  else
+  else if (watch->ops->left)
     watch->ops->left (watch);
 }
 

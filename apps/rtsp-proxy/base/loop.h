@@ -35,7 +35,7 @@ typedef struct {
   // The time of loop_set_due() has come; there is none from now on. `now`: ns, monotonic. NULL if
   // none is set.
   void (*due) (LoopWatch *watch, gint64 now);
-  // The owner has left.
+  // The owner has left. NULL if it stays until the loop's end.
   void (*left) (LoopWatch *watch);
 } LoopOps;
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtmp/rtmp_connection.h"
 
-#include <glib-unix.h>
 #include <string.h>
+#include <sys/epoll.h>
 
-#include "access/plain.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "mounts/publish_check.h"
+#include "outlets/caller/caller.h"
 #include "outlets/rtmp/rtmp_counts.h"
 #include "outlets/rtmp/rtmp_media.h"
-#include "sources/published_stream.h"
 #include "text/rtmp_name.h"
 
 #define INPUT (64 * 1024) // bytes; a client's first step has 3 KiB
 #define READS_MAX 16      // of one connection, before others get their turn
+#define TICK_MS 1000
 #define LEAVE_NS (2 * G_GINT64_CONSTANT (1000000000))
 
 // Shared by all clients, because any peer can cause refusals as fast as it connects.
@@ -27,101 +26,23 @@ typedef enum {
   STATE_LEAVING, // the last answer is on its way
 } State;
 
+enum { SOCKET, PIPE }; // what the loop waits for
+
 struct _RtmpConnection {
-  gatomicrefcount refs; // of the outlet, and of who may call from other threads
-  RtmpContext *context;
+  Caller caller; // first
+  LoopWatch watch;
+  const RtmpContext *context;
   GSocket *socket;
-  GInetAddress *address;
-  gchar *peer;
-  AccessPeer *visitor;
-  gint64 since; // when it came; then when it began to leave
+  guint32 events; // of the socket, that the loop waits for
+  gint64 since;   // when it came; then when it began to leave
   State state;
   WeirRtmpSession *session;
   guint8 *input;
   gsize n_input;
-  Demand *demand;
-  AccessCase *asked;
   gboolean named; // it has sent credentials
-  PublishedStream *published;
   RtmpMedia *media;
   GQueue parts; // of GBytes, which the published stream does not take yet
-  GSource *source, *pipe;
-  GIOCondition watched;
-
-  GMutex lock;
-  gchar *closing; // why it is to end; protected by `lock`
 };
-
-// ---- references ----
-
-static void
-unref (gpointer data)
-{
-  RtmpConnection *self = data;
-
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
-  if (self->demand)
-    demand_free (self->demand);
-  g_clear_pointer (&self->asked, access_case_unref);
-  access_peer_unref (self->visitor);
-  connections_leave (self->context->connections, self->address);
-  g_object_unref (self->address);
-  g_mutex_clear (&self->lock);
-  g_atomic_rc_box_release_full (self->context, self->context->clear);
-  g_free (self->closing);
-  g_free (self->peer);
-  g_free (self);
-}
-
-static gpointer
-ref (RtmpConnection *self)
-{
-  g_atomic_ref_count_inc (&self->refs);
-  return self;
-}
-
-// ---- other threads ----
-
-static gboolean
-on_woken (gpointer data)
-{
-  RtmpConnection *self = data;
-
-  if (self->session) // it is not freed
-    rtmp_connection_run (self);
-  return G_SOURCE_REMOVE;
-}
-
-static void
-wake (RtmpConnection *self)
-{
-  GSource *source = g_idle_source_new ();
-
-  g_source_set_priority (source, G_PRIORITY_DEFAULT);
-  g_source_set_callback (source, on_woken, ref (self), unref);
-  g_source_attach (source, self->context->loop);
-  g_source_unref (source);
-}
-
-static void
-close_later (gpointer data, const gchar *reason)
-{
-  RtmpConnection *self = data;
-
-  g_mutex_lock (&self->lock);
-  if (!self->closing)
-    self->closing = g_strdup (reason);
-  g_mutex_unlock (&self->lock);
-  wake (self);
-}
-
-static void
-on_decided (AccessCase *decided, gpointer data)
-{
-  wake (data);
-  unref (data);
-}
 
 // ---- the door ----
 
@@ -129,7 +50,7 @@ on_decided (AccessCase *decided, gpointer data)
 static void
 refuse (RtmpConnection *self, const gchar *code, const gchar *why)
 {
-  log_event_limited (&refusals, "publisher %s refused: %s", self->peer, why);
+  log_event_limited (&refusals, "publisher %s refused: %s", self->caller.peer, why);
   weir_rtmp_session_refuse (self->session, code, why);
   self->state = STATE_LEAVING;
   self->since = clock_now ();
@@ -138,26 +59,9 @@ refuse (RtmpConnection *self, const gchar *code, const gchar *why)
 static void
 begin_publishing (RtmpConnection *self)
 {
-  gboolean exists;
-  MountConfig *config =
-      mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
   GError *error = NULL;
-  gchar *identity;
 
-  if (!config) {
-    refuse (self, "NetStream.Publish.BadName", "the mount takes no publishers any more");
-    return;
-  }
-  identity = access_case_dup_identity (self->asked);
-  self->published = published_stream_new (
-      &(PublishedStreamSettings) {
-          { self->demand->path, self->peer, identity, config->takeover, clock_now () }, "RTMP",
-          config->pull.connect_timeout_ms, config->pull.read_timeout_ms },
-      close_later, ref (self), unref, &error);
-  g_free (identity);
-  mount_config_unref (config);
-  if (!self->published) {
-    unref (self);
+  if (!caller_publish (&self->caller, &error)) {
     // The message has the address of the other one.
     refuse (self, "NetStream.Publish.BadName",
         g_error_matches (error, G_IO_ERROR, G_IO_ERROR_BUSY)
@@ -166,29 +70,26 @@ begin_publishing (RtmpConnection *self)
     g_error_free (error);
     return;
   }
-  self->media = rtmp_media_new (self->peer);
+  self->media = rtmp_media_new (self->caller.peer);
   self->state = STATE_PUBLISHING;
   weir_rtmp_session_accept (self->session);
-  log_event ("publisher %s in: %s over RTMP", self->peer, self->demand->path);
 }
 
 static void
 check_target (RtmpConnection *self)
 {
-  gchar *identity = access_case_dup_identity (self->asked);
   const gchar *why;
 
-  if (publish_check (self->context->mounts, self->demand->path, identity, &why) == PUBLISH_POSSIBLE)
+  if (caller_check_publish (&self->caller, &why) == PUBLISH_POSSIBLE)
     begin_publishing (self);
   else
     refuse (self, "NetStream.Publish.BadName", why);
-  g_free (identity);
 }
 
 static void
 check_verdict (RtmpConnection *self)
 {
-  switch (access_case_get_verdict (self->asked)) {
+  switch (access_case_get_verdict (self->caller.asked)) {
     case ACCESS_PENDING:
       break;
     case ACCESS_ASKED:
@@ -209,26 +110,6 @@ check_verdict (RtmpConnection *self)
 }
 
 static void
-ask (RtmpConnection *self, const RtmpName *name)
-{
-  Mount *mount = mounts_get (self->context->mounts, self->demand->path);
-  const AccessRequest request = {
-    .action = ACCESS_PUBLISH,
-    .path = self->demand->path,
-    .mount = mount ? mount_get_path (mount) : NULL,
-    .query = self->demand->query,
-    .token = self->demand->token,
-  };
-
-  self->named = name->user || self->demand->token;
-  self->asked = access_ask_plain (self->context->access, self->visitor, &request, name->user,
-      name->secret, on_decided, ref (self));
-  if (!access_case_is_later (self->asked))
-    unref (self);
-  g_clear_pointer (&mount, mount_unref);
-}
-
-static void
 take_publish (RtmpConnection *self, const WeirRtmpEvent *event)
 {
   const gchar *wrong;
@@ -242,9 +123,10 @@ take_publish (RtmpConnection *self, const WeirRtmpEvent *event)
     g_free (why);
     return;
   }
-  self->demand = demand_new (name.url);
+  self->caller.demand = demand_new (name.url);
   self->state = STATE_ASKING;
-  ask (self, &name);
+  self->named = name.user || self->caller.demand->token;
+  caller_ask (&self->caller, ACCESS_PUBLISH, name.user, name.secret, self->caller.demand->token);
   rtmp_name_clear (&name);
   check_verdict (self);
 }
@@ -293,8 +175,8 @@ write_parts (RtmpConnection *self)
   while ((part = g_queue_peek_head (&self->parts))) {
     gsize len;
     const guint8 *bytes = g_bytes_get_data (part, &len);
-    gboolean is_taken = len > 0 ? published_stream_write (self->published, bytes, len)
-                                : published_stream_begin_anew (self->published);
+    gboolean is_taken = len > 0 ? published_stream_write (self->caller.published, bytes, len)
+                                : published_stream_begin_anew (self->caller.published);
 
     if (!is_taken)
       return;
@@ -322,7 +204,7 @@ take_event (RtmpConnection *self, const WeirRtmpEvent *event)
     take_publish (self, event);
   else
     problem = rtmp_media_take (self->media, event, &self->parts);
-  if (self->published)
+  if (self->caller.published)
     write_parts (self);
   return problem;
 }
@@ -333,8 +215,8 @@ note_problem (RtmpConnection *self)
 {
   const gchar *problem = weir_rtmp_session_get_problem (self->session);
 
-  if (!self->published)
-    refusals_note (REFUSED_MALFORMED, self->peer, "%s", problem);
+  if (!self->caller.published)
+    refusals_note (REFUSED_MALFORMED, self->caller.peer, "%s", problem);
   send_output (self);
   return problem;
 }
@@ -403,91 +285,60 @@ read_all (RtmpConnection *self)
 
 // ---- events ----
 
-static gboolean
-on_socket (GSocket *socket, GIOCondition condition, gpointer data)
-{
-  RtmpConnection *self = data;
-
-  // A read would say so.
-  if ((condition & (G_IO_HUP | G_IO_ERR)) && !may_read (self))
-    self->context->ended (self, "the connection has failed", self->context->outlet);
-  else
-    rtmp_connection_run (self);
-  return G_SOURCE_CONTINUE;
-}
-
-static gboolean
-on_pipe (gint fd, GIOCondition condition, gpointer data)
-{
-  rtmp_connection_run (data);
-  return G_SOURCE_CONTINUE;
-}
-
 static void
-unwatch (GSource **source)
+end (RtmpConnection *self, const gchar *reason)
 {
-  if (*source)
-    g_source_destroy (*source);
-  g_clear_pointer (source, g_source_unref);
+  self->context->ended (self, reason, self->context->outlet);
 }
 
+// The loop always tells of a connection that has failed.
 static void
 watch_socket (RtmpConnection *self)
 {
-  GIOCondition condition =
-      G_IO_HUP | G_IO_ERR | (may_read (self) ? G_IO_IN : 0) | (has_output (self) ? G_IO_OUT : 0);
+  guint32 events =
+      EPOLLHUP | EPOLLERR | (may_read (self) ? EPOLLIN : 0u) | (has_output (self) ? EPOLLOUT : 0u);
 
-  if (self->source && condition == self->watched)
+  if (events == self->events)
     return;
-  unwatch (&self->source);
-  self->watched = condition;
-  self->source = g_socket_create_source (self->socket, condition, NULL);
-  g_source_set_callback (self->source, G_SOURCE_FUNC (on_socket), self, NULL);
-  g_source_attach (self->source, self->context->loop);
+  self->events = events;
+  if (!loop_watch (&self->watch, SOCKET, g_socket_get_fd (self->socket), events))
+    caller_close (&self->caller, "the connection cannot be watched");
 }
 
+// The published stream may put another socket in the place of this one.
 static void
 watch_pipe (RtmpConnection *self)
 {
-  gboolean waits = !g_queue_is_empty (&self->parts);
-
-  if (waits == (self->pipe != NULL))
-    return;
-  unwatch (&self->pipe);
-  if (!waits)
-    return;
-  self->pipe = g_unix_fd_source_new (published_stream_get_fd (self->published), G_IO_OUT);
-  g_source_set_callback (self->pipe, G_SOURCE_FUNC (on_pipe), self, NULL);
-  g_source_attach (self->pipe, self->context->loop);
+  if (!g_queue_is_empty (&self->parts)
+      && !loop_watch (&self->watch, PIPE, published_stream_get_fd (self->caller.published),
+          EPOLLOUT | EPOLLONESHOT))
+    caller_close (&self->caller, "the connection cannot be watched");
 }
 
 // Returns NULL, or why the connection has ended.
 static const gchar *
 step (RtmpConnection *self)
 {
-  gboolean closing;
+  const gchar *closing = caller_get_closing (&self->caller);
 
-  g_mutex_lock (&self->lock);
-  closing = self->closing != NULL;
-  g_mutex_unlock (&self->lock);
   if (closing)
-    return self->closing;
+    return closing;
   if (self->state == STATE_ASKING)
     check_verdict (self);
   if (!send_output (self))
     return "the connection has failed";
-  if (self->published)
+  if (self->caller.published)
     write_parts (self);
   return read_all (self);
 }
 
-void
-rtmp_connection_run (RtmpConnection *self)
+static void
+run (RtmpConnection *self)
 {
   const gchar *problem = step (self);
 
   if (problem) {
-    self->context->ended (self, problem, self->context->outlet);
+    end (self, problem);
     return;
   }
   // Whoever is refused closes the connection; until then it must get the answer.
@@ -497,28 +348,56 @@ rtmp_connection_run (RtmpConnection *self)
   watch_pipe (self);
 }
 
-void
-rtmp_connection_tick (RtmpConnection *self)
+static RtmpConnection *
+connection_of (LoopWatch *watch)
 {
+  return (RtmpConnection *) ((guint8 *) watch - G_STRUCT_OFFSET (RtmpConnection, watch));
+}
+
+static void
+on_ready (LoopWatch *watch, guint number, guint32 events)
+{
+  RtmpConnection *self = connection_of (watch);
+
+  // A read would say so.
+  if (number == SOCKET && (events & (EPOLLHUP | EPOLLERR)) && !may_read (self))
+    end (self, "the connection has failed");
+  else
+    run (self);
+}
+
+static void
+on_woken (Caller *caller)
+{
+  run ((RtmpConnection *) caller);
+}
+
+// Checks what no event says.
+static void
+on_tick (LoopWatch *watch, gint64 now)
+{
+  RtmpConnection *self = connection_of (watch);
   const gchar *problem = NULL;
-  MountConfig *config = NULL;
-  gboolean exists;
   Limits limits;
 
+  loop_set_due (watch, loop_next_tick (now, TICK_MS));
   limits_get (&limits);
-  if (self->state == STATE_OPENING
-      && clock_now () - self->since > (gint64) limits.request_ms * 1000000) {
+  if (self->state == STATE_OPENING && now - self->since > (gint64) limits.request_ms * 1000000) {
     problem = "it did not ask to publish in time (limits.request-timeout)";
-    refusals_note (REFUSED_TIMEOUT, self->peer, "%s", problem);
-  } else if (self->state == STATE_LEAVING && clock_now () - self->since > LEAVE_NS) {
+    refusals_note (REFUSED_TIMEOUT, self->caller.peer, "%s", problem);
+  } else if (self->state == STATE_LEAVING && now - self->since > LEAVE_NS) {
     problem = "it was refused";
   } else if (self->state == STATE_PUBLISHING) {
-    config = mounts_dup_publish_config (self->context->mounts, self->demand->path, &exists);
-    problem = config ? NULL : "the mount takes no publishers any more";
+    caller_check_mount (&self->caller);
   }
-  g_clear_pointer (&config, mount_config_unref);
   if (problem)
-    self->context->ended (self, problem, self->context->outlet);
+    end (self, problem);
+}
+
+static void
+on_left (LoopWatch *watch)
+{
+  caller_unref (&connection_of (watch)->caller);
 }
 
 // ---- the beginning and the end ----
@@ -533,60 +412,64 @@ make_session (void)
   return weir_rtmp_session_new (random);
 }
 
+static void
+connection_free (Caller *caller)
+{
+  g_free (caller);
+}
+
+static void
+join (RtmpConnection *self, Loop *loop)
+{
+  static const LoopOps ops = { on_ready, on_tick, on_left };
+
+  caller_ref (&self->caller); // of the loop
+  loop_join (loop, &self->watch, &ops);
+  loop_set_due (&self->watch, loop_next_tick (self->since, TICK_MS));
+}
+
 RtmpConnection *
 rtmp_connection_new (
-    RtmpContext *context, GSocket *socket, GInetSocketAddress *from, gboolean has_tls)
+    const RtmpContext *context, GSocket *socket, GInetSocketAddress *from, gboolean has_tls)
 {
-  GInetAddress *address = g_inet_socket_address_get_address (from);
+  static const CallerOps ops = { "RTMP", on_woken, connection_free };
   WeirRtmpSession *session = make_session ();
   RtmpConnection *self;
-  gchar *ip;
 
   if (!session) {
-    connections_leave (context->connections, address);
+    connections_leave (context->callers->connections, g_inet_socket_address_get_address (from));
     g_object_unref (socket);
     return NULL;
   }
   self = g_new0 (RtmpConnection, 1);
-  g_atomic_ref_count_init (&self->refs);
-  g_mutex_init (&self->lock);
-  self->context = g_atomic_rc_box_acquire (context);
+  caller_init (&self->caller, &ops, context->callers, from, has_tls ? "rtmps" : "rtmp");
+  self->context = context;
   self->socket = socket;
   self->session = session;
-  self->address = g_object_ref (address);
-  ip = g_inet_address_to_string (address);
-  self->peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
-  self->visitor = access_peer_new (ip, has_tls ? "rtmps" : "rtmp");
-  g_free (ip);
   self->since = clock_now ();
   self->input = g_malloc (INPUT);
   g_queue_init (&self->parts);
   rtmp_counts_add_connections (1);
+  join (self, context->callers->loop);
   return self;
 }
 
-static void
-end_publishing (RtmpConnection *self, const gchar *reason)
+void
+rtmp_connection_start (RtmpConnection *self)
 {
-  gchar *whole = g_strdup_printf ("the publisher has left (%s)", reason);
-
-  log_event ("publisher %s out: %s: %s", self->peer, self->demand->path, reason);
-  published_stream_end (self->published, whole);
-  g_free (whole);
+  run (self);
 }
 
 void
 rtmp_connection_free (RtmpConnection *self, const gchar *reason)
 {
   rtmp_counts_add_connections (-1);
-  unwatch (&self->source);
-  unwatch (&self->pipe);
-  if (self->published)
-    end_publishing (self, reason);
+  loop_watch (&self->watch, SOCKET, g_socket_get_fd (self->socket), 0);
+  loop_leave (&self->watch);
   g_queue_clear_full (&self->parts, (GDestroyNotify) g_bytes_unref);
   g_clear_pointer (&self->media, rtmp_media_free);
   g_clear_pointer (&self->session, weir_rtmp_session_free);
   g_clear_pointer (&self->input, g_free);
   g_clear_object (&self->socket);
-  unref (self);
+  caller_leave (&self->caller, reason);
 }

@@ -5,33 +5,25 @@
 // stream id says what it wants (text/stream_id.h). The outlet's thread calls these functions,
 // unless the function says otherwise.
 
-#include <gio/gio.h>
-
-#include "access/access.h"
-#include "access/connections.h"
-#include "mounts/mounts.h"
+#include "outlets/caller/caller.h"
 #include "outlets/srt/srt_link.h"
 
-// What all callers of a listener share. Reference counted (g_atomic_rc_box), as functions that come
-// from other threads use it, perhaps after the outlet's end.
-typedef struct {
-  Mounts *mounts;
-  Access *access;
-  Connections *connections;
-  gint wake;     // an eventfd: wakes the outlet's thread
-  SrtLink *link; // that thread's: to the worker that has the callers; NULL: none
-} SrtContext;
-
-// Call from any thread.
-void srt_context_unref (SrtContext *self);
-
 typedef struct _SrtConnection SrtConnection;
+
+// Of the outlet; all callers share it.
+typedef struct {
+  CallerContext *callers;
+  SrtLink *link; // to the worker that has the callers; NULL: none
+  // srt_connection_run() has something to do.
+  void (*woken) (SrtConnection *connection, gpointer outlet);
+  gpointer outlet;
+} SrtContext;
 
 // Makes a connection of a handshake and asks the door. `id` is the worker's number of the caller.
 // Returns NULL if the caller is refused, and sets `*reject` to one of SRT's codes; the log has the
 // reason. Does not block.
-SrtConnection *srt_connection_new (
-    SrtContext *context, GInetSocketAddress *from, const gchar *stream_id, guint32 id, int *reject);
+SrtConnection *srt_connection_new (const SrtContext *context, GInetSocketAddress *from,
+    const gchar *stream_id, guint32 id, int *reject);
 
 // The handshake is complete.
 void srt_connection_begin (SrtConnection *self);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,9 +20,10 @@ typedef struct {
 
 struct _SrtLink {
   gint commands, questions;
-  gboolean over;  // the worker has closed a socket
-  gboolean stuck; // it leaves too many commands unread
-  GQueue waiting; // of Waiting
+  guint32 events[2]; // that the loop waits for
+  gboolean over;     // the worker has closed a socket
+  gboolean stuck;    // it leaves too many commands unread
+  GQueue waiting;    // of Waiting
   WireMessage message;
   guint8 data[WIRE_MAX];
 };
@@ -117,13 +120,17 @@ srt_link_answer (SrtLink *self, guint32 id, guint16 code)
 }
 
 void
-srt_link_watch (const SrtLink *self, struct pollfd fds[2])
+srt_link_watch (SrtLink *self, LoopWatch *watch)
 {
-  const short out = g_queue_is_empty ((GQueue *) &self->waiting) ? 0 : POLLOUT;
-
+  const gint fds[] = { self->commands, self->questions };
+  const guint32 out = g_queue_is_empty (&self->waiting) ? 0 : EPOLLOUT;
   // A socket that has ended would be ready all the time until the main thread hears of the worker.
-  fds[0] = (struct pollfd) { self->over ? -1 : self->commands, (short) (POLLIN | out), 0 };
-  fds[1] = (struct pollfd) { self->over ? -1 : self->questions, POLLIN, 0 };
+  const guint32 wanted[] = { self->over ? 0 : EPOLLIN | out, self->over ? 0 : EPOLLIN };
+
+  for (guint i = 0; i < G_N_ELEMENTS (fds); i++) {
+    if (wanted[i] != self->events[i] && loop_watch (watch, i, fds[i], wanted[i]))
+      self->events[i] = wanted[i];
+  }
 }
 
 // Reads what the worker says of callers. Sets `*n` to the number of messages.

@@ -4,8 +4,7 @@
 // The proxy's end of the two sockets to the worker process that has libsrt (isolate/srt_wire.h).
 // One thread calls these functions; none but the last one waits.
 
-#include <poll.h>
-
+#include "base/loop.h"
 #include "isolate/srt_wire.h"
 
 typedef struct _SrtLink SrtLink;
@@ -20,8 +19,8 @@ void srt_link_send (SrtLink *self, SrtCommand command, guint32 id, gint fd);
 // Answers the question about a handshake: `code` is 0 or SRT's reason of a refusal.
 void srt_link_answer (SrtLink *self, guint32 id, guint16 code);
 
-// What to wait for: the two sockets.
-void srt_link_watch (const SrtLink *self, struct pollfd fds[2]);
+// Has the loop wait for what the link needs now. Call it after all others but the last one.
+void srt_link_watch (SrtLink *self, LoopWatch *watch);
 
 // Sends what waits, and passes what the worker says to `handler`: the ends of earlier callers
 // before a new handshake. Returns FALSE if the worker has sent a malformed message, and sets

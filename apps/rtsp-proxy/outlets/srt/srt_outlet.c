@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/srt/srt_outlet.h"
 
-#include <poll.h>
 #include <srt/access_control.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,26 +11,19 @@
 #include "outlets/srt/srt_port.h"
 #include "outlets/srt/srt_worker.h"
 
-#define TICK GST_SECOND
-#define WAIT_MS 1000
+#define TICK_MS 1000
 #define STOP_MS 1000 // for the worker to tell the callers
 
 typedef struct {
-  SrtContext *context;
+  LoopWatch watch; // first; of the link's sockets
+  SrtContext context;
   SrtConfig config;
   gint port; // the UDP socket; -1: none
   SrtWorker *worker;
-  GThread *thread;
-  gint stopping; // atomic
-
-  GMutex lock;
-  gchar *ended;                     // why the last worker has; protected by `lock`
-  gboolean has_started;             // another one has; protected by `lock`
-  gint new_commands, new_questions; // its sockets; protected by `lock`
 
   // The thread's.
+  SrtWorker *linked;       // the worker of the link
   GHashTable *connections; // id: SrtConnection
-  gint64 ticked;
 } SrtOutlet;
 
 // ---- connections; the thread ----
@@ -68,13 +59,12 @@ run (SrtOutlet *self, SrtConnection *connection)
 }
 
 static void
-run_all (SrtOutlet *self, gboolean tick)
+tick_all (SrtOutlet *self)
 {
   GList *all = g_hash_table_get_values (self->connections);
 
   for (GList *l = all; l; l = l->next) {
-    if (tick)
-      srt_connection_tick (l->data);
+    srt_connection_tick (l->data);
     run (self, l->data);
   }
   g_list_free (all);
@@ -88,11 +78,11 @@ on_handshake (gpointer owner, guint32 id, GInetSocketAddress *from, const gchar 
   SrtOutlet *self = owner;
   int code = SRT_REJX_OVERLOAD;
   SrtConnection *connection =
-      find (self, id) ? NULL : srt_connection_new (self->context, from, stream_id, id, &code);
+      find (self, id) ? NULL : srt_connection_new (&self->context, from, stream_id, id, &code);
 
   if (connection)
     g_hash_table_insert (self->connections, GUINT_TO_POINTER (id), connection);
-  srt_link_answer (self->context->link, id, connection ? 0 : (guint16) code);
+  srt_link_answer (self->context.link, id, connection ? 0 : (guint16) code);
 }
 
 static void
@@ -102,7 +92,7 @@ on_opened (gpointer owner, guint32 id)
   SrtConnection *connection = find (self, id);
 
   if (!connection) {
-    srt_link_send (self->context->link, SRT_COMMAND_CLOSE, id, -1);
+    srt_link_send (self->context.link, SRT_COMMAND_CLOSE, id, -1);
     return;
   }
   srt_connection_begin (connection);
@@ -143,30 +133,112 @@ on_sampled (gpointer owner, const SrtSample *sample)
 
 static const SrtWireHandler handler = { on_handshake, on_opened, on_refused, on_ended, on_sampled };
 
-// ---- workers that start and end ----
+// ---- the link; the thread ----
 
 static void
-wake (SrtOutlet *self)
+leave_link (SrtOutlet *self, const gchar *reason)
 {
-  const guint64 one = 1;
+  drop_all (self, reason);
+  g_clear_pointer (&self->context.link, srt_link_free);
+}
 
-  // A full counter has woken the thread, too.
-  if (write (self->context->wake, &one, sizeof one) < 0)
+static void
+watch_link (SrtOutlet *self)
+{
+  if (self->context.link)
+    srt_link_watch (self->context.link, &self->watch);
+}
+
+static void
+on_ready (LoopWatch *watch, guint number, guint32 events)
+{
+  SrtOutlet *self = (SrtOutlet *) watch;
+  gboolean heard, ok;
+
+  if (!self->context.link)
     return;
+  ok = srt_link_run (self->context.link, &handler, self, &heard);
+  if (heard)
+    srt_worker_note_message (self->linked);
+  if (!ok) {
+    srt_worker_accuse (self->linked);
+    leave_link (self, "its worker has sent a malformed message");
+  }
+  watch_link (self);
+}
+
+static void
+on_woken (SrtConnection *connection, gpointer outlet)
+{
+  run (outlet, connection);
+  watch_link (outlet);
+}
+
+static void
+on_tick (LoopWatch *watch, gint64 now)
+{
+  SrtOutlet *self = (SrtOutlet *) watch;
+
+  loop_set_due (watch, loop_next_tick (now, TICK_MS));
+  srt_counts_set_dropped (srt_port_count_dropped (self->port));
+  tick_all (self);
+  watch_link (self);
+}
+
+// ---- workers that start and end ----
+
+typedef struct {
+  SrtOutlet *outlet;
+  SrtWorker *worker;
+  gint commands, questions;
+} Start;
+
+static void
+take_start (gpointer data)
+{
+  Start *start = data;
+  SrtOutlet *self = start->outlet;
+
+  self->linked = start->worker;
+  self->context.link = srt_link_new (start->commands, start->questions);
+  watch_link (self);
+  g_free (start);
 }
 
 // The main thread.
 static void
-on_worker_started (gpointer owner, gint commands, gint questions)
+on_worker_started (gpointer owner, SrtWorker *worker, gint commands, gint questions)
 {
   SrtOutlet *self = owner;
+  Start *start = g_new (Start, 1);
 
-  g_mutex_lock (&self->lock);
-  self->has_started = TRUE;
-  self->new_commands = commands;
-  self->new_questions = questions;
-  g_mutex_unlock (&self->lock);
-  wake (self);
+  *start = (Start) { self, worker, commands, questions };
+  if (caller_context_post (self->context.callers, take_start, start))
+    return;
+  close (commands);
+  close (questions);
+  g_free (start);
+}
+
+typedef struct {
+  SrtOutlet *outlet;
+  gchar *reason;
+} End;
+
+static void
+end_free (End *end)
+{
+  g_free (end->reason);
+  g_free (end);
+}
+
+static void
+take_end (gpointer data)
+{
+  End *end = data;
+
+  leave_link (end->outlet, end->reason);
+  end_free (end);
 }
 
 // The main thread.
@@ -174,95 +246,11 @@ static void
 on_worker_ended (gpointer owner, const gchar *reason)
 {
   SrtOutlet *self = owner;
+  End *end = g_new (End, 1);
 
-  g_mutex_lock (&self->lock);
-  g_free (self->ended);
-  self->ended = g_strdup (reason);
-  // The thread may not have taken these.
-  if (self->has_started) {
-    close (self->new_commands);
-    close (self->new_questions);
-    self->has_started = FALSE;
-  }
-  g_mutex_unlock (&self->lock);
-  wake (self);
-}
-
-static void
-leave_link (SrtOutlet *self, const gchar *reason)
-{
-  drop_all (self, reason);
-  g_clear_pointer (&self->context->link, srt_link_free);
-}
-
-// Follows the main thread.
-static void
-change_link (SrtOutlet *self)
-{
-  gchar *ended;
-
-  g_mutex_lock (&self->lock);
-  ended = g_steal_pointer (&self->ended);
-  g_mutex_unlock (&self->lock);
-  if (ended)
-    leave_link (self, ended);
-  g_free (ended);
-  g_mutex_lock (&self->lock);
-  if (self->has_started && !self->ended) {
-    self->context->link = srt_link_new (self->new_commands, self->new_questions);
-    self->has_started = FALSE;
-  }
-  g_mutex_unlock (&self->lock);
-}
-
-// ---- the thread ----
-
-static void
-run_link (SrtOutlet *self)
-{
-  gboolean heard, ok = srt_link_run (self->context->link, &handler, self, &heard);
-
-  if (heard)
-    srt_worker_note_message (self->worker);
-  if (ok)
-    return;
-  srt_worker_accuse (self->worker);
-  leave_link (self, "its worker has sent a malformed message");
-}
-
-static void
-wait (SrtOutlet *self)
-{
-  struct pollfd fds[3] = { { self->context->wake, POLLIN, 0 } };
-  gboolean has_link = self->context->link != NULL;
-  guint64 count;
-
-  if (has_link)
-    srt_link_watch (self->context->link, fds + 1);
-  if (poll (fds, has_link ? 3 : 1, WAIT_MS) <= 0)
-    return;
-  if (fds[0].revents && read (self->context->wake, &count, sizeof count) > 0) {
-    change_link (self);
-    run_all (self, FALSE);
-  } else if (has_link && (fds[1].revents || fds[2].revents)) {
-    run_link (self);
-  }
-}
-
-static gpointer
-serve (gpointer data)
-{
-  SrtOutlet *self = data;
-
-  while (!g_atomic_int_get (&self->stopping)) {
-    wait (self);
-    if (clock_now () - self->ticked > (gint64) TICK) {
-      self->ticked = clock_now ();
-      srt_counts_set_dropped (srt_port_count_dropped (self->port));
-      run_all (self, TRUE);
-    }
-  }
-  return NULL;
+  *end = (End) { self, g_strdup (reason) };
+  if (!caller_context_post (self->context.callers, take_end, end))
+    end_free (end);
 }
 
 // ---- the end ----
@@ -272,24 +260,17 @@ stop (gpointer data, guint timeout_ms)
 {
   SrtOutlet *self = data;
 
-  g_atomic_int_set (&self->stopping, 1);
-  if (self->thread) {
-    wake (self);
-    g_thread_join (self->thread);
-  }
-  change_link (self);
+  caller_context_stop (self->context.callers);
   drop_all (self, "the proxy stops");
-  if (self->context->link)
-    srt_link_finish (self->context->link, STOP_MS);
-  g_clear_pointer (&self->context->link, srt_link_free);
+  if (self->context.link)
+    srt_link_finish (self->context.link, STOP_MS);
+  g_clear_pointer (&self->context.link, srt_link_free);
   g_clear_pointer (&self->worker, srt_worker_free);
   if (self->port >= 0)
     close (self->port);
   g_hash_table_unref (self->connections);
-  g_mutex_clear (&self->lock);
-  g_free (self->ended);
   srt_config_clear (&self->config);
-  srt_context_unref (self->context);
+  caller_context_unref (self->context.callers);
   g_free (self);
   return TRUE;
 }
@@ -299,33 +280,33 @@ stop (gpointer data, guint timeout_ms)
 static gboolean
 begin (SrtOutlet *self, const SrtConfig *config, GError **error)
 {
+  static const LoopOps ops = { on_ready, on_tick, NULL };
   static const SrtWorkerCallbacks callbacks = { on_worker_started, on_worker_ended };
 
   srt_config_copy (&self->config, config);
   self->port = srt_port_open (&self->config.listen, error);
   if (self->port < 0)
     return FALSE;
-  self->context->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  loop_join (self->context.callers->loop, &self->watch, &ops);
+  loop_set_due (&self->watch, loop_next_tick (clock_now (), TICK_MS));
   self->worker = srt_worker_new (&self->config, self->port, &callbacks, self, error);
-  if (!self->worker)
-    return FALSE;
-  self->thread = g_thread_new ("srt", serve, self);
-  return TRUE;
+  return self->worker != NULL;
 }
 
 static gpointer
 start (Proxy *proxy, ProxyConfig *config, GError **error)
 {
+  CallerContext *callers;
   SrtOutlet *self;
   gchar *url;
 
   if (!config->srt.listen.address)
     return NULL;
+  callers = caller_context_new (proxy_get_mounts (proxy), proxy_get_access (proxy), "srt", error);
+  if (!callers)
+    return NULL;
   self = g_new0 (SrtOutlet, 1);
-  g_mutex_init (&self->lock);
-  self->context = g_atomic_rc_box_new0 (SrtContext);
-  *self->context = (SrtContext) { proxy_get_mounts (proxy), proxy_get_access (proxy),
-    connections_new (), -1, NULL };
+  self->context = (SrtContext) { .callers = callers, .woken = on_woken, .outlet = self };
   self->port = -1;
   self->connections = g_hash_table_new (NULL, NULL);
   if (!begin (self, &config->srt, error)) {

@@ -100,7 +100,7 @@ start (SrtWorker *self, GError **error)
   g_atomic_int_set (&self->heard, 0);
   g_atomic_int_set (&self->alive, 0);
   g_atomic_int_set (&self->accused, 0);
-  self->callbacks.started (self->owner, ours[0], ours[1]);
+  self->callbacks.started (self->owner, self, ours[0], ours[1]);
   return TRUE;
 }
 

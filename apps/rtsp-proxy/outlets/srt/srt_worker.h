@@ -11,7 +11,7 @@ typedef struct _SrtWorker SrtWorker;
 
 typedef struct {
   // A worker has started. The function owns the proxy's ends of its sockets (isolate/srt_wire.h).
-  void (*started) (gpointer owner, gint commands, gint questions);
+  void (*started) (gpointer owner, SrtWorker *worker, gint commands, gint questions);
   void (*ended) (gpointer owner, const gchar *reason);
 } SrtWorkerCallbacks;
 
