@@ -159,7 +159,7 @@ free_outlets (Outlets *self)
 }
 
 static void
-log_ready (Proxy *proxy, const ProxyConfig *config)
+log_urls (Proxy *proxy, const ProxyConfig *config)
 {
   GStrv bases = proxy_dup_base_urls (proxy);
 
@@ -167,7 +167,7 @@ log_ready (Proxy *proxy, const ProxyConfig *config)
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
 
     for (gchar **base = bases; *base; base++)
-      log_event ("ready %s%s", *base, mount->path);
+      log_event ("serves %s%s", *base, mount->path);
   }
   g_strfreev (bases);
 }
@@ -183,7 +183,7 @@ run (Proxy *proxy, const ProxyConfig *config, Reload *reload)
 
   log_access (config);
   // A program that waits for the log line may then send a signal, so the handlers come first.
-  log_ready (proxy, config);
+  log_urls (proxy, config);
   service_tell_ready ();
   g_main_loop_run (loop);
   service_tell_stopping ();

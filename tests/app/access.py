@@ -85,7 +85,7 @@ class Guarded(Proc):
         self.write(users=users, **keys)
         super().__init__(program(), '--config', self.file.name, env=environment(env))
         try:
-            self.wait_for_line(r' ready rtsp://', 30)
+            self.wait_for_line(r' serves rtsp://', 30)
         except BaseException:
             self.kill()
             self.dump()

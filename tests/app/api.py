@@ -348,7 +348,7 @@ def a_port_in_use_is_reported():
             default = socket.socket()
         with default, Proc(program(), '--config', path, env=environment()) as proxy:
             proxy.wait_for_line(r" the API is off: .*cannot listen on 127\.0\.0\.1 port 9554")
-            proxy.wait_for_line(r' ready rtsp://')
+            proxy.wait_for_line(r' serves rtsp://')
             assert proxy.stop() == 0
     with Controlled({'/cam': CLIP}, api='off') as proxy:
         assert ' api ' not in proxy.output()

@@ -32,7 +32,7 @@ class Controlled(Proc):
         self.write(config(mounts, **top))
         super().__init__(program(), '--config', self.file, env=environment(env))
         try:
-            self.port = int(self.wait_for_line(r' ready rtsp://[\d.]+:(\d+)/')[1])
+            self.port = int(self.wait_for_line(r' serves rtsp://[\d.]+:(\d+)/')[1])
             self.api_port = None
             if top.get('api') != 'off':
                 self.api_port = int(self.wait_for_line(r' api http://\S+:(\d+)/v1')[1])

@@ -129,7 +129,7 @@ class Shell:
     def serve(self, command):
         self.stop()
         self.server = Proc('sh', '-ec', 'exec ' + command, env=self.environment, cwd=self.folder)
-        self.server.wait_for_line(' ready rtsp://')
+        self.server.wait_for_line(' serves rtsp://')
 
     def play(self, command):
         """Starts a player in the background and waits until it is a reader."""
@@ -182,7 +182,7 @@ class Camera(Proc):
                               users=[{'name': 'any', 'permissions': [{'action': 'read'}]}]))
             file.flush()
             super().__init__(program(), '--config', file.name, env=environment())
-            self.wait_for_line(' ready rtsp://')
+            self.wait_for_line(' serves rtsp://')
 
 
 @test(timeout=LIMIT)
@@ -309,7 +309,7 @@ def the_example_of_the_security_page():
         path = os.path.join(folder, 'proxy.yaml')
         write(path, example_of_security(folder))
         with Proc(program(), '--config', path, env=environment()) as proxy:
-            port = int(proxy.wait_for_line(r' ready rtsps://\S+:(\d+)/')[1])
+            port = int(proxy.wait_for_line(r' serves rtsps://\S+:(\d+)/')[1])
             api = int(proxy.wait_for_line(r' api http://\S+:(\d+)/v1')[1])
             assert ask(port, folder, 'DESCRIBE', '/cam') == 401
             assert ask(port, folder, 'DESCRIBE', '/cam', 'viewer') == 200
@@ -321,7 +321,7 @@ def the_example_of_the_security_page():
             assert ask(api, folder, 'GET', '/v1/mounts') == 401
             assert ask(api, folder, 'GET', '/v1/mounts', 'admin') == 200
             assert ask(port, folder, 'DESCRIBE', '/cam', 'admin') == 403
-            assert ' ready rtsp://' not in proxy.output(), proxy.output()
+            assert ' serves rtsp://' not in proxy.output(), proxy.output()
             for word in 'word of viewer', 'word of cam', 'word of admin':
                 assert word not in proxy.output(), word
 

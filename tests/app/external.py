@@ -81,7 +81,7 @@ def a_password_is_passed_on_only_if_it_came_over_tls():
                        capture_output=True)
         with Controlled(CAM, **{'tls': {'listen': '127.0.0.1:0', 'certificate': pem},
                                 'external-auth': {'url': server.base}}) as proxy:
-            port = int(proxy.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1])
+            port = int(proxy.wait_for_line(r' serves rtsps://[\d.]+:(\d+)/')[1])
             with OverTls(port, pem) as rtsp:
                 url = f'rtsps://127.0.0.1:{port}/cam'
                 status, headers, _ = rtsp.request('DESCRIBE', url)

@@ -89,7 +89,7 @@ def programs():
         file.write(config({'/clip': {'upstream': CLIP_URI, 'pipeline': ['pull', 'restamp']}}))
         file.flush()
         with Proc(program('rtsp-proxy'), '--config', file.name, env=environment()) as proxy:
-            url = proxy.wait_for_line(r' ready (rtsp://\S+)')[1]
+            url = proxy.wait_for_line(r' serves (rtsp://\S+)')[1]
             told = call(program('rtsp-load'), '--duration', '1', '--json', url)
             proxy.signal(signal.SIGTERM)
             assert proxy.wait() == 0

@@ -111,7 +111,7 @@ def secure(pem, **top):
 
 
 def tls_port(proxy):
-    return proxy.wait_for_line(r' ready rtsps://[\d.]+:(\d+)/')[1]
+    return proxy.wait_for_line(r' serves rtsps://[\d.]+:(\d+)/')[1]
 
 
 @test(timeout=240)

@@ -36,7 +36,7 @@ class Served(Proc):
         text = text.replace('$PWD', ROOT).replace('./dev run', f'exec {program()}')
         assert text.count('exec ') == 1, text
         super().__init__('sh', '-ec', text, env=environment(), cwd=directory)
-        self.port = int(self.wait_for_line(r' ready rtsp://[\d.]+:(\d+)/')[1])
+        self.port = int(self.wait_for_line(r' serves rtsp://[\d.]+:(\d+)/')[1])
         self.api = self.wait_for_line(r' api http://(\S+)/v1')[1]
 
     def url(self, path='/cam'):

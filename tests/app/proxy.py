@@ -76,7 +76,7 @@ class Proxy(Proc):
                 words = ('--listen', '127.0.0.1:0', *mounts, *words)
             super().__init__(program(), *words, env=environment(env))
             try:
-                self.port = int(self.wait_for_line(r' ready rtsp://127\.0\.0\.1:(\d+)/')[1])
+                self.port = int(self.wait_for_line(r' serves rtsp://127\.0\.0\.1:(\d+)/')[1])
             except BaseException:
                 self.kill()
                 self.dump()

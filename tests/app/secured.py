@@ -83,7 +83,7 @@ class Secure(Controlled):
         self.fingerprint = make_certificate(self.pem)
         keys = {'listen': '127.0.0.1:0', 'certificate': self.pem, **(tls or {})}
         super().__init__(mounts, tls=keys, **top)
-        self.tls_port = int(self.wait_for_line(r' ready rtsps://\S+:(\d+)/')[1])
+        self.tls_port = int(self.wait_for_line(r' serves rtsps://\S+:(\d+)/')[1])
 
     def tls_url(self, path='/cam'):
         return f'rtsps://127.0.0.1:{self.tls_port}{path}'

@@ -37,7 +37,7 @@ KEPT_MAX = 2000
 QUICK = {'linger': '200ms', 'connect-timeout': '1s', 'read-timeout': '2s', 'start-timeout': '2s'}
 PATHS = '/good', '/cam', '/cache', '/clip', '/none', '/cast', '/films/bigbuckbunny.mp4'
 URLS = b'*', b'', b'/', b'rtsp://', b'rtsp://127.0.0.1', b'rtsp://[', b'none', b'http://127.0.0.1/'
-LISTENERS = {strangers.Web: r' titles http://[\d.]+:(\d+)', strangers.Tls: r' ready rtsps://[\d.]+:(\d+)',
+LISTENERS = {strangers.Web: r' titles http://[\d.]+:(\d+)', strangers.Tls: r' serves rtsps://[\d.]+:(\d+)',
              strangers.Rtmp: r' publishers at rtmp://[\d.]+:(\d+)', strangers.Srt: r' publishers at srt://[\d.]+:(\d+)'}
 HAS_NETWORK = enter_network()  # before the first socket
 

@@ -123,11 +123,11 @@ def the_plain_port_can_be_turned_off():
             out.write(f'listen: off\napi: off\ntls: {{certificate: {pem}, listen: 127.0.0.1:0}}\n'
                       f'mounts: {{/cam: {{upstream: "{CLIP_URI}"}}}}\n')
         with Proc(program(), '--config', file) as proxy:
-            proxy.wait_for_line(r' ready rtsps://')
+            proxy.wait_for_line(r' serves rtsps://')
             listening = subprocess.run(['ss', '-Hltnp'], capture_output=True, text=True,
                                        check=True).stdout
             assert listening.count(f'pid={proxy.pid},') == 1, listening
-            assert not matches(proxy, r' ready rtsp://')
+            assert not matches(proxy, r' serves rtsp://')
 
 
 @test

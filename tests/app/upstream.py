@@ -408,7 +408,7 @@ def events_of_upstreams_wait_until_the_proxy_has_started():
     with Proxy(mounts) as proxy:
         proxy.wait_for_line(' mount /m199 up: ', 20)
         up = next(n for n, line in enumerate(proxy.lines) if ' up: ' in line)
-        assert all(' ready ' in line for line in proxy.lines[:200]), proxy.lines[:up + 1]
+        assert all(' serves ' in line for line in proxy.lines[:200]), proxy.lines[:up + 1]
 
 
 @test

@@ -53,7 +53,7 @@ def counted(segmentation):
             with tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8') as file, \
                     Proc(*rig.server, program('WEIR_RTSP_PROXY'), '--config',
                          write(file, settings)) as proxy:
-                url = proxy.wait_for_line(r' ready (rtsp://\S+)$')[1]
+                url = proxy.wait_for_line(r' serves (rtsp://\S+)$')[1]
                 result = load(rig, url, '--probes', PROBES)
         return result, rig.counters()
 

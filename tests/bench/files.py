@@ -116,7 +116,7 @@ def run(_rig, _quick):
     with tempfile.TemporaryDirectory(dir=CACHE) as folder, start_proxy(folder, {
             'listen': f'127.0.0.1:{PORT}', 'http': {'listen': f'127.0.0.1:{WEB_PORT}'}, 'hls': {},
             'mounts': {'/files': {'upstream': f'file://{urllib.parse.quote(where)}/'}, **clips}}) as server:
-        server.wait_for_line(r' ready rtsp:')
+        server.wait_for_line(r' serves rtsp:')
         yield 'titles over RTSP', 'rtsp-proxy', measure('RTSP', zip(names, names), play_rtsp, LIMIT)
         yield 'clips over HLS', 'rtsp-proxy', measure('HLS', zip(names, range(len(names))), play_hls,
                                                       LIMIT + SEGMENT)

@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 class Many(Configured):
-    ready = r' ready .*/last$'
+    serves = r' ready .*/last$'
 
 
 def mounts(number):

@@ -55,7 +55,7 @@ def serving(rig, upstream, kernel, enter=()):
 
 
 def url_of(proxy):
-    url = proxy.wait_for_line(r' ready (rtsp://\S+)$|kernel=on: (.*)')
+    url = proxy.wait_for_line(r' serves (rtsp://\S+)$|kernel=on: (.*)')
     if url[2]:
         if 'no kernel path' in url[2] or 'too old' in url[2]:
             raise Skip(url[2])

@@ -172,7 +172,7 @@ class Server(Proc):
 
 class Weir(Server):
     name = 'rtsp-proxy'
-    ready = r' ready rtsp://'
+    ready = r' serves rtsp://'
     environment = PLUGINS
 
     keys = {}  # of each mount
