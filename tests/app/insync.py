@@ -16,6 +16,7 @@ from livets import Served, clip
 from nginxrtmp import RtmpServer
 from proc import free_port
 from proxy import wait_until
+from sanitized import stock_environment
 from scripted import AUDIO, SSRC, VIDEO, Server, sender_report
 from tap import run, test
 from transportstream import check_packets, frames, offset_error
@@ -51,7 +52,7 @@ def read_packets(path, track):
         subprocess.run(
             f'gst-launch-1.0 -q filesrc location={path} ! qtdemux name=d d.{("video", "audio")[track]}_0 ! '
             f'{PAYLOADERS[track]} mtu=1400 seqnum-offset=65500 timestamp-offset={BASES[track]} ssrc={SSRC + track} ! '
-            f'rtpstreampay ! filesink location={file.name}'.split(), check=True, timeout=30)
+            f'rtpstreampay ! filesink location={file.name}'.split(), check=True, timeout=30, env=stock_environment())
         data = file.read()
     found, when = [], 0
     while data:
