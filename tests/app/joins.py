@@ -62,6 +62,23 @@ def set_up(rtsp, url):
 
 
 @test
+def a_setup_without_a_description_starts_the_stream():
+    with Origin() as origin, Proxy({'/cam': {'upstream': origin.url}}) as proxy:
+        transport = {'Transport': 'RTP/AVP/TCP;unicast;interleaved=0-1'}
+        with Rtsp(proxy.port) as rtsp:
+            # A request that requires anything starts nothing.
+            for method in 'SETUP', 'DESCRIBE':
+                answer = rtsp.request(method, f'{proxy.url()}/stream=0', {'Require': 'anything', **transport})
+                assert answer[0] == 551, answer
+            assert not matches(proxy, ' mount /cam up'), proxy.output()
+            assert rtsp.request('SETUP', f'{proxy.url()}/stream=0', transport)[0] == 200
+            assert rtsp.request('PLAY', proxy.url())[0] == 200
+        with Rtsp(proxy.port) as rtsp:
+            assert rtsp.request('SETUP', proxy.url('/none') + '/stream=0', transport)[0] == 404
+        proxy.check_alive()
+
+
+@test
 def playback_speed_stays_one():
     with Origin() as origin, Proxy({'/cam': {'upstream': origin.url}}) as proxy:
         for name, value in (('Scale', '2'), ('Speed', '2'), ('Scale', '-1'), ('Speed', '0'),

@@ -15,6 +15,17 @@ presentation_dup_config (Presentation *self)
   return config;
 }
 
+gboolean
+presentation_has_cache (Presentation *self)
+{
+  gboolean has;
+
+  g_mutex_lock (&self->lock);
+  has = self->config->cache.time_ms > 0;
+  g_mutex_unlock (&self->lock);
+  return has;
+}
+
 // ---- the state, and callbacks that wait for it ----
 
 // Call with the lock held.

@@ -67,6 +67,9 @@ const gchar *presentation_get_label (Presentation *self);  // for the log: "/cam
 MountConfig *presentation_dup_config (Presentation *self); // (transfer full)
 Relay *presentation_get_relay (Presentation *self);        // (transfer none)
 
+// Reports whether readers can be behind the live edge.
+gboolean presentation_has_cache (Presentation *self);
+
 // Returns how often another upstream, or the slate, took over from one that had failed. Main thread
 // only.
 guint64 presentation_get_failovers (Presentation *self);

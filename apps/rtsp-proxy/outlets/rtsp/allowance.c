@@ -40,11 +40,11 @@ get_max (Mounts *mounts, const gchar *path)
 
 // A session keeps its place until TEARDOWN, or until it is freed.
 static GstRTSPStatusCode
-take_place (Asker *asker, GstRTSPSession *session, const gchar *path)
+take_place (RtspConnection *connection, GstRTSPSession *session, const gchar *path)
 {
-  if (!places_take (path, get_max (asker->mounts, path))) {
+  if (!places_take (path, get_max (connection->mounts, path))) {
     refusals_note (
-        REFUSED_READERS, asker->peer, "%s has no room for another reader (max-readers)", path);
+        REFUSED_READERS, connection->peer, "%s has no room for another reader (max-readers)", path);
     return GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH;
   }
   g_object_set_qdata_full (G_OBJECT (session), place_quark (), g_strdup (path), leave);
@@ -52,13 +52,13 @@ take_place (Asker *asker, GstRTSPSession *session, const gchar *path)
 }
 
 static GstRTSPStatusCode
-on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, Asker *asker)
+on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, RtspConnection *connection)
 {
-  Content *content = has_place (ctx->session) ? NULL : asker_dup_content (asker);
+  Content *content = has_place (ctx->session) ? NULL : rtsp_connection_dup_content (connection);
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
 
   if (content && ctx->session)
-    status = take_place (asker, ctx->session, content_get_mount_path (content));
+    status = take_place (connection, ctx->session, content_get_mount_path (content));
   g_clear_pointer (&content, content_unref);
   return status;
 }
@@ -80,18 +80,18 @@ on_pre_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 
 // A reader that plays may use what it has.
 GstRTSPStatusCode
-allowance_check (Asker *asker, GstRTSPContext *ctx)
+allowance_check_memory (RtspConnection *connection, GstRTSPSession *session)
 {
-  if (memory_get_level () == MEMORY_ENOUGH || has_place (ctx->session))
+  if (has_place (session))
     return GST_RTSP_STS_OK;
-  refusals_note (REFUSED_MEMORY, asker->peer, MEMORY_PROBLEM);
+  refusals_note (REFUSED_MEMORY, connection->peer, MEMORY_PROBLEM);
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 void
-allowance_watch (GstRTSPClient *client, Asker *asker)
+allowance_watch (GstRTSPClient *client, RtspConnection *connection)
 {
-  g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), asker);
+  g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), connection);
   g_signal_connect (client, "pre-teardown-request", G_CALLBACK (on_pre_teardown), NULL);
 }
 

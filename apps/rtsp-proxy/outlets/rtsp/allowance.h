@@ -4,15 +4,15 @@
 // Refuses requests of a client for which there is no room: no memory, or no place for another
 // reader on the mount.
 
-#include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/rtsp_connection.h"
 
-// Watches the requests of a client. Call before the program's other handlers are connected. `asker`
-// must live as long as the client.
-void allowance_watch (GstRTSPClient *client, Asker *asker);
+// Watches the requests of a client. Call before the program's other handlers are connected.
+// `connection` must live as long as the client.
+void allowance_watch (GstRTSPClient *client, RtspConnection *connection);
 
-// Returns an error status for a DESCRIBE or SETUP if memory is short, else OK. Call in the client's
-// thread, before gst-rtsp-server handles the request.
-GstRTSPStatusCode allowance_check (Asker *asker, GstRTSPContext *ctx);
+// Call when memory is short. Returns the status to answer, or OK if the session, which may be NULL,
+// plays already. Call in the client's thread.
+GstRTSPStatusCode allowance_check_memory (RtspConnection *connection, GstRTSPSession *session);
 
 // Reports whether a session of the client has a place, and so plays or has played. Call from any
 // thread.

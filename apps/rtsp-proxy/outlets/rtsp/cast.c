@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/cast.h"
 
-#include "access/refusals.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "broadcast/source_address.h"
 #include "outlets/rtsp/answer.h"
-#include "outlets/rtsp/play_guard.h"
-#include "outlets/rtsp/resume.h"
 #include "text/config_error.h"
 #include "weir-rtsp.h"
 
@@ -49,9 +45,9 @@ reading_unref (CastReading *self)
 }
 
 void
-cast_init (Cast *self, Asker *asker)
+cast_init (Cast *self, RtspConnection *connection)
 {
-  *self = (Cast) { .asker = asker };
+  *self = (Cast) { .connection = connection };
 }
 
 void
@@ -120,7 +116,7 @@ cast_asks_for_packets (GstRTSPContext *ctx)
 static GstRTSPStatusCode
 refuse (Cast *self, GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s, const gchar *why)
 {
-  log_event_limited (&refusals, "reader %s refused: %s", self->asker->peer, why);
+  log_event_limited (&refusals, "reader %s refused: %s", self->connection->peer, why);
   return answer_refuse (ctx, status, retry_s, why);
 }
 
@@ -198,25 +194,23 @@ is_own (const Demand *demand, const Resolved *resolved)
 
 // Finds what a request is about. Returns FALSE, with or without an error, if it has no broadcast.
 static gboolean
-find (Cast *self, const GstRTSPUrl *url, Found *found, GError **error)
+find_broadcast (RequestTarget *request, Found *found, GError **error)
 {
-  const Demand *demand = asker_get_demand (self->asker, url);
-  Resolved resolved;
+  const Resolved *target = request_target_get (request, error);
 
   *found = (Found) { 0 };
-  if (!mounts_resolve (self->asker->mounts, demand, &resolved, error))
+  if (!target)
     return FALSE;
-  if (resolved.title) {
-    found->broadcast = mount_dup_broadcast (resolved.mount);
-    found->name = title_decode_name (resolved.title);
-  } else if (is_own (demand, &resolved)) {
-    found->live = mount_dup_live_cast (resolved.mount);
+  if (target->title) {
+    found->broadcast = mount_dup_broadcast (target->mount);
+    found->name = title_decode_name (target->title);
+  } else if (is_own (request->demand, target)) {
+    found->live = mount_dup_live_cast (target->mount);
   }
   if (found->live || (found->broadcast && found->name))
-    found->source = dup_source (resolved.mount);
+    found->source = dup_source (target->mount);
   else if (found->broadcast)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the URL does not name a title");
-  resolved_clear (&resolved);
   return found->live || (found->broadcast && found->name);
 }
 
@@ -229,9 +223,9 @@ reading_begin (Cast *self, Broadcast *broadcast)
   CastReading *reading = g_new0 (CastReading, 1);
 
   g_atomic_ref_count_init (&reading->refs);
-  reading->resume = resume_new (self->asker->client);
+  reading->resume = resume_new (self->connection->client);
   reading->run = g_strdup (broadcast_get_run (broadcast));
-  self->asker->waits_for_content = TRUE;
+  self->connection->waits_for_content = TRUE;
   self->reading = reading;
   g_atomic_ref_count_inc (&reading->refs);
   return reading;
@@ -308,7 +302,6 @@ describe (Cast *self, GstRTSPContext *ctx, const Found *found)
     answer = BROADCAST_READY;
   switch (answer) {
     case BROADCAST_READY:
-      self->described = TRUE;
       status = answer_description (
           ctx, found->broadcast ? broadcast_get_run (found->broadcast) : NULL, sdp, etag, valid_s);
       break;
@@ -341,7 +334,7 @@ look_and_describe (Cast *self, GstRTSPContext *ctx, const Found *found)
 {
   if (!broadcast_needs_look (found->broadcast, found->name))
     return describe (self, ctx, found);
-  if (weir_client_defer (self->asker->client, ctx)) {
+  if (weir_client_defer (self->connection->client, ctx)) {
     broadcast_look (
         found->broadcast, found->name, on_looked, reading_begin (self, found->broadcast));
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
@@ -357,16 +350,17 @@ end_looking (Cast *self)
   CastReading *looked = g_steal_pointer (&self->reading);
   gboolean failed = looked->error != NULL;
 
-  self->asker->waits_for_content = FALSE;
+  self->connection->waits_for_content = FALSE;
   reading_unref (looked);
   return failed;
 }
 
 static GstRTSPStatusCode
-check_description (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
+check_description (Cast *self, RequestTarget *request)
 {
-  gboolean waited =
-      self->asker->waits_for_content && weir_client_was_deferred (self->asker->client, ctx);
+  GstRTSPContext *ctx = request->ctx;
+  gboolean waited = self->connection->waits_for_content
+                    && weir_client_was_deferred (self->connection->client, ctx);
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
   Found found;
 
@@ -374,7 +368,7 @@ check_description (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
   if (waited && (!self->reading || end_looking (self)))
     return GST_RTSP_STS_OK;
   // Without a broadcast, the ordinary DESCRIBE answers.
-  if (!find (self, url, &found, NULL))
+  if (!find_broadcast (request, &found, NULL))
     ;
   else if (!accepts (ctx, SDP_TYPE))
     status = refuse_type (self, ctx, SDP_TYPE);
@@ -418,7 +412,7 @@ begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
   gsize length;
 
   // The request is put aside first, as on_read() may be called at once.
-  if (!weir_client_defer (self->asker->client, ctx))
+  if (!weir_client_defer (self->connection->client, ctx))
     return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   ranges = get_ranges (ctx, &length);
   broadcast_read (found->broadcast, found->name, ranges, length, on_read,
@@ -476,24 +470,25 @@ answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
 static GstRTSPStatusCode
 wait_for_room (Cast *self, GstRTSPContext *ctx)
 {
-  if (weir_client_defer (self->asker->client, ctx))
-    resume_after (self->asker->client, UNREAD_INTERVAL_MS);
+  if (weir_client_defer (self->connection->client, ctx))
+    resume_after (self->connection->client, UNREAD_INTERVAL_MS);
   return GST_RTSP_STS_SERVICE_UNAVAILABLE;
 }
 
 static GstRTSPStatusCode
-check_packets (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
+check_packets (Cast *self, RequestTarget *request)
 {
+  GstRTSPContext *ctx = request->ctx;
   GError *error = NULL;
   GstRTSPStatusCode status;
   Found found;
 
-  if (self->reading && weir_client_was_deferred (self->asker->client, ctx))
+  if (self->reading && weir_client_was_deferred (self->connection->client, ctx))
     return end_reading (self, ctx);
-  self->asker->waits_for_content = TRUE;
-  if (weir_client_get_waiting (self->asker->client) > 0)
+  self->connection->waits_for_content = TRUE;
+  if (weir_client_get_waiting (self->connection->client) > 0)
     return wait_for_room (self, ctx);
-  if (!find (self, url, &found, &error))
+  if (!find_broadcast (request, &found, &error))
     status = error ? refuse_error (self, ctx, error)
                    : refuse (self, ctx, GST_RTSP_STS_UNSUPPORTED_MEDIA_TYPE, 0,
                          "the path has no broadcast, so it has no numbered packets");
@@ -508,26 +503,13 @@ check_packets (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
   return status;
 }
 
-static gboolean
-is_described_setup (const Cast *self, const GstRTSPContext *ctx)
-{
-  return ctx->method == GST_RTSP_SETUP && self->described;
-}
-
 GstRTSPStatusCode
-cast_check (Cast *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
+cast_check (Cast *self, RequestTarget *request)
 {
-  gboolean describes =
-      ctx->method == GST_RTSP_DESCRIBE && header_has (ctx, GST_RTSP_HDR_SUPPORTED, FEATURE);
-
-  if (!describes && !cast_asks_for_packets (ctx) && !is_described_setup (self, ctx))
-    return GST_RTSP_STS_OK;
-  if (memory_get_level () != MEMORY_ENOUGH) {
-    refusals_note (REFUSED_MEMORY, self->asker->peer, MEMORY_PROBLEM);
-    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
-  }
-  // gst-rtsp-server looks for the media of a SETUP before it asks whether it may.
-  if (is_described_setup (self, ctx))
-    return asker_check (self->asker, ctx, url);
-  return describes ? check_description (self, ctx, url) : check_packets (self, ctx, url);
+  if (cast_asks_for_packets (request->ctx))
+    return check_packets (self, request);
+  return request->ctx->method == GST_RTSP_DESCRIBE
+                 && header_has (request->ctx, GST_RTSP_HDR_SUPPORTED, FEATURE)
+             ? check_description (self, request)
+             : GST_RTSP_STS_OK;
 }

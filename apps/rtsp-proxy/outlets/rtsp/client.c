@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config.h"
-
 #include "outlets/rtsp/client.h"
 
 #include "base/log.h"
 #include "config/limits.h"
 #include "mounts/titles.h"
-#include "outlets/rtsp/admission.h"
 #include "outlets/rtsp/allowance.h"
-#include "outlets/rtsp/cast.h"
+#include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/peer.h"
-#include "outlets/rtsp/play_guard.h"
-#include "outlets/rtsp/publishing.h"
+#include "outlets/rtsp/requests.h"
 #include "outlets/rtsp/rtsp_reader.h"
 #include "outlets/rtsp/serving.h"
 #include "outlets/rtsp/session_pool.h"
@@ -19,30 +15,22 @@
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/srtp.h"
 #include "outlets/rtsp/tls_answer.h"
-#include "outlets/rtsp/status.h"
-#include "outlets/rtsp/title_media.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
 #include "weir-rtsp.h"
 
 #include <string.h>
 
-#define NEED_URL                                                                                   \
-  (GST_RTSP_DESCRIBE | GST_RTSP_ANNOUNCE | GST_RTSP_SETUP | GST_RTSP_PLAY | GST_RTSP_PAUSE         \
-      | GST_RTSP_RECORD | GST_RTSP_TEARDOWN)
-
 typedef struct {
   GstRTSPClient parent;
   GstRTSPSessionPool *pool; // its own, so that no client can use the session of another
-  Asker asker;
-  Cast cast;
-  Publishing publishing;
+  RtspConnection connection;
+  Requests requests;
 
-  GMutex lock;           // protects the fields below
-  GMainContext *context; // of the client's thread; NULL before the first request
-  gchar *session;        // id of the session that plays, or NULL
-  Reader *reader;        // of that session, or NULL
-  gchar *leave_reason;   // why the proxy closes the connection, or NULL
+  GMutex lock;         // protects the fields below
+  gchar *session;      // id of the session that plays, or NULL
+  Reader *reader;      // of that session, or NULL
+  gchar *leave_reason; // why the proxy closes the connection, or NULL
 } Client;
 
 typedef struct {
@@ -52,47 +40,48 @@ typedef struct {
 GType client_get_type (void);
 G_DEFINE_TYPE (Client, client, GST_TYPE_RTSP_CLIENT)
 
-// ---- DESCRIBE and SETUP ----
-
-static void
-remember_context (Client *self)
-{
-  GSource *source = g_main_current_source ();
-
-  g_mutex_lock (&self->lock);
-  if (source && !self->context)
-    self->context = g_main_context_ref (g_source_get_context (source));
-  g_mutex_unlock (&self->lock);
-}
-
-// Called before gst-rtsp-server handles any request. A request for `*` has no URL. This decides
-// which requests need one; what checks and answers those takes the URL as an argument.
-static GstRTSPStatusCode
-check_request (GstRTSPClient *client, GstRTSPContext *ctx, const gchar *const **challenges)
-{
-  Client *self = (Client *) client;
-  const GstRTSPUrl *url = ctx->uri;
-  GstRTSPStatusCode status;
-
-  remember_context (self);
-  if (!url)
-    return ctx->method & NEED_URL ? GST_RTSP_STS_BAD_REQUEST : GST_RTSP_STS_OK;
-  if (publishing_handles (&self->publishing, ctx))
-    return publishing_answer (&self->publishing, ctx, url);
-  status = admission_check (&self->asker, ctx, url, challenges);
-  if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
-    return publishing_announce (&self->publishing, ctx, url);
-  if (WITH_BROADCAST && status == GST_RTSP_STS_OK)
-    status = cast_check (&self->cast, ctx, url);
-  return status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_SETUP
-             ? admission_check_setup (&self->asker, ctx)
-             : status;
-}
+// ---- paths ----
 
 static gchar *
 client_make_path_from_uri (GstRTSPClient *client, const GstRTSPUrl *url)
 {
-  return asker_make_path (&((Client *) client)->asker, url);
+  return rtsp_connection_make_path (&((Client *) client)->connection, url);
+}
+
+typedef struct {
+  GstRTSPMountPoints parent;
+} Points;
+
+typedef struct {
+  GstRTSPMountPointsClass parent_class;
+} PointsClass;
+
+GType points_get_type (void);
+G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
+
+// gst-rtsp-server calls this for a DESCRIBE, and the client's class for all other requests. Only
+// the client knows which content it uses.
+static gchar *
+points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
+{
+  return client_make_path_from_uri (gst_rtsp_context_get_current ()->client, url);
+}
+
+static void
+points_init (Points *self)
+{
+}
+
+static void
+points_class_init (PointsClass *klass)
+{
+  GST_RTSP_MOUNT_POINTS_CLASS (klass)->make_path = points_make_path;
+}
+
+GstRTSPMountPoints *
+client_points_new (void)
+{
+  return g_object_new (points_get_type (), NULL);
 }
 
 // ---- PLAY and PAUSE ----
@@ -117,11 +106,12 @@ typedef struct {
 static void
 call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
 {
-  Asker *asker = &((Client *) client)->asker;
+  RtspConnection *connection = &((Client *) client)->connection;
+  gboolean live = G_TYPE_CHECK_INSTANCE_TYPE (media, WEIR_TYPE_RELAY_MEDIA);
 
-  call->request = (RtspRequest) { ctx, asker_dup_content (asker), dup_reader ((Client *) client),
-    asker->peer, asker->layers, asker->delay_ns };
-  call->serving = title_media_is (media) ? &serving_stored : &serving_live;
+  call->request = (RtspRequest) { ctx, rtsp_connection_dup_content (connection),
+    dup_reader ((Client *) client), connection->peer, connection->layers, connection->delay_ns };
+  call->serving = live ? &serving_live : &serving_stored;
 }
 
 static void
@@ -176,7 +166,7 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
   call_begin (&call, client, NULL, media);
   if (sdp && call.serving->describe)
     call.serving->describe (&call.request, media, sdp);
-  if (sdp && tls_answer_is_needed (client))
+  if (sdp && ((Client *) client)->connection.tls)
     srtp_describe (client, media, sdp);
   call_end (&call);
   return sdp;
@@ -210,9 +200,11 @@ on_play_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message)
 {
+  Client *self = (Client *) client;
   GstRTSPStatusCode code = GST_RTSP_STS_INVALID;
 
-  status_complete (message);
+  __atomic_store_n (&self->connection.answered, g_get_monotonic_time (), __ATOMIC_RELAXED);
+  answer_complete (message);
   if (gst_rtsp_message_get_type (message) != GST_RTSP_MESSAGE_RESPONSE
       || gst_rtsp_message_parse_response (message, &code, NULL, NULL) != GST_RTSP_OK)
     return;
@@ -220,12 +212,8 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
     on_play_refused (client, ctx->sessmedia);
   else if (ctx->method == GST_RTSP_SETUP && ctx->trans && code == GST_RTSP_STS_OK)
     srtp_answer (ctx, message);
-  else if (ctx->method == GST_RTSP_SETUP && code == GST_RTSP_STS_UNSUPPORTED_TRANSPORT)
-    asker_explain_ports (&((Client *) client)->asker, ctx);
-  else if (code == GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH)
-    asker_explain (&((Client *) client)->asker, ctx);
-  else if (code == GST_RTSP_STS_SESSION_NOT_FOUND)
-    asker_note_session (&((Client *) client)->asker, ctx);
+  else if (code >= GST_RTSP_STS_BAD_REQUEST)
+    requests_explain (&self->requests, ctx, code);
 }
 
 static GstRTSPStatusCode
@@ -257,15 +245,15 @@ forget_reader (Reader *reader)
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
-  Content *content = asker_dup_content (&self->asker);
+  Content *content = rtsp_connection_dup_content (&self->connection);
   Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
-      self->asker.peer, GST_RTSP_CLIENT (self), close_client);
+      self->connection.peer, GST_RTSP_CLIENT (self), close_client);
 
-  log_event ("reader %s in: %s over %s%s", self->asker.peer, content_get_label (content),
+  log_event ("reader %s in: %s over %s%s", self->connection.peer, content_get_label (content),
       reader_get_transport (reader), weir_session_media_has_srtp (media) ? " with SRTP" : "");
   readers_add (reader);
   if (content && content->presentation)
-    adaptation_watch (reader, content->presentation, self->asker.layers);
+    adaptation_watch (reader, content->presentation, self->connection.layers);
   g_clear_pointer (&content, content_unref);
   return reader;
 }
@@ -332,12 +320,12 @@ end_session (Client *self, const gchar *reason)
     reader = g_steal_pointer (&self->reader);
   }
   g_mutex_unlock (&self->lock);
-  publishing_end (&self->publishing, why);
+  publishing_end (&self->requests.publishing, why);
   if (reader)
     remove_reader (reader);
   if (plays) {
-    content = asker_dup_content (&self->asker);
-    log_event ("reader %s out: %s: %s", self->asker.peer, content_get_label (content), why);
+    content = rtsp_connection_dup_content (&self->connection);
+    log_event ("reader %s out: %s: %s", self->connection.peer, content_get_label (content), why);
     g_clear_pointer (&content, content_unref);
   }
   g_free (why);
@@ -358,11 +346,11 @@ static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Content *content = asker_dup_content (&self->asker);
+  Content *content = rtsp_connection_dup_content (&self->connection);
 
   end_session (self, "TEARDOWN");
   if (content && content->title)
-    asker_use (&self->asker, NULL);
+    rtsp_connection_use (&self->connection, NULL);
   g_clear_pointer (&content, content_unref);
 }
 
@@ -397,9 +385,7 @@ client_cleanup_sessions (GstRTSPClient *client, gint64 now)
 
   if (left_ms > 0)
     return left_ms;
-  g_mutex_lock (&self->lock);
-  context = self->context ? g_main_context_ref (self->context) : NULL;
-  g_mutex_unlock (&self->lock);
+  context = rtsp_connection_dup_context (&self->connection);
   // In the client's thread, because gst-rtsp-server does not expect that a session ends while it
   // handles a request for it.
   if (context)
@@ -446,16 +432,14 @@ void
 client_close (GstRTSPClient *client, Presentation *presentation, const gchar *reason)
 {
   Client *self = (Client *) client;
-  Content *content = asker_dup_content (&self->asker);
+  Content *content = rtsp_connection_dup_content (&self->connection);
   gboolean ours = !presentation || belongs_to (content, presentation);
   GMainContext *context;
 
   g_clear_pointer (&content, content_unref);
   if (!ours)
     return;
-  g_mutex_lock (&self->lock);
-  context = self->context ? g_main_context_ref (self->context) : NULL;
-  g_mutex_unlock (&self->lock);
+  context = rtsp_connection_dup_context (&self->connection);
   client_set_leave_reason (client, reason);
   if (!context) { // there was no request yet
     gst_rtsp_client_close (client);
@@ -472,11 +456,12 @@ void
 client_connected (GstRTSPClient *client)
 {
   GstRTSPConnection *connection = gst_rtsp_client_get_connection (client);
-  Asker *asker = &((Client *) client)->asker;
+  RtspConnection *self = &((Client *) client)->connection;
   gchar *ip = peer_dup_address (client);
 
-  asker->peer = peer_dup_name (client);
-  asker->visitor = access_peer_new (ip ? ip : "", tls_answer_is_needed (client) ? "rtsps" : "rtsp");
+  self->peer = peer_dup_name (client);
+  self->tls = tls_answer_is_needed (client);
+  self->visitor = access_peer_new (ip ? ip : "", self->tls ? "rtsps" : "rtsp");
   // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
   // choose.
   gst_rtsp_connection_set_http_mode (connection, TRUE);
@@ -487,7 +472,13 @@ client_connected (GstRTSPClient *client)
 const gchar *
 client_get_peer (GstRTSPClient *client)
 {
-  return ((Client *) client)->asker.peer;
+  return ((Client *) client)->connection.peer;
+}
+
+gint64
+client_get_answered (GstRTSPClient *client)
+{
+  return __atomic_load_n (&((Client *) client)->connection.answered, __ATOMIC_RELAXED);
 }
 
 GstRTSPClient *
@@ -497,32 +488,28 @@ client_new (GstRTSPServer *server, Mounts *all, Access *access)
   Client *self = (Client *) client;
   GstRTSPMountPoints *mounts = gst_rtsp_server_get_mount_points (server);
   GstRTSPThreadPool *threads = gst_rtsp_server_get_thread_pool (server);
-  GstRTSPAuth *guard = play_guard_new (check_request);
   Limits limits;
 
   limits_get (&limits);
-  asker_init (&self->asker, client, all, access);
-  if (WITH_BROADCAST)
-    cast_init (&self->cast, &self->asker);
-  publishing_init (&self->publishing, &self->asker, close_client);
+  rtsp_connection_init (&self->connection, client, all, access);
+  requests_init (&self->requests, &self->connection, close_client);
   self->pool = session_pool_new ();
   gst_rtsp_session_pool_set_max_sessions (self->pool, limits.sessions);
   gst_rtsp_client_set_session_pool (client, self->pool);
   gst_rtsp_client_set_mount_points (client, mounts);
   gst_rtsp_client_set_thread_pool (client, threads);
-  gst_rtsp_client_set_auth (client, guard);
   gst_rtsp_client_set_content_length_limit (client, limits.request.body);
-  g_object_unref (guard);
   g_object_unref (mounts);
   g_object_unref (threads);
 
-  allowance_watch (client, &self->asker);
-  admission_watch (client, &self->asker);
+  allowance_watch (client, &self->connection);
   g_signal_connect (client, "send-message", G_CALLBACK (on_send_message), NULL);
   g_signal_connect (client, "pre-pause-request", G_CALLBACK (on_pre_pause), NULL);
   g_signal_connect (client, "pause-request", G_CALLBACK (on_pause), NULL);
-  g_signal_connect_swapped (client, "describe-request", G_CALLBACK (asker_hand_over), &self->asker);
-  g_signal_connect_swapped (client, "setup-request", G_CALLBACK (asker_hand_over), &self->asker);
+  g_signal_connect_swapped (
+      client, "describe-request", G_CALLBACK (rtsp_connection_hand_over), &self->connection);
+  g_signal_connect_swapped (
+      client, "setup-request", G_CALLBACK (rtsp_connection_hand_over), &self->connection);
   g_signal_connect (client, "pre-play-request", G_CALLBACK (on_pre_play), NULL);
   g_signal_connect (client, "play-request", G_CALLBACK (on_play), NULL);
   g_signal_connect (client, "teardown-request", G_CALLBACK (on_teardown), NULL);
@@ -546,14 +533,12 @@ client_finalize (GObject *object)
 
   end_session (self, "connection closed");
   g_clear_object (&self->pool);
-  g_clear_pointer (&self->context, g_main_context_unref);
   g_free (self->leave_reason);
   g_mutex_clear (&self->lock);
   G_OBJECT_CLASS (client_parent_class)->finalize (object);
-  if (WITH_BROADCAST)
-    cast_clear (&self->cast);
+  requests_clear (&self->requests);
   // Last, because the parent class still uses the media.
-  asker_clear (&self->asker);
+  rtsp_connection_clear (&self->connection);
 }
 
 static gboolean
@@ -584,5 +569,5 @@ client_class_init (ClientClass *klass)
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_mode = client_adjust_play_mode;
   GST_RTSP_CLIENT_CLASS (klass)->adjust_play_response = client_adjust_play_response;
   tls_answer_class_init (GST_RTSP_CLIENT_CLASS (klass));
-  status_class_init (GST_RTSP_CLIENT_CLASS (klass));
+  answer_class_init (GST_RTSP_CLIENT_CLASS (klass));
 }

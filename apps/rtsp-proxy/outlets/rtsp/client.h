@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// One RTSP connection: checks each request before gst-rtsp-server handles it, and logs and counts
-// the reader that plays.
+// One RTSP connection, as a client of gst-rtsp-server: what happens at its requests, and the reader
+// that plays, which is logged and counted.
 
 #include <gst/rtsp-server/rtsp-server.h>
 
@@ -15,6 +15,12 @@ GstRTSPClient *client_new (GstRTSPServer *server, Mounts *all, Access *access);
 
 // Reads the peer's address. Call when the client has its connection.
 void client_connected (GstRTSPClient *client);
+
+// Returns the mount points of a server, which ask the client for the path of a request.
+GstRTSPMountPoints *client_points_new (void);
+
+// Returns when the client got its last answer, in µs, monotonic. Call from any thread.
+gint64 client_get_answered (GstRTSPClient *client);
 
 // Returns the peer's address and port.
 const gchar *client_get_peer (GstRTSPClient *client);

@@ -122,6 +122,7 @@ on_send_message (
     GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message, Leaver *leaver)
 {
   leaver_give_file (leaver);
+  g_signal_handlers_disconnect_by_func (client, on_send_message, leaver);
 }
 
 void

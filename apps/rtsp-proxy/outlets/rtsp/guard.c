@@ -234,6 +234,17 @@ replace_head (RequestGuard *self, gsize *len, GByteArray *new_head)
   return longer;
 }
 
+// Reports whether the method of a request is `method`, or begins with it.
+static gboolean
+has_method (const guint8 *head, gsize len, const gchar *method)
+{
+  gsize n = strlen (method);
+
+  while (len > n && (*head == ' ' || *head == '\t'))
+    head++, len--;
+  return len > n && g_ascii_strncasecmp ((const gchar *) head, method, n) == 0;
+}
+
 // Gives the head the form that gst-rtsp-server reads. Returns how many bytes longer it is then.
 static gsize
 change_head (RequestGuard *self, const RequestCheck *check)
@@ -241,9 +252,11 @@ change_head (RequestGuard *self, const RequestCheck *check)
   gsize len = check->head;
   gsize longer =
       replace_head (self, &len, check->bare ? request_dup_head (check, self->bytes->data) : NULL);
+  const guint8 *head = self->bytes->data;
 
-  return longer
-         + replace_head (self, &len, session_header_correct (self->client, self->bytes->data, len));
+  if (!has_method (head, len, "SETUP") && !has_method (head, len, "ANNOUNCE"))
+    return longer;
+  return longer + replace_head (self, &len, session_header_correct (self->client, head, len));
 }
 
 static gboolean
@@ -513,7 +526,6 @@ guard_begin (RequestGuard *self, GstRTSPClient *client, const gchar *peer)
   self->client = client;
   self->peer = g_strdup (peer);
   limits_get (&self->limits);
-  lifetime_begin (client);
   self->look = g_get_monotonic_time () + (gint64) self->limits.idle_ms * 1000;
 }
 

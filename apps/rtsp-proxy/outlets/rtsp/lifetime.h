@@ -10,9 +10,6 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-// Call once for each client, before its first request.
-void lifetime_begin (GstRTSPClient *client);
-
 // Returns when the connection ends if nothing happens from `now` on, in µs, monotonic; up to `now`
 // if it must end. `silence_ms` is the time after the last answer. Call from the client's thread.
 gint64 lifetime_get_end (GstRTSPClient *client, gint64 now, guint silence_ms);

@@ -59,7 +59,7 @@ live_media_ask (LiveMedia *self, GError **error)
 
   g_mutex_lock (&self->lock);
   ready = self->media != NULL;
-  down = self->stopped || clock_now () < self->failing_until;
+  down = self->stopped || (!ready && clock_now () < self->failing_until);
   g_mutex_unlock (&self->lock);
   if (ready)
     return PRESENTATION_READY;

@@ -7,10 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "outlets/rtsp/answer.h"
-#include "outlets/rtsp/play_guard.h"
 #include "outlets/rtsp/published_track.h"
 #include "outlets/rtsp/setup_guard.h"
-#include "outlets/rtsp/tls_answer.h"
 #include "sources/endpoint.h"
 #include "sources/sdp.h"
 #include "weir-rtsp.h"
@@ -126,7 +124,7 @@ publishing_end (Publishing *self, const gchar *reason)
   if (!publisher)
     return;
   if (publisher->records)
-    log_event ("publisher %s out: %s: %s", self->asker->peer, publisher->path, reason);
+    log_event ("publisher %s out: %s: %s", self->connection->peer, publisher->path, reason);
   whole = g_strdup_printf ("the publisher has left (%s)", reason);
   publisher_free (publisher, whole);
   g_free (whole);
@@ -144,7 +142,8 @@ watch (gpointer data)
   gint64 heard = __atomic_load_n (&self->shared.heard, __ATOMIC_RELAXED);
   gint64 silence = clock_now () - MAX (heard, self->since);
   gboolean exists;
-  MountConfig *config = mounts_dup_publish_config (publishing->asker->mounts, self->path, &exists);
+  MountConfig *config =
+      mounts_dup_publish_config (publishing->connection->mounts, self->path, &exists);
   gchar *reason = NULL;
 
   if (!config)
@@ -156,7 +155,7 @@ watch (gpointer data)
   g_clear_pointer (&config, mount_config_unref);
   if (!reason)
     return G_SOURCE_CONTINUE;
-  publishing->close (publishing->asker->client, reason);
+  publishing->close (publishing->connection->client, reason);
   g_free (reason);
   return G_SOURCE_REMOVE;
 }
@@ -175,7 +174,7 @@ begin_watch (Publisher *self)
 static GstRTSPStatusCode
 refuse (Publishing *self, GstRTSPContext *ctx, GstRTSPStatusCode status, const gchar *why)
 {
-  log_event_limited (&refusals, "publisher %s refused: %s", self->asker->peer, why);
+  log_event_limited (&refusals, "publisher %s refused: %s", self->connection->peer, why);
   return answer_refuse (
       ctx, status, status == GST_RTSP_STS_SERVICE_UNAVAILABLE ? BUSY_RETRY_S : 0, why);
 }
@@ -205,7 +204,7 @@ read_description (GstRTSPContext *ctx)
 static void
 add_tracks (Publisher *self, const GstSDPMessage *sdp)
 {
-  const Asker *asker = self->publishing->asker;
+  const RtspConnection *connection = self->publishing->connection;
 
   for (guint i = 0; i < gst_sdp_message_medias_len (sdp); i++) {
     const GstSDPMedia *media = gst_sdp_message_get_media (sdp, i);
@@ -218,14 +217,14 @@ add_tracks (Publisher *self, const GstSDPMessage *sdp)
       log_event_limited (&refusals,
           "publisher %s: track %u of %s is left out: it is not RTP, or its a=rtpmap is missing, or "
           "there are more than %u",
-          asker->peer, i + 1, self->path, RELAY_MAX_TRACKS);
+          connection->peer, i + 1, self->path, RELAY_MAX_TRACKS);
   }
 }
 
 static Publisher *
 publisher_new (Publishing *publishing, const gchar *path, guint read_timeout_ms)
 {
-  GstRTSPClient *client = publishing->asker->client;
+  GstRTSPClient *client = publishing->connection->client;
   GSocket *socket = gst_rtsp_connection_get_read_socket (gst_rtsp_client_get_connection (client));
   Publisher *self = g_new0 (Publisher, 1);
   Door *door = g_new0 (Door, 1);
@@ -267,10 +266,11 @@ begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConf
         "no track can be relayed: each needs a line m=video 0 RTP/AVP ..., and an a=rtpmap for a "
         "payload type from 96 on");
   }
-  identity = access_case_dup_identity (self->asker->asked);
-  publisher->shared.publication = publication_claim (
-      &(PublicationClaim) { path, self->asker->peer, identity, config->takeover, clock_now () },
-      &publication_ops, publisher->shared.owner, door_free, &error);
+  identity = access_case_dup_identity (self->connection->asked);
+  publisher->shared.publication =
+      publication_claim (&(PublicationClaim) { path, self->connection->peer, identity,
+                             config->takeover, clock_now () },
+          &publication_ops, publisher->shared.owner, door_free, &error);
   g_free (identity);
   if (!publisher->shared.publication) {
     publisher_free (publisher, NULL);
@@ -286,13 +286,13 @@ begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConf
 GstRTSPStatusCode
 publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 {
-  const gchar *path = asker_get_demand (self->asker, url)->path;
+  const gchar *path = rtsp_connection_get_demand (self->connection, url)->path;
   gboolean exists;
   MountConfig *config;
   GstRTSPStatusCode status;
 
   publishing_end (self, "a new ANNOUNCE");
-  config = mounts_dup_publish_config (self->asker->mounts, path, &exists);
+  config = mounts_dup_publish_config (self->connection->mounts, path, &exists);
   if (config)
     status = begin (self, ctx, path, config);
   else if (exists)
@@ -332,7 +332,7 @@ find_track (Publisher *self, const GstRTSPUrl *url)
             || g_str_equal (last_part (path), last_part (control))))
       found = track;
   }
-  path = asker_get_demand (self->publishing->asker, url)->path;
+  path = rtsp_connection_get_demand (self->publishing->connection, url)->path;
   if (!found && self->tracks->len == 1 && g_str_equal (path, self->path))
     found = g_ptr_array_index (self->tracks, 0);
   g_free (text);
@@ -356,11 +356,11 @@ shares_channels (Publisher *self, PublishedTrack *track, const GstRTSPTransport 
 
 // Reads the first transport that is offered.
 static TransportVerdict
-read_transport (GstRTSPContext *ctx, GstRTSPTransport *transport)
+read_transport (Publishing *self, GstRTSPContext *ctx, GstRTSPTransport *transport)
 {
   const TransportPeer peer = {
     .address = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (ctx->client))->host,
-    .tls = tls_answer_is_needed (ctx->client),
+    .tls = self->connection->tls,
     .records = TRUE,
   };
   gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
@@ -420,7 +420,7 @@ set_up (Publisher *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
     return refuse (self->publishing, ctx, GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE,
         "SETUP comes after RECORD");
   gst_rtsp_transport_new (&transport);
-  verdict = read_transport (ctx, transport);
+  verdict = read_transport (self->publishing, ctx, transport);
   if (verdict == TRANSPORT_GOOD && shares_channels (self, track, transport))
     verdict = TRANSPORT_CHANNELS;
   if (verdict == TRANSPORT_GOOD)
@@ -455,8 +455,8 @@ record (Publisher *self, GstRTSPContext *ctx)
   }
   if (begun->len > 0 && !self->records) {
     self->records = TRUE;
-    log_event (
-        "publisher %s in: %s, %u tracks", self->publishing->asker->peer, self->path, begun->len);
+    log_event ("publisher %s in: %s, %u tracks", self->publishing->connection->peer, self->path,
+        begun->len);
     g_mutex_lock (&door->lock);
     door->begun = g_ptr_array_ref (begun);
     g_mutex_unlock (&door->lock);
@@ -483,15 +483,6 @@ tear_down (Publisher *self, GstRTSPContext *ctx)
 }
 
 // ---- requests and frames ----
-
-gboolean
-publishing_handles (Publishing *self, GstRTSPContext *ctx)
-{
-  return ctx->method == GST_RTSP_RECORD
-         || (self->publisher
-             && (ctx->method == GST_RTSP_SETUP || ctx->method == GST_RTSP_PAUSE
-                 || ctx->method == GST_RTSP_TEARDOWN));
-}
 
 GstRTSPStatusCode
 publishing_answer (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
@@ -544,9 +535,9 @@ publishing_take_frame (GstRTSPClient *client, guint8 channel, guint8 *bytes, gsi
 }
 
 void
-publishing_init (
-    Publishing *self, Asker *asker, void (*close) (GstRTSPClient *client, const gchar *reason))
+publishing_init (Publishing *self, RtspConnection *connection,
+    void (*close) (GstRTSPClient *client, const gchar *reason))
 {
-  *self = (Publishing) { .asker = asker, .close = close };
-  g_object_set_qdata (G_OBJECT (asker->client), publishing_quark (), self);
+  *self = (Publishing) { .connection = connection, .close = close };
+  g_object_set_qdata (G_OBJECT (connection->client), publishing_quark (), self);
 }

@@ -5,28 +5,25 @@
 // and TEARDOWN that follow it. The packets go to the upstream `publish` of the mount as they are,
 // over UDP or interleaved. Call from the client's thread only, unless a comment says otherwise.
 
-#include "outlets/rtsp/asker.h"
+#include "outlets/rtsp/rtsp_connection.h"
 
 typedef struct _Publisher Publisher;
 
 typedef struct {
-  Asker *asker;
+  RtspConnection *connection;
   void (*close) (GstRTSPClient *client, const gchar *reason);
   Publisher *publisher; // NULL: the connection does not publish
 } Publishing;
 
-// `asker` must outlive the structure. `close` closes the connection, from any thread.
-void publishing_init (
-    Publishing *self, Asker *asker, void (*close) (GstRTSPClient *client, const gchar *reason));
+// `connection` must outlive the structure. `close` closes the connection, from any thread.
+void publishing_init (Publishing *self, RtspConnection *connection,
+    void (*close) (GstRTSPClient *client, const gchar *reason));
 
 // Ends the publishing, if there is any, and logs the reason. Call it before the structure is freed.
 void publishing_end (Publishing *self, const gchar *reason);
 
-// Reports whether a request that has a URL is one of a connection that publishes. The door is not
-// asked about it: it was asked about the ANNOUNCE.
-gboolean publishing_handles (Publishing *self, GstRTSPContext *ctx);
-
-// Answer such a request for `url`, and an admitted ANNOUNCE. They return PLAY_GUARD_ANSWERED.
+// Answer a request of a connection that publishes or would: a RECORD for `url`, or after an
+// ANNOUNCE a SETUP, PAUSE or TEARDOWN; and an admitted ANNOUNCE. They return ANSWERED.
 GstRTSPStatusCode publishing_answer (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url);
 GstRTSPStatusCode publishing_announce (
     Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *url);

@@ -38,40 +38,6 @@ struct _Server {
   guint check;
 };
 
-// ---- mount points of gst-rtsp-server ----
-
-typedef struct {
-  GstRTSPMountPoints parent;
-} Points;
-
-typedef struct {
-  GstRTSPMountPointsClass parent_class;
-} PointsClass;
-
-GType points_get_type (void);
-G_DEFINE_TYPE (Points, points, GST_TYPE_RTSP_MOUNT_POINTS)
-
-// gst-rtsp-server calls this for a DESCRIBE, and the client's class for all other requests. Only
-// the client knows which content it uses.
-static gchar *
-points_make_path (GstRTSPMountPoints *points, const GstRTSPUrl *url)
-{
-  GstRTSPClient *client = gst_rtsp_context_get_current ()->client;
-
-  return GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, url);
-}
-
-static void
-points_init (Points *self)
-{
-}
-
-static void
-points_class_init (PointsClass *klass)
-{
-  GST_RTSP_MOUNT_POINTS_CLASS (klass)->make_path = points_make_path;
-}
-
 // ---- server of gst-rtsp-server ----
 
 GType listener_get_type (void);
@@ -249,7 +215,7 @@ make_points (Server *self)
 
   gst_rtsp_server_set_thread_pool (listener, threads);
   g_object_unref (threads);
-  self->points = g_object_new (points_get_type (), NULL);
+  self->points = client_points_new ();
   gst_rtsp_server_set_mount_points (listener, self->points);
   proxy_present (self->proxy, &outlet, self, &title_outlet, G_OBJECT (self->points));
   proxy_add_closer (self->proxy, close_readers, self);

@@ -6,7 +6,7 @@
 
 #include <gst/rtsp-server/rtsp-server.h>
 
-#include "outlets/rtsp/content.h"
+#include "outlets/rtsp/rtsp_connection.h"
 #include "readers/readers.h"
 #include "svc/layerset.h"
 

@@ -16,11 +16,8 @@ static gboolean
 has_cache (const RtspRequest *request)
 {
   Presentation *presentation = get_presentation (request);
-  MountConfig *config = presentation ? presentation_dup_config (presentation) : NULL;
-  gboolean cache = config && config->cache.time_ms > 0;
 
-  g_clear_pointer (&config, mount_config_unref);
-  return cache;
+  return presentation && presentation_has_cache (presentation);
 }
 
 // The media has the parameter sets with which it was made.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/serving.h"
 
-#include "outlets/rtsp/resume.h"
 #include "outlets/rtsp/title_media.h"
 #include "weir-rtsp.h"
 
