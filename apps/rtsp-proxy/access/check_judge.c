@@ -6,7 +6,7 @@
 #include "access/check_judge.h"
 
 #include "access/check_cache.h"
-#include "access/http_client.h"
+#include "base/http_client.h"
 #include "access/peer.h"
 #include "base/log.h"
 #include "config/web_url.h"

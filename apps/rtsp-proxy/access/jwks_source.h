@@ -5,7 +5,7 @@
 // the set lacks. If that fails, the old keys stay. Call from the main thread only, unless the
 // function says otherwise.
 
-#include "access/http_client.h"
+#include "base/http_client.h"
 #include "text/jwks.h"
 
 typedef struct _JwksSource JwksSource;

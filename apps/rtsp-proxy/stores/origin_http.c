@@ -2,13 +2,12 @@
 #include "stores/origin_http.h"
 
 #include <errno.h>
-#include <libsoup/soup.h>
 #include <string.h>
 
+#include "base/http_client.h"
 #include "base/threads.h"
 
 #define CONNECTIONS_MAX 32 // more than the requests of a store at the same time
-#define IDLE_S 30          // after which an unused connection is closed
 
 struct _OriginHttp {
   gint refs; // atomic
@@ -18,8 +17,8 @@ struct _OriginHttp {
   GTlsDatabase *database; // of `trust.ca`; NULL: the system's
   GMainContext *context;
   GMainLoop *loop;
-  SoupSession *session; // of the thread
-  GMutex lock;          // for `done` of all calls
+  HttpClient *http; // of the thread
+  GMutex lock;      // for `done` of all calls
   GCond changed;
 };
 
@@ -29,11 +28,11 @@ typedef struct {
   OriginRange *range;
   guint timeout_ms;
   SoupMessage *message;
-  GCancellable *cancellable;
+  HttpCall *http;
   GSource *deadline;
-  GInputStream *stream;
-  gboolean done; // with the client's lock, as the next
-  gboolean left; // no source of the thread will use the call
+  gboolean answers; // the headers of the answer have come
+  gboolean done;    // with the client's lock, as the next
+  gboolean left;    // no source of the thread will use the call
 } Call;
 
 // ---- the end of a request ----
@@ -54,7 +53,6 @@ finish (Call *call)
 
   g_source_destroy (call->deadline);
   g_source_unref (call->deadline);
-  g_clear_object (&call->stream);
   g_signal_handlers_disconnect_by_data (call->message, call);
   g_clear_object (&call->message);
   g_mutex_lock (&self->lock);
@@ -63,23 +61,15 @@ finish (Call *call)
   g_mutex_unlock (&self->lock);
 }
 
-static void
-finish_broken (Call *call, GError *error)
-{
-  set_error (call, EIO, error->message);
-  g_error_free (error);
-  finish (call);
-}
-
 static gboolean
 on_end (gpointer data)
 {
   Call *call = data;
 
   set_error (call, ETIMEDOUT,
-      call->stream ? "it sends too slowly: the range was not complete in time"
-                   : "it has not answered in time");
-  g_cancellable_cancel (call->cancellable);
+      call->answers ? "it sends too slowly: the range was not complete in time"
+                    : "it has not answered in time");
+  http_call_cancel (call->http);
   return G_SOURCE_REMOVE;
 }
 
@@ -137,14 +127,16 @@ judge_status (Call *call, guint status)
 
 // Checks the headers of an answer. Returns FALSE with an error if its body is of no use.
 static gboolean
-judge_headers (Call *call)
+judge_headers (gpointer data)
 {
+  Call *call = data;
   SoupMessageHeaders *headers = soup_message_get_response_headers (call->message);
   OriginRange *range = call->range;
   const guint status = soup_message_get_status (call->message);
   const gchar *tag = soup_message_headers_get_one (headers, "ETag");
   goffset start, end, total;
 
+  call->answers = TRUE;
   if (!tag)
     tag = soup_message_headers_get_one (headers, "Last-Modified");
   if (status != SOUP_STATUS_PARTIAL_CONTENT)
@@ -163,37 +155,15 @@ judge_headers (Call *call)
 }
 
 static void
-on_body (GObject *stream, GAsyncResult *result, gpointer data)
+on_done (const HttpAnswer *answer, gpointer data)
 {
   Call *call = data;
-  GError *error = NULL;
-  gsize length;
 
-  if (!g_input_stream_read_all_finish (G_INPUT_STREAM (stream), result, &length, &error)) {
-    finish_broken (call, error);
-    return;
-  }
-  if (length < call->range->length)
+  if (answer->error)
+    set_error (call, EIO, answer->error->message);
+  else if (answer->size < call->range->length)
     set_error (call, EIO, "it ends in the middle of an answer");
   finish (call);
-}
-
-static void
-on_headers (GObject *session, GAsyncResult *result, gpointer data)
-{
-  Call *call = data;
-  GError *error = NULL;
-
-  call->stream = soup_session_send_finish (SOUP_SESSION (session), result, &error);
-  if (!call->stream) {
-    finish_broken (call, error);
-  } else if (!judge_headers (call)) {
-    g_cancellable_cancel (call->cancellable); // the rest is not read
-    finish (call);
-  } else {
-    g_input_stream_read_all_async (call->stream, call->range->bytes, call->range->length,
-        G_PRIORITY_DEFAULT, call->cancellable, on_body, call);
-  }
 }
 
 // ---- certificates ----
@@ -227,7 +197,7 @@ on_network (SoupMessage *message, GSocketClientEvent event, GIOStream *connectio
     return;
   set_error (call, EACCES, wrong);
   g_free (wrong);
-  g_cancellable_cancel (call->cancellable);
+  http_call_cancel (call->http);
 }
 
 // ---- requests ----
@@ -292,16 +262,14 @@ start (gpointer data)
   OriginHttp *self = call->client;
 
   call->message = soup_message_new ("GET", call->range->url);
-  soup_message_add_flags (
-      call->message, SOUP_MESSAGE_NO_REDIRECT | SOUP_MESSAGE_DO_NOT_USE_AUTH_CACHE);
   set_headers (call);
   g_signal_connect (call->message, "accept-certificate", G_CALLBACK (on_certificate), call);
   g_signal_connect (call->message, "network-event", G_CALLBACK (on_network), call);
   call->deadline = g_timeout_source_new (call->timeout_ms);
   g_source_set_callback (call->deadline, on_end, call, NULL);
   g_source_attach (call->deadline, self->context);
-  soup_session_send_async (
-      self->session, call->message, G_PRIORITY_DEFAULT, call->cancellable, on_headers, call);
+  call->http = http_client_call (self->http, g_object_ref (call->message), call->range->bytes,
+      call->range->length, judge_headers, on_done, call);
   return G_SOURCE_REMOVE;
 }
 
@@ -361,10 +329,7 @@ origin_http_get (OriginHttp *self, OriginRange *ranges, guint n, guint timeout_m
   Call calls[ORIGIN_RANGES_MAX] = { 0 };
 
   for (guint i = 0; i < n; i++) {
-    calls[i] = (Call) { .client = self,
-      .range = &ranges[i],
-      .timeout_ms = timeout_ms,
-      .cancellable = g_cancellable_new () };
+    calls[i] = (Call) { .client = self, .range = &ranges[i], .timeout_ms = timeout_ms };
     invoke (self, start, &calls[i]);
   }
   g_mutex_lock (&self->lock);
@@ -379,8 +344,6 @@ origin_http_get (OriginHttp *self, OriginRange *ranges, guint n, guint timeout_m
       g_cond_wait (&self->changed, &self->lock);
   }
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < n; i++)
-    g_object_unref (calls[i].cancellable);
 }
 
 // ---- the client ----
@@ -389,19 +352,19 @@ static gpointer
 run (gpointer data)
 {
   OriginHttp *self = data;
+  SoupSession *session;
 
   thread_set_name ("origin-http");
   g_main_context_push_thread_default (self->context);
-  self->session = soup_session_new_with_options ("max-conns", CONNECTIONS_MAX, "max-conns-per-host",
-      CONNECTIONS_MAX, "idle-timeout", IDLE_S, "user-agent", "rtsp-proxy", NULL);
-  soup_session_remove_feature_by_type (self->session, SOUP_TYPE_CONTENT_DECODER);
+  self->http = http_client_new (CONNECTIONS_MAX);
+  session = http_client_get_session (self->http);
+  soup_session_remove_feature_by_type (session, SOUP_TYPE_CONTENT_DECODER);
   if (self->database)
-    soup_session_set_tls_database (self->session, self->database);
+    soup_session_set_tls_database (session, self->database);
   g_main_loop_run (self->loop);
-  soup_session_abort (self->session);
+  http_client_free (self->http);
   while (g_main_context_iteration (self->context, FALSE))
     ;
-  g_object_unref (self->session);
   g_main_context_pop_thread_default (self->context);
   g_main_loop_unref (self->loop);
   g_main_context_unref (self->context);

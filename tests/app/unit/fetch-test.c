@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Requests to a server in this process: the HTTP client, and the source of key sets.
-#include "access/http_client.h"
+#include "base/http_client.h"
 #include "access/jwks_source.h"
 #include "web-server.h"
 

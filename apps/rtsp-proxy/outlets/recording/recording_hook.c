@@ -4,7 +4,7 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
-#include "access/http_client.h"
+#include "base/http_client.h"
 #include "base/log.h"
 #include "base/timer.h"
 #include "config/web_url.h"
