@@ -377,6 +377,48 @@ elements_that_fail_end_all_takers (Fixture *f, gconstpointer unused)
   leave (&third);
 }
 
+static void
+on_packet (GstElement *sink, GstBuffer *packet, GstPad *pad, Fixture *f)
+{
+  relay_push (f->source, 0, gst_buffer_copy_deep (packet), LEVEL + (gint64) GST_BUFFER_PTS (packet),
+      RELAY_NO_BASE);
+}
+
+// The payloader puts parameter sets before each slice of a keyframe.
+static void
+a_keyframe_of_several_slices_is_one_frame (Fixture *f, gconstpointer unused)
+{
+  GstElement *pipeline, *sink;
+  GError *error = NULL;
+  GstMessage *end;
+  Taken taken;
+
+  if (!gst_registry_check_feature_version (gst_registry_get (), "openh264enc", 1, 0, 0)) {
+    g_test_skip ("there is no openh264enc");
+    return;
+  }
+  pipeline = gst_parse_launch (
+      "videotestsrc num-buffers=10 ! video/x-raw,format=I420,width=320,height=240 ! openh264enc "
+      "slice-mode=n-slices num-slices=2 gop-size=5 ! h264parse ! rtph264pay config-interval=-1 ! "
+      "fakesink name=sink signal-handoffs=true",
+      &error);
+  g_assert_no_error (error);
+  sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  g_signal_connect (sink, "handoff", G_CALLBACK (on_packet), f);
+  take (f, &taken);
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  end = gst_bus_timed_pop_filtered (
+      GST_ELEMENT_BUS (pipeline), 30 * GST_SECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  g_assert_nonnull (end);
+  g_assert_cmpint (GST_MESSAGE_TYPE (end), ==, GST_MESSAGE_EOS);
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  g_assert_cmpuint (taken.n, ==, 10);
+  leave (&taken);
+  gst_message_unref (end);
+  gst_object_unref (sink);
+  gst_object_unref (pipeline);
+}
+
 #define ADD(name, function)                                                                        \
   g_test_add ("/frame-taker/" name, Fixture, NULL, set_up, function, tear_down)
 
@@ -397,6 +439,7 @@ main (int argc, char **argv)
   ADD ("the-awaited-taker-gets-the-beginning", the_awaited_taker_gets_the_beginning);
   ADD ("other-tracks-have-other-frames", other_tracks_have_other_frames);
   ADD ("elements-that-fail-end-all-takers", elements_that_fail_end_all_takers);
+  ADD ("a-keyframe-of-several-slices-is-one-frame", a_keyframe_of_several_slices_is_one_frame);
   status = g_test_run ();
   avc_free (&plain);
   avc_free (&svc);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
 
-#include "outlets/ts/carriage.h"
+#include "outlets/ts/mux_frames.h"
 #include "outlets/ts/decode_times.h"
 #include "outlets/ts/ts_cutter.h"
 
@@ -174,49 +174,113 @@ test_left_out (void)
   check_choice (&carriage_ts, tracks + 6, 0x3, NULL);
 }
 
-static void
-count (GstElement *sink, GstBuffer *frame, GstPad *pad, guint *n)
+#define H264 "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000"
+#define AAC "application/x-rtp, media=audio, encoding-name=MPEG4-GENERIC, clock-rate=48000"
+
+static MuxFrames
+make_frames (const Carriage *carriage, const gchar *packets, const gchar *format)
 {
-  ++*n;
+  GstCaps *caps = gst_caps_from_string (packets);
+  MuxFrames frames;
+
+  mux_frames_init (&frames, carriage, caps);
+  gst_caps_unref (caps);
+  caps = gst_caps_from_string (format);
+  mux_frames_set_format (&frames, caps);
+  gst_caps_unref (caps);
+  return frames;
 }
 
-// The payloader puts parameter sets before each slice of a keyframe.
-static void
-test_slices (void)
+// Makes a buffer of the bytes of a frame, which is the first one after a loss, or needs nothing
+// before it. Returns NULL if it is dropped.
+static GstBuffer *
+give (MuxFrames *to, const guint8 *bytes, gsize size, gboolean lost, gboolean begins)
 {
-  const Carriage *const carriages[] = { &carriage_ts, &carriage_flv };
+  const Frame frame = { gst_buffer_new_memdup (bytes, size), 0, begins, lost, begins };
+  GstBuffer *made;
 
-  if (!gst_registry_check_feature_version (gst_registry_get (), "openh264enc", 1, 0, 0)) {
-    g_test_skip ("there is no openh264enc");
-    return;
-  }
-  for (guint i = 0; i < G_N_ELEMENTS (carriages); i++) {
-    gchar *line = g_strdup_printf ("videotestsrc num-buffers=10 ! "
-                                   "video/x-raw,format=I420,width=320,height=240 ! openh264enc "
-                                   "slice-mode=n-slices num-slices=2 gop-size=5 ! h264parse ! "
-                                   "rtph264pay config-interval=-1 ! %s ! "
-                                   "fakesink name=sink signal-handoffs=true",
-        carriages[i]->rows[0].launch);
-    GError *error = NULL;
-    GstElement *pipeline = gst_parse_launch (line, &error), *sink;
-    GstMessage *end;
-    guint n = 0;
+  GST_BUFFER_PTS (frame.data) = GST_SECOND;
+  made = mux_frames_make (to, &frame);
+  gst_buffer_unref (frame.data);
+  return made;
+}
 
-    g_assert_no_error (error);
-    sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
-    g_signal_connect (sink, "handoff", G_CALLBACK (count), &n);
-    gst_element_set_state (pipeline, GST_STATE_PLAYING);
-    end = gst_bus_timed_pop_filtered (
-        GST_ELEMENT_BUS (pipeline), 30 * GST_SECOND, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
-    g_assert_nonnull (end);
-    g_assert_cmpint (GST_MESSAGE_TYPE (end), ==, GST_MESSAGE_EOS);
-    gst_element_set_state (pipeline, GST_STATE_NULL);
-    g_assert_cmpuint (n, ==, 10);
-    gst_message_unref (end);
-    gst_object_unref (sink);
-    gst_object_unref (pipeline);
-    g_free (line);
-  }
+static void
+check_made (MuxFrames *frames, const guint8 *bytes, gsize size, const guint8 *expected, gsize n)
+{
+  GstBuffer *made = give (frames, bytes, size, FALSE, TRUE);
+  guint8 got[64];
+
+  g_assert_nonnull (made);
+  g_assert_cmpuint (GST_BUFFER_PTS (made), ==, GST_SECOND);
+  g_assert_true (GST_BUFFER_DTS_IS_VALID (made));
+  g_assert_cmpmem (got, gst_buffer_extract (made, 0, got, sizeof got), expected, n);
+  gst_buffer_unref (made);
+}
+
+#define CHECK_MADE(frames, bytes, expected)                                                        \
+  check_made (frames, bytes, sizeof bytes, expected, sizeof expected)
+
+static void
+test_byte_stream (void)
+{
+  static const guint8 plain[] = { 0, 0, 0, 2, 0x67, 1, 0, 0, 0, 1, 0x65 };
+  static const guint8 made[] = { 0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x65 };
+  static const guint8 delimited[] = { 0, 0, 0, 2, 9, 0x10, 0, 0, 0, 1, 0x65 };
+  static const guint8 made_delimited[] = { 0, 0, 0, 1, 9, 0x10, 0, 0, 0, 1, 0x65 };
+  static const guint8 cut[] = { 0, 0, 0, 1, 0x65, 0, 0, 0, 9, 0x65, 1 };
+  static const guint8 made_cut[] = { 0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65 };
+  static const guint8 hevc[] = { 0, 0, 0, 3, 0x26, 1, 2 }, made_hevc[] = { 0, 0, 0, 1, 0x26, 1, 2 };
+  MuxFrames frames =
+      make_frames (&carriage_ts, H264, "video/x-h264, stream-format=avc, codec_data=(buffer)01");
+  const GstStructure *format = gst_caps_get_structure (frames.caps, 0);
+
+  g_assert_cmpstr (gst_structure_get_string (format, "stream-format"), ==, "byte-stream");
+  g_assert_false (gst_structure_has_field (format, "codec_data"));
+  CHECK_MADE (&frames, plain, made);
+  CHECK_MADE (&frames, delimited, made_delimited);
+  CHECK_MADE (&frames, cut, made_cut);
+  mux_frames_clear (&frames);
+
+  frames = make_frames (&carriage_ts,
+      "application/x-rtp, media=video, encoding-name=H265, clock-rate=90000",
+      "video/x-h265, stream-format=hvc1, codec_data=(buffer)01");
+  CHECK_MADE (&frames, hevc, made_hevc);
+  mux_frames_clear (&frames);
+
+  frames =
+      make_frames (&carriage_flv, H264, "video/x-h264, stream-format=avc, codec_data=(buffer)01");
+  g_assert_true (gst_structure_has_field (gst_caps_get_structure (frames.caps, 0), "codec_data"));
+  CHECK_MADE (&frames, plain, plain);
+  mux_frames_clear (&frames);
+}
+
+static gboolean
+passes (MuxFrames *frames, gboolean lost, gboolean begins)
+{
+  GstBuffer *made = give (frames, (const guint8[]) { 0, 0, 0, 1, 0x41 }, 5, lost, begins);
+  gboolean passed = made != NULL;
+
+  gst_clear_buffer (&made);
+  return passed;
+}
+
+static void
+test_losses (void)
+{
+  MuxFrames video = make_frames (&carriage_ts, H264, "video/x-h264, stream-format=avc");
+  MuxFrames sound = make_frames (&carriage_ts, AAC, "audio/mpeg, stream-format=raw");
+
+  g_assert_false (passes (&video, FALSE, FALSE)); // a receiver cannot begin with it
+  g_assert_true (passes (&video, TRUE, TRUE));
+  g_assert_true (passes (&video, FALSE, FALSE));
+  g_assert_false (passes (&video, TRUE, FALSE));
+  g_assert_false (passes (&video, FALSE, FALSE));
+  g_assert_true (passes (&video, FALSE, TRUE));
+  g_assert_true (passes (&sound, FALSE, FALSE));
+  g_assert_true (passes (&sound, TRUE, FALSE));
+  mux_frames_clear (&video);
+  mux_frames_clear (&sound);
 }
 
 int
@@ -228,6 +292,7 @@ main (int argc, char **argv)
   g_test_add_func ("/ts/noise-does-no-harm", test_noise);
   g_test_add_func ("/ts/times-of-decoding", test_decode_times);
   g_test_add_func ("/ts/tracks-are-left-out-with-a-reason", test_left_out);
-  g_test_add_func ("/ts/a-keyframe-of-several-slices-is-one-frame", test_slices);
+  g_test_add_func ("/ts/frames-get-start-codes-and-a-delimiter", test_byte_stream);
+  g_test_add_func ("/ts/after-a-loss-h264-waits", test_losses);
   return g_test_run ();
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Which tracks a container can carry, and the elements that make its frames of RTP packets.
+// Which tracks a container can carry, and in what form.
 
 #include <gst/gst.h>
 
-#include "svc/layerset.h"
-
 typedef struct {
-  const gchar *encoding; // the encoding name in SDP, in capitals; NULL ends a table
-  const gchar *launch;   // the elements from RTP packets to frames
-  gboolean has_layers;   // svclayerfilter knows its layers
+  const gchar *encoding;   // the encoding name in SDP, in capitals; NULL ends a table
+  gboolean is_byte_stream; // its frames are made by byte_stream_copy()
 } CarriageRow;
 
 // A multiplexer.
@@ -19,6 +16,7 @@ typedef struct {
   const gchar *mux;        // launch text; the element's name is "mux"
   const CarriageRow *rows; // the codecs that it carries
   guint max_video, max_audio;
+  const gchar *video_pad, *audio_pad; // of the element; "": it has only one kind
   // The first frame that comes is its time 0. It moves earlier frames of another track there, with
   // all that follow.
   gboolean has_zero;
@@ -31,8 +29,11 @@ extern const Carriage carriage_flv; // FLV, as RTMP carries it
 // Sets `left_out` to text about the others (relay/left_out.h; transfer full), or NULL.
 guint32 carriage_choose (const Carriage *self, const GPtrArray *caps, gchar **left_out);
 
-// Returns launch text with an appsrc "inN" and a queue of frames "framesN" for each track of
-// `tracks`, and an appsink "out" behind the multiplexer; `tail` follows the multiplexer in place of
-// the appsink unless it is NULL. Of video, only `layers` pass. (transfer full)
-gchar *carriage_dup_launch (const Carriage *self, const GPtrArray *caps, guint32 tracks,
-    WeirLayerSet layers, const gchar *tail);
+// Returns the row of RTP caps, or NULL.
+const CarriageRow *carriage_find (const Carriage *self, const GstCaps *caps);
+
+// Returns launch text with an appsrc "inN" for the frames of each track of `tracks`, and an appsink
+// "out" behind the multiplexer; `tail` follows the multiplexer in place of the appsink unless it is
+// NULL. (transfer full)
+gchar *carriage_dup_launch (
+    const Carriage *self, const GPtrArray *caps, guint32 tracks, const gchar *tail);

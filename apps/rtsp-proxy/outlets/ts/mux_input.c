@@ -6,24 +6,27 @@
 #include "base/buffer_memory.h"
 #include "base/clock.h"
 #include "base/files_left.h"
-#include "base/key_event.h"
 #include "base/log.h"
-#include "outlets/ts/decode_times.h"
+#include "frames/frame_taker.h"
+#include "outlets/ts/mux_frames.h"
 #include "relay/left_out.h"
-#include "relay/synced_sink.h"
+#include "relay/relay_caps.h"
+#include "relay/track_watch.h"
 
 #define WAIT_FOR_TRACKS (3 * GST_SECOND) // more than a SyncedSink may pass at once
 #define HELD_BYTES_MAX (8 * 1024 * 1024) // of memory
 #define SILENCE (300 * GST_MSECOND)      // a track that is so far behind gets gaps
-#define PICTURE (40 * GST_MSECOND)       // if the stream does not say its rate
-#define START (10 * GST_SECOND)          // of the multiplexer's time: no DTS is before 0
 #define GAP_INTERVAL (100 * GST_MSECOND) // between two gaps of a track
 
 typedef struct {
   MuxInput *input;
   guint number;
+  FrameTaker *taker;  // the main thread's; NULL: left out
   GstElement *source; // NULL: left out
-  DecodeTimes times;  // of video; the parser's thread
+  MuxFrames frames;   // the upstream's thread's
+
+  // With the lock.
+  GstCaps *sent; // that `source` has got
   gboolean has_time;
   gint64 time; // of its newest packet or gap, in the relay's time
 } Track;
@@ -31,32 +34,33 @@ typedef struct {
 typedef struct {
   guint track;
   GstBuffer *buffer;
+  GstCaps *caps;
 } Held;
 
 struct _MuxInput {
-  gatomicrefcount refs; // the owner's, the relay's, and those of functions that run later
+  gatomicrefcount refs; // the owner's, the takers', and those of functions that run later
   const Carriage *carriage;
   WeirLayerSet layers;
   const MuxInputCallbacks *callbacks;
   gchar *label, *tail;
   Relay *relay;
-  SyncedSink *synced;
+  TrackWatch *watched;
 
   // The main thread's.
-  gpointer owner; // NULL: freed
+  gpointer owner;  // NULL: freed
+  GPtrArray *caps; // NULL until the tracks are known
   GstElement *pipeline;
   guint watch;
-  gchar *told;                // the tracks whose absence was logged last
-  gboolean waits_for_picture; // set before the pipeline starts
+  gchar *told; // the tracks whose absence was logged last
 
-  GMutex lock;     // protects the fields below
-  GPtrArray *caps; // NULL until the tracks are known
-  guint32 tracks;
+  GMutex lock;    // protects the fields below
+  guint32 tracks; // that are carried
   gboolean starting, running, over;
+  gboolean waits_for_picture; // set before it runs
   gint64 first_time, newest;
   GstClockTime first_picture; // its DTS
   Track each[RELAY_MAX_TRACKS];
-  GArray *held; // of Held: packets from before the pipeline runs
+  GArray *held; // of Held: frames from before the pipeline runs
   gsize held_bytes;
 };
 
@@ -71,6 +75,7 @@ static void
 clear_held (gpointer data)
 {
   gst_buffer_unref (((Held *) data)->buffer);
+  gst_caps_unref (((Held *) data)->caps);
 }
 
 static void
@@ -80,8 +85,11 @@ unref (gpointer data)
 
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     gst_clear_object (&self->each[i].source);
+    mux_frames_clear (&self->each[i].frames);
+    gst_clear_caps (&self->each[i].sent);
+  }
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_array_unref (self->held);
   relay_unref (self->relay);
@@ -110,6 +118,13 @@ stop_pipeline (MuxInput *self)
 }
 
 static void
+leave_tracks (MuxInput *self)
+{
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    g_clear_pointer (&self->each[i].taker, frame_taker_free);
+}
+
+static void
 end (MuxInput *self, const gchar *reason)
 {
   g_mutex_lock (&self->lock);
@@ -117,6 +132,7 @@ end (MuxInput *self, const gchar *reason)
   self->over = TRUE;
   g_mutex_unlock (&self->lock);
   stop_pipeline (self);
+  leave_tracks (self);
   if (self->owner)
     self->callbacks->ended (self->owner, reason);
 }
@@ -138,96 +154,13 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
 
 // ---- the start of a pipeline; main thread ----
 
-static gboolean
-is_video (const GstCaps *caps)
-{
-  const GstStructure *s = gst_caps_get_structure (caps, 0);
-
-  return !g_strcmp0 (gst_structure_get_string (s, "media"), "video");
-}
-
-static GstPadProbeReturn
-on_upstream_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
-{
-  Track *track = data;
-
-  if (key_event_is (GST_PAD_PROBE_INFO_EVENT (info)))
-    relay_ask_key (track->input->relay, track->number, clock_now ());
-  return GST_PAD_PROBE_OK;
-}
-
 static void
-note_picture (MuxInput *self, GstClockTime time)
+connect_track (MuxInput *self, guint number)
 {
-  g_mutex_lock (&self->lock);
-  if (!GST_CLOCK_TIME_IS_VALID (self->first_picture))
-    self->first_picture = time;
-  g_mutex_unlock (&self->lock);
-}
-
-// RTP timestamps are times of presentation. A frame without one would stop its track in the
-// multiplexer for good.
-static GstPadProbeReturn
-on_picture (GstPad *pad, GstPadProbeInfo *info, gpointer data)
-{
-  Track *track = data;
-  GstBuffer *buffer = GST_PAD_PROBE_INFO_BUFFER (info);
-  GstClockTime duration =
-      GST_BUFFER_DURATION_IS_VALID (buffer) ? GST_BUFFER_DURATION (buffer) : PICTURE;
-
-  if (!GST_BUFFER_PTS_IS_VALID (buffer))
-    return GST_PAD_PROBE_DROP;
-  buffer = gst_buffer_make_writable (buffer);
-  GST_BUFFER_DTS (buffer) = (GstClockTime) decode_times_next (
-      &track->times, (gint64) GST_BUFFER_PTS (buffer), (gint64) duration);
-  note_picture (track->input, GST_BUFFER_DTS (buffer));
-  GST_PAD_PROBE_INFO_DATA (info) = buffer;
-  return GST_PAD_PROBE_OK;
-}
-
-// Drops sound from before the first picture (see Carriage.has_zero), and sound without a time:
-// rtpmp4gdepay knows the times of several frames in one packet from the second packet on.
-static GstPadProbeReturn
-on_sound (GstPad *pad, GstPadProbeInfo *info, gpointer data)
-{
-  MuxInput *self = ((Track *) data)->input;
-  GstClockTime at = GST_BUFFER_PTS (GST_PAD_PROBE_INFO_BUFFER (info));
-  gboolean passes;
-
-  g_mutex_lock (&self->lock);
-  passes = !self->waits_for_picture
-           || (GST_CLOCK_TIME_IS_VALID (self->first_picture) && at >= self->first_picture);
-  g_mutex_unlock (&self->lock);
-  return passes && GST_CLOCK_TIME_IS_VALID (at) ? GST_PAD_PROBE_OK : GST_PAD_PROBE_DROP;
-}
-
-static void
-watch_frames (MuxInput *self, Track *track, GstPadProbeCallback probe)
-{
-  gchar *name = g_strdup_printf ("frames%u", track->number);
-  GstElement *queue = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
-  GstPad *pad = gst_element_get_static_pad (queue, "sink");
-
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, probe, track, NULL);
-  gst_object_unref (pad);
-  gst_object_unref (queue);
-  g_free (name);
-}
-
-static void
-connect_track (MuxInput *self, guint number, GstCaps *caps)
-{
-  Track *track = &self->each[number];
   gchar *name = g_strdup_printf ("in%u", number);
-  GstPad *pad;
 
-  track->source = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
-  gst_app_src_set_caps (GST_APP_SRC (track->source), caps);
-  pad = gst_element_get_static_pad (track->source, "src");
-  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_upstream_event, track, NULL);
-  gst_object_unref (pad);
+  self->each[number].source = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
   g_free (name);
-  watch_frames (self, track, is_video (caps) ? on_picture : on_sound);
 }
 
 static void
@@ -251,8 +184,8 @@ find_live (MuxInput *self)
   return live;
 }
 
-// A gap before the first frame of a track has no segment to be in, as a depayloader sends it with
-// that frame. GStreamer 1.22 warns critically.
+// A gap before the first frame of a track has no segment to be in, as an appsrc sends it with that
+// frame. GStreamer 1.22 warns critically.
 static GstPadProbeReturn
 on_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
@@ -275,7 +208,7 @@ watch_gaps (GstElement *mux, GstPad *pad, gpointer unused)
 }
 
 static gboolean
-make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
+make_pipeline (MuxInput *self, guint32 tracks)
 {
   GError *error = NULL;
   GstElement *mux;
@@ -286,7 +219,7 @@ make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
     end (self, FILES_PROBLEM);
     return FALSE;
   }
-  text = carriage_dup_launch (self->carriage, caps, tracks, self->layers, self->tail);
+  text = carriage_dup_launch (self->carriage, self->caps, tracks, self->tail);
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &error);
   g_free (text);
   if (!self->pipeline) {
@@ -298,9 +231,9 @@ make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
   mux = gst_bin_get_by_name (GST_BIN (self->pipeline), "mux");
   gst_element_foreach_sink_pad (mux, watch_gaps, NULL);
   gst_object_unref (mux);
-  for (guint i = 0; i < caps->len; i++) {
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     if (tracks & 1u << i)
-      connect_track (self, i, g_ptr_array_index (caps, i));
+      connect_track (self, i);
   }
   bus = gst_element_get_bus (self->pipeline);
   self->watch = gst_bus_add_watch (bus, on_message, self);
@@ -308,119 +241,115 @@ make_pipeline (MuxInput *self, const GPtrArray *caps, guint32 tracks)
   return TRUE;
 }
 
-static void
-push (MuxInput *self, guint number, GstBuffer *buffer)
+// Drops sound from before the first picture (see Carriage.has_zero).
+static gboolean
+is_too_early (const MuxInput *self, const Track *track, GstBuffer *buffer)
 {
-  GstElement *source = self->each[number].source;
-
-  if (source)
-    gst_app_src_push_buffer (GST_APP_SRC (source), buffer);
-  else
-    gst_buffer_unref (buffer);
+  return self->waits_for_picture && !track->frames.is_video
+         && (!GST_CLOCK_TIME_IS_VALID (self->first_picture)
+             || GST_BUFFER_PTS (buffer) < self->first_picture);
 }
 
-// Passes on the packets that have waited. Under the lock, so that later ones follow them.
+// Call with the lock held. Takes ownership of the buffer.
 static void
-run_held (MuxInput *self)
+push (MuxInput *self, guint number, GstBuffer *buffer, GstCaps *caps)
 {
-  GArray *held;
+  Track *track = &self->each[number];
 
+  if (!track->source || is_too_early (self, track, buffer)) {
+    gst_buffer_unref (buffer);
+    return;
+  }
+  if (gst_caps_replace (&track->sent, caps))
+    gst_app_src_set_caps (GST_APP_SRC (track->source), caps);
+  gst_app_src_push_buffer (GST_APP_SRC (track->source), buffer);
+}
+
+// Passes on the frames that have waited. Under the lock, so that later ones follow them.
+static void
+run_held (MuxInput *self, gboolean waits_for_picture)
+{
   g_mutex_lock (&self->lock);
-  held = self->held;
-  self->held = g_array_new (FALSE, FALSE, sizeof (Held));
-  for (guint i = 0; i < held->len; i++)
-    push (self, g_array_index (held, Held, i).track, g_array_index (held, Held, i).buffer);
+  self->waits_for_picture = waits_for_picture;
+  for (guint i = 0; i < self->held->len; i++) {
+    const Held *held = &g_array_index (self->held, Held, i);
+
+    push (self, held->track, gst_buffer_ref (held->buffer), held->caps);
+  }
+  g_array_set_size (self->held, 0);
   self->running = TRUE;
   g_mutex_unlock (&self->lock);
-  g_array_set_clear_func (held, NULL);
-  g_array_unref (held);
+}
+
+static gboolean
+has_video (const MuxInput *self, guint32 tracks)
+{
+  gboolean has = FALSE;
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
+    has |= tracks & 1u << i && self->each[i].frames.is_video;
+  return has;
+}
+
+// Returns the elements that select layers. (transfer full)
+static GPtrArray *
+find_filters (MuxInput *self)
+{
+  GPtrArray *filters = g_ptr_array_new_with_free_func (gst_object_unref);
+
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    FrameTaker *taker = self->each[i].taker;
+    GstElement *filter = taker ? frame_taker_get_filter (taker) : NULL;
+
+    if (filter)
+      g_ptr_array_add (filters, gst_object_ref (filter));
+  }
+  return filters;
+}
+
+// Makes the owner know the pipeline, and starts it.
+static gboolean
+play (MuxInput *self, gboolean video)
+{
+  GPtrArray *filters = find_filters (self);
+  gboolean used = self->callbacks->made (self->owner, self->pipeline, filters, video);
+
+  g_ptr_array_unref (filters);
+  return used
+         && gst_element_set_state (self->pipeline, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE;
 }
 
 static gboolean
 start (gpointer data)
 {
   MuxInput *self = data;
-  gboolean has_video = FALSE;
-  gchar *left_out = NULL;
-  GPtrArray *caps;
+  gboolean video;
   guint32 live;
 
-  if (!self->owner)
+  if (!self->owner || self->over)
     return G_SOURCE_REMOVE;
   g_mutex_lock (&self->lock);
-  caps = g_ptr_array_ref (self->caps);
   live = find_live (self);
   g_mutex_unlock (&self->lock);
-  carriage_choose (self->carriage, caps, &left_out);
-  tell_left_out (self, left_out);
-  g_free (left_out);
-  for (guint i = 0; i < caps->len; i++)
-    has_video |= live & 1u << i && is_video (g_ptr_array_index (caps, i));
-  self->waits_for_picture = has_video && self->carriage->has_zero;
-  if (make_pipeline (self, caps, live)) {
-    if (self->callbacks->made (self->owner, self->pipeline, has_video)
-        && gst_element_set_state (self->pipeline, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE) {
-      run_held (self);
-    } else {
-      end (self, "its pipeline cannot start");
-    }
-  }
-  g_ptr_array_unref (caps);
+  video = has_video (self, live);
+  if (!make_pipeline (self, live))
+    return G_SOURCE_REMOVE;
+  if (play (self, video))
+    run_held (self, video && self->carriage->has_zero);
+  else
+    end (self, "its pipeline cannot start");
   return G_SOURCE_REMOVE;
 }
 
-// ---- the relay's side ----
-
-static gboolean
-same_caps (const GPtrArray *a, const GPtrArray *b)
-{
-  gboolean same = a->len == b->len;
-
-  for (guint i = 0; i < a->len && same; i++)
-    same = gst_caps_is_equal (g_ptr_array_index (a, i), g_ptr_array_index (b, i));
-  return same;
-}
-
-static gboolean
-end_changed (gpointer data)
-{
-  MuxInput *self = data;
-
-  if (self->owner)
-    end (self, "the tracks have changed");
-  return G_SOURCE_REMOVE;
-}
+// ---- frames; the upstream's threads ----
 
 static void
-on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 from)
+hold (MuxInput *self, guint number, GstBuffer *buffer, GstCaps *caps)
 {
-  MuxInput *self = data;
-  gchar *left_out = NULL;
-  gboolean changed;
-
-  g_mutex_lock (&self->lock);
-  changed = self->caps && !same_caps (self->caps, caps);
-  if (!self->caps) {
-    self->caps = g_ptr_array_ref (caps);
-    self->tracks = carriage_choose (self->carriage, caps, &left_out);
-  }
-  g_mutex_unlock (&self->lock);
-  g_free (left_out);
-  if (changed)
-    run_later (self, end_changed);
-  for (guint i = 0; i < caps->len && !changed; i++) {
-    if (is_video (g_ptr_array_index (caps, i)))
-      relay_ask_key (relay, i, clock_now ());
-  }
-}
-
-static void
-hold (MuxInput *self, guint number, GstBuffer *buffer)
-{
-  const Held held = { number, buffer };
+  const Held held = { number, buffer, gst_caps_ref (caps) };
 
   if (self->held_bytes + buffer_memory (buffer) > HELD_BYTES_MAX) {
-    gst_buffer_unref (buffer);
+    clear_held ((gpointer) &held);
     return;
   }
   self->held_bytes += buffer_memory (buffer);
@@ -449,49 +378,143 @@ fill_gaps (MuxInput *self)
     if (!track->source || self->newest - track->time < (gint64) (SILENCE + GAP_INTERVAL))
       continue;
     track->time = self->newest - (gint64) SILENCE;
-    gst_element_send_event (
-        track->source, gst_event_new_gap ((GstClockTime) MAX (track->time + (gint64) START, 0), 0));
+    gst_element_send_event (track->source,
+        gst_event_new_gap ((GstClockTime) MAX (track->time + FRAME_CHAIN_START, 0), 0));
   }
 }
 
 static void
-on_push (gpointer data, const RelayPacket *packet)
+on_arrived (gpointer data, gint64 time)
 {
-  MuxInput *self = data;
-  Track *track = &self->each[packet->track];
-  GstBuffer *buffer = packet->buffer;
+  Track *track = data;
+  MuxInput *self = track->input;
   gboolean starts = FALSE;
 
-  if (packet->track >= RELAY_MAX_TRACKS) {
-    gst_buffer_unref (buffer);
-    return;
-  }
-  buffer = gst_buffer_make_writable (buffer);
-  GST_BUFFER_PTS (buffer) = (GstClockTime) MAX (packet->time + (gint64) START, 0);
-  GST_BUFFER_DTS (buffer) = GST_CLOCK_TIME_NONE;
   g_mutex_lock (&self->lock);
-  if (self->over || !(self->tracks & 1u << packet->track)) {
-    gst_buffer_unref (buffer);
-  } else {
+  if (!self->over) {
     if (find_live (self) == 0)
-      self->first_time = self->newest = packet->time;
+      self->first_time = self->newest = time;
     track->has_time = TRUE;
-    track->time = packet->time;
-    self->newest = MAX (self->newest, packet->time);
-    if (self->running) {
+    track->time = time;
+    self->newest = MAX (self->newest, time);
+    if (self->running)
       fill_gaps (self);
-      push (self, packet->track, buffer);
-    } else {
-      hold (self, packet->track, buffer);
+    else
       starts = is_complete (self);
-    }
   }
   g_mutex_unlock (&self->lock);
   if (starts)
     run_later (self, start);
 }
 
-static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = unref };
+static void
+on_format (gpointer data, const GstCaps *caps)
+{
+  mux_frames_set_format (&((Track *) data)->frames, caps);
+}
+
+static void
+on_frame (gpointer data, const Frame *frame)
+{
+  Track *track = data;
+  MuxInput *self = track->input;
+  GstBuffer *buffer = mux_frames_make (&track->frames, frame);
+
+  if (!buffer)
+    return;
+  g_mutex_lock (&self->lock);
+  if (track->frames.is_video && !GST_CLOCK_TIME_IS_VALID (self->first_picture))
+    self->first_picture = GST_BUFFER_DTS (buffer);
+  if (self->over)
+    gst_buffer_unref (buffer);
+  else if (self->running)
+    push (self, track->number, buffer, track->frames.caps);
+  else
+    hold (self, track->number, buffer, track->frames.caps);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+on_track_ended (gpointer data)
+{
+  unref (((Track *) data)->input);
+}
+
+static void
+on_track_failed (gpointer data, const gchar *reason)
+{
+  MuxInput *self = ((Track *) data)->input;
+
+  ref (self);
+  end (self, reason);
+  unref (self);
+}
+
+static const FrameTakerFunctions functions = { on_arrived, on_format, on_frame, on_track_ended,
+  on_track_failed };
+
+// ---- the relay's tracks; main thread ----
+
+static gboolean
+make_taker (MuxInput *self, guint number, GError **error)
+{
+  GstCaps *caps = g_ptr_array_index (self->caps, number);
+  const FrameWish wish = { self->layers, !weir_layer_set_equal (self->layers, WEIR_LAYER_SET_ALL),
+    FRAMES_FROM_NOW };
+  Track *track = &self->each[number];
+
+  mux_frames_init (&track->frames, self->carriage, caps);
+  track->taker = frame_taker_new (self->relay, number, caps, &wish, error);
+  return track->taker != NULL;
+}
+
+static void
+take_tracks (MuxInput *self)
+{
+  gchar *left_out = NULL;
+  GError *error = NULL;
+  gboolean made = TRUE;
+  guint32 tracks = carriage_choose (self->carriage, self->caps, &left_out);
+
+  tell_left_out (self, left_out);
+  g_free (left_out);
+  g_mutex_lock (&self->lock);
+  self->tracks = tracks;
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < RELAY_MAX_TRACKS && made; i++)
+    made = !(tracks & 1u << i) || make_taker (self, i, &error);
+  if (!made) {
+    end (self, error->message);
+    g_error_free (error);
+    return;
+  }
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+    if (self->each[i].taker) {
+      ref (self);
+      frame_taker_start (self->each[i].taker, &functions, &self->each[i], self->label);
+    }
+  }
+}
+
+static void
+on_tracks (gpointer data, GPtrArray *caps)
+{
+  MuxInput *self = data;
+
+  if (self->over)
+    return;
+  if (!self->caps) {
+    self->caps = g_ptr_array_ref (caps);
+    take_tracks (self);
+  } else if (!relay_caps_are_equal (self->caps, caps)) {
+    end (self, "the tracks have changed");
+  } else {
+    for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
+      if (self->each[i].taker && self->each[i].frames.is_video)
+        relay_ask_key (self->relay, i, clock_now ());
+    }
+  }
+}
 
 guint32
 mux_input_choose (const Carriage *carriage, Relay *relay, gchar **left_out)
@@ -540,7 +563,7 @@ mux_input_new (const Carriage *carriage, Relay *relay, WeirLayerSet layers, cons
     self->each[i].input = self;
     self->each[i].number = i;
   }
-  self->synced = synced_sink_add (relay, label, &functions, ref (self), G_MAXUINT32);
+  self->watched = track_watch_new (relay, on_tracks, self);
   return self;
 }
 
@@ -553,12 +576,13 @@ mux_input_get_left_out (MuxInput *self)
 void
 mux_input_free (MuxInput *self)
 {
-  synced_sink_remove (self->synced);
+  track_watch_free (self->watched);
   g_mutex_lock (&self->lock);
   self->running = FALSE;
   self->over = TRUE;
   g_mutex_unlock (&self->lock);
   self->owner = NULL;
   stop_pipeline (self);
+  leave_tracks (self);
   unref (self);
 }

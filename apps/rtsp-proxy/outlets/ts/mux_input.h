@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A multiplexer that is fed by a relay: a pipeline with an appsrc for each track that the container
-// can carry. Packets have the relay's time, which is common to all tracks, so the offset between
-// audio and video is the relay's. The upstream's threads only queue packets, within bounds.
+// A multiplexer that is fed by a relay: a pipeline with an appsrc for the frames of each track that
+// the container can carry. Frames have the relay's time, which is common to all tracks, so the
+// offset between audio and video is the relay's. The upstream's threads make frames and queue them,
+// within bounds.
 //
 // A multiplexer waits for all of its tracks. So a track that has had no packet when another has had
 // them for 1 s is left out, and one that falls silent later is given gaps.
 
 #include "outlets/ts/carriage.h"
 #include "relay/relay.h"
+#include "svc/layerset.h"
 
 typedef struct _MuxInput MuxInput;
 
@@ -22,8 +24,9 @@ gchar *mux_input_dup_problem (const Carriage *carriage, Relay *relay);
 
 // Called on the main thread, never after mux_input_free().
 typedef struct {
-  // The pipeline was made and is about to start. Returns FALSE if it cannot be used.
-  gboolean (*made) (gpointer owner, GstElement *pipeline, gboolean has_video);
+  // The pipeline was made and is about to start. `filters` are the elements that select layers (of
+  // GstElement). Returns FALSE if it cannot be used.
+  gboolean (*made) (gpointer owner, GstElement *pipeline, GPtrArray *filters, gboolean has_video);
   // The multiplexer has ended: its pipeline failed, or the tracks have changed. A pipeline that has
   // been made is stopped.
   void (*ended) (gpointer owner, const gchar *reason);

@@ -189,7 +189,7 @@ drop_empty (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 }
 
 static gboolean
-on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
+on_made (gpointer owner, GstElement *pipeline, GPtrArray *filters, gboolean has_video)
 {
   Push *self = owner;
   GstPad *pad;

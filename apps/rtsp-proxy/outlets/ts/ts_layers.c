@@ -4,24 +4,6 @@
 #define SETTLED_FRAMES 64 // a stream has shown all of its layers within so many
 
 static void
-add_filter (const GValue *filter, gpointer filters)
-{
-  g_ptr_array_add (filters, g_value_dup_object (filter));
-}
-
-GPtrArray *
-ts_layers_find_filters (GstElement *pipeline)
-{
-  GPtrArray *filters = g_ptr_array_new_with_free_func (gst_object_unref);
-  GstIterator *all =
-      gst_bin_iterate_all_by_element_factory_name (GST_BIN (pipeline), "svclayerfilter");
-
-  gst_iterator_foreach (all, add_filter, filters);
-  gst_iterator_free (all);
-  return filters;
-}
-
-static void
 raise_to (gint8 *top, const GstStructure *layer, const gchar *field)
 {
   gint value;

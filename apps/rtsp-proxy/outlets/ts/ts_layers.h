@@ -7,13 +7,9 @@
 
 #include "svc/layerset.h"
 
-// Returns the elements of the pipeline that select layers, of which it takes references. The caller
-// owns the array.
-GPtrArray *ts_layers_find_filters (GstElement *pipeline);
-
-// Sets `top` to the highest layers that the elements have seen. With no element at all, the
-// pipeline takes no track with layers, and `top` is the lowest one. Returns FALSE if they have not
-// seen enough. Call from any thread.
+// Sets `top` to the highest layers that the elements (of GstElement, svclayerfilter) have seen.
+// With no element at all, the stream has no track with layers, and `top` is the lowest one. Returns
+// FALSE if they have not seen enough. Call from any thread.
 gboolean ts_layers_read_top (const GPtrArray *filters, WeirLayerSet *top);
 
 // Reports whether both sets select the same layers of a stream.

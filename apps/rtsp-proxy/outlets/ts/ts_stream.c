@@ -130,18 +130,16 @@ on_sample (GstAppSink *appsink, gpointer data)
 // ---- the multiplexer ----
 
 static void
-note_filters (TsStream *self, GstElement *pipeline)
+note_filters (TsStream *self, GPtrArray *filters)
 {
-  GPtrArray *filters = ts_layers_find_filters (pipeline);
-
   g_mutex_lock (&all_lock);
   g_clear_pointer (&self->filters, g_ptr_array_unref);
-  self->filters = filters;
+  self->filters = g_ptr_array_ref (filters);
   g_mutex_unlock (&all_lock);
 }
 
 static gboolean
-on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
+on_made (gpointer owner, GstElement *pipeline, GPtrArray *filters, gboolean has_video)
 {
   GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
   TsStream *self = owner;
@@ -152,7 +150,7 @@ on_made (gpointer owner, GstElement *pipeline, gboolean has_video)
   self->join_time = GST_CLOCK_TIME_NONE;
   gst_app_sink_set_callbacks (GST_APP_SINK (out), &callbacks, self, NULL);
   gst_object_unref (out);
-  note_filters (self, pipeline);
+  note_filters (self, filters);
   return TRUE;
 }
 
