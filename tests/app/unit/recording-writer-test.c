@@ -33,10 +33,10 @@ on_complete (const gchar *path, const RecordingFacts *facts, gpointer data)
 }
 
 static void
-wait_until_stopped (Brake *brake)
+wait_until_stopped (Brake *brake, guint n)
 {
   g_mutex_lock (&brake->lock);
-  while (brake->n_complete == 0)
+  while (brake->n_complete < n)
     g_cond_wait (&brake->changed, &brake->lock);
   g_mutex_unlock (&brake->lock);
 }
@@ -95,7 +95,7 @@ a_full_queue_drops_parts_up_to_the_next_beginning (void)
 
   begin (output, init, 0, SMALL);
   begin (output, NULL, 1, SMALL); // ends the first segment
-  wait_until_stopped (&brake);
+  wait_until_stopped (&brake, 1);
   begin (output, NULL, 2, BIG);
   for (guint32 n = 3; n < 6; n++)
     add (output, n, BIG);
@@ -140,11 +140,97 @@ a_full_queue_drops_parts_up_to_the_next_beginning (void)
   g_free (top);
 }
 
+// Returns how many threads write recordings.
+static guint
+count_threads (void)
+{
+  GDir *tasks = g_dir_open ("/proc/self/task", 0, NULL);
+  const gchar *task;
+  guint n = 0;
+
+  while ((task = g_dir_read_name (tasks))) {
+    gchar *path = g_strdup_printf ("/proc/self/task/%s/comm", task), *name = NULL;
+
+    // A thread may have ended.
+    if (g_file_get_contents (path, &name, NULL, NULL))
+      n += g_str_equal (name, "record\n");
+    g_free (name);
+    g_free (path);
+  }
+  g_dir_close (tasks);
+  return n;
+}
+
+typedef struct {
+  gchar *folder;
+  RecordingWriter *writer;
+} Recorded;
+
+static Recorded
+record (const gchar *top, const gchar *mount, Brake *brake)
+{
+  const RecordingSettings settings = { g_strdup (top), 1000 * SECOND, 0, 0 };
+  const Recorded self = { g_build_filename (top, mount + 1, NULL),
+    recording_writer_new (mount, &settings, on_complete, brake, leave) };
+  SegmentOutput *output = recording_writer_get_output (self.writer);
+  GBytes *init = make_recording_init ();
+
+  begin (output, init, 0, SMALL);
+  begin (output, NULL, 1, SMALL); // ends the first segment
+  g_bytes_unref (init);
+  return self;
+}
+
+static void
+check_ended (Recorded *self)
+{
+  recording_writer_unref (self->writer);
+  g_assert_cmpint (g_rmdir (self->folder), ==, 0);
+  g_free (self->folder);
+}
+
+static void
+a_slow_folder_keeps_four_threads_and_no_other_folder (void)
+{
+  gchar *slow_top = g_dir_make_tmp ("recording-XXXXXX", NULL);
+  gchar *other_top = g_dir_make_tmp ("recording-XXXXXX", NULL);
+  Brake slow = { 0 }, none = { .may_go_on = TRUE };
+  Recorded all[10], other;
+
+  for (guint i = 0; i < G_N_ELEMENTS (all); i++) {
+    gchar *mount = g_strdup_printf ("/cam%u", i);
+
+    all[i] = record (slow_top, mount, &slow);
+    g_free (mount);
+  }
+  wait_until_stopped (&slow, 4);
+  other = record (other_top, "/cam", &none);
+  wait_until_stopped (&none, 1);
+  g_assert_cmpuint (count_threads (), ==, 5);
+  g_assert_cmpuint (slow.n_complete, ==, 4);
+  go_on (&slow);
+  for (guint i = 0; i < G_N_ELEMENTS (all); i++)
+    recording_writer_end (all[i].writer);
+  recording_writer_end (other.writer);
+  g_assert_true (recording_writer_wait_all (60000));
+  g_assert_cmpuint (slow.n_complete, ==, 2 * G_N_ELEMENTS (all));
+  g_assert_cmpuint (none.n_complete, ==, 2);
+  for (guint i = 0; i < G_N_ELEMENTS (all); i++)
+    check_ended (&all[i]);
+  check_ended (&other);
+  g_assert_cmpint (g_rmdir (slow_top), ==, 0);
+  g_assert_cmpint (g_rmdir (other_top), ==, 0);
+  g_free (slow_top);
+  g_free (other_top);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func (
       "/recording-writer/full-queue", a_full_queue_drops_parts_up_to_the_next_beginning);
+  g_test_add_func ("/recording-writer/a-slow-folder-keeps-four-threads-and-no-other-folder",
+      a_slow_folder_keeps_four_threads_and_no_other_folder);
   return g_test_run ();
 }

@@ -140,6 +140,7 @@ watch_source (Recording *self)
 void
 recording_tick (Recording *self)
 {
+  recording_writer_tick (self->writer);
   if (!use_presentation (self))
     return;
   if (!self->tracks)

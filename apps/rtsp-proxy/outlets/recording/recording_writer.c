@@ -3,10 +3,15 @@
 
 #include "base/backoff.h"
 #include "base/log.h"
-#include "base/threads.h"
+#include "outlets/recording/recording_threads.h"
 
 #define QUEUE_MAX (64 * 1024 * 1024) // bytes
 #define TICK_US (10 * G_USEC_PER_SEC)
+#define PARTS_MAX 16 // that are written before the thread's next recording has its turn
+
+// What the threads have of a writer: nothing, a place in their queue, a call that is running, and
+// one after that. None is ever wanted of one that has ended.
+typedef enum { STATE_IDLE, STATE_QUEUED, STATE_RUNNING, STATE_RUNNING_AGAIN, STATE_DONE } State;
 
 struct _RecordingWriter {
   SegmentOutput output;
@@ -23,14 +28,18 @@ struct _RecordingWriter {
   gint64 wall_us;
   gboolean begins, breaks;
 
-  // The thread's.
+  // Of the thread that runs it.
   RecordingFolder *folder;
-  gint64 again_us; // monotonic: when to try again
+  guint64 segments; // when it was pruned last
+  gint64 again_us;  // monotonic: when to try again
   guint n_failures;
 
+  RecordingThreads *threads;
+
   GMutex lock; // protects the fields below
-  GCond changed;
-  GQueue queue; // of RecordingPart
+  State state;
+  gint64 due_us; // monotonic: when to look after the folder
+  GQueue queue;  // of RecordingPart
   gboolean ended, ends_file;
   RecordingCounts counts;
   gchar *problem;
@@ -38,7 +47,7 @@ struct _RecordingWriter {
 
 static GMutex running_lock;
 static GCond running_changed;
-static guint n_running; // threads
+static guint n_running; // writers that have not ended
 
 static void
 free_part (gpointer data)
@@ -48,6 +57,18 @@ free_part (gpointer data)
   g_bytes_unref (part->init);
   g_bytes_unref (part->data);
   g_free (part);
+}
+
+// Has the writer run soon. Call with the lock held.
+static void
+wake (RecordingWriter *self)
+{
+  if (self->state == STATE_RUNNING)
+    self->state = STATE_RUNNING_AGAIN;
+  if (self->state != STATE_IDLE)
+    return;
+  self->state = STATE_QUEUED;
+  recording_threads_push (self->threads, recording_writer_ref (self));
 }
 
 // ---- the cutter's side ----
@@ -89,7 +110,7 @@ add_part (SegmentOutput *output, GBytes *data, gint64 duration_ns, gboolean inde
   if (takes) {
     g_queue_push_tail (&self->queue, part);
     self->counts.queued_bytes += size;
-    g_cond_signal (&self->changed);
+    wake (self);
   } else {
     self->counts.dropped++;
     self->counts.dropped_bytes += size;
@@ -128,7 +149,7 @@ unref_output (SegmentOutput *output)
 static const SegmentOutputOps output_ops = { "record", "a recording", TRUE, set_part_target,
   begin_segment, add_part, end_segment, get_segment_max, ref_output, unref_output };
 
-// ---- the thread ----
+// ---- the threads ----
 
 static void
 on_complete (const gchar *path, const RecordingFacts *facts, gpointer data)
@@ -223,30 +244,30 @@ end_file (RecordingWriter *self)
   g_clear_error (&error);
 }
 
-// Waits for a part until `due_us`. Returns NULL if none has come, if the file ends, or at the end.
-// (transfer full)
-static RecordingPart *
-take (RecordingWriter *self, gint64 due_us, gboolean *ends_file, gboolean *ended)
+// Takes the next part, or else that the file ends, or that all ends. Returns FALSE if there is
+// nothing. (transfer full)
+static gboolean
+take (RecordingWriter *self, RecordingPart **part, gboolean *ends_file)
 {
-  RecordingPart *part;
+  gboolean ended;
 
   g_mutex_lock (&self->lock);
-  while (!(part = g_queue_pop_head (&self->queue)) && !self->ended && !self->ends_file
-         && g_cond_wait_until (&self->changed, &self->lock, due_us))
-    ;
-  *ended = !part && self->ended;
-  *ends_file = !part && self->ends_file;
+  *part = g_queue_pop_head (&self->queue);
+  *ends_file = !*part && self->ends_file;
   if (*ends_file)
     self->ends_file = FALSE;
+  ended = !*part && !*ends_file && self->ended;
+  if (ended)
+    self->state = STATE_DONE;
   g_mutex_unlock (&self->lock);
-  return part;
+  return *part || *ends_file;
 }
 
 static void
 finish (RecordingWriter *self)
 {
-  recording_folder_free (self->folder);
-  recording_writer_unref (self);
+  g_clear_pointer (&self->folder, recording_folder_free);
+  recording_threads_leave (self->threads);
   g_mutex_lock (&running_lock);
   n_running--;
   g_cond_broadcast (&running_changed);
@@ -257,39 +278,80 @@ static void
 prune (RecordingWriter *self)
 {
   recording_folder_prune (self->folder, g_get_real_time ());
+  self->segments = recording_folder_get_counts (self->folder)->segments;
   g_mutex_lock (&self->lock);
   self->counts.written = *recording_folder_get_counts (self->folder);
+  self->due_us = g_get_monotonic_time () + TICK_US;
   g_mutex_unlock (&self->lock);
 }
 
-static gpointer
+static gboolean
+is_due (RecordingWriter *self)
+{
+  gboolean due;
+
+  g_mutex_lock (&self->lock);
+  due = g_get_monotonic_time () >= self->due_us;
+  g_mutex_unlock (&self->lock);
+  return due;
+}
+
+// Writes what waits. Returns whether there is more.
+static gboolean
+write_some (RecordingWriter *self)
+{
+  gboolean ends_file;
+  RecordingPart *part;
+  guint n = 0;
+
+  while (n < PARTS_MAX && take (self, &part, &ends_file)) {
+    if (part)
+      write_part (self, part);
+    else
+      end_file (self);
+    g_clear_pointer (&part, free_part);
+    n++;
+  }
+  if (n == 0)
+    is_open (self); // before the first part, so that what was there can be read
+  return n == PARTS_MAX;
+}
+
+// Ends a run. Returns what is wanted then: another one, nothing, or nothing ever.
+static State
+settle (RecordingWriter *self, gboolean more)
+{
+  State state;
+
+  g_mutex_lock (&self->lock);
+  if (self->state != STATE_DONE)
+    self->state = more || self->state == STATE_RUNNING_AGAIN ? STATE_QUEUED : STATE_IDLE;
+  state = self->state;
+  g_mutex_unlock (&self->lock);
+  return state;
+}
+
+static void
 run (gpointer data)
 {
   RecordingWriter *self = data;
-  gint64 due_us = g_get_monotonic_time ();
-  guint64 segments = 0, now_segments;
-  gboolean ends_file, ended = FALSE;
+  gboolean more;
+  State state;
 
-  thread_set_name ("record");
-  while (!ended) {
-    RecordingPart *part = take (self, due_us, &ends_file, &ended);
-
-    if (part)
-      write_part (self, part);
-    else if (ends_file)
-      end_file (self);
-    else if (!ended)
-      is_open (self); // before the first part, so that what was there can be read
-    g_clear_pointer (&part, free_part);
-    now_segments = recording_folder_get_counts (self->folder)->segments;
-    if (segments == now_segments && g_get_monotonic_time () < due_us)
-      continue;
+  g_mutex_lock (&self->lock);
+  self->state = STATE_RUNNING;
+  g_mutex_unlock (&self->lock);
+  more = write_some (self);
+  if (self->segments != recording_folder_get_counts (self->folder)->segments || is_due (self))
     prune (self);
-    segments = now_segments;
-    due_us = g_get_monotonic_time () + TICK_US;
+  state = settle (self, more);
+  if (state == STATE_QUEUED) {
+    recording_threads_push (self->threads, self);
+    return;
   }
-  finish (self);
-  return NULL;
+  if (state == STATE_DONE)
+    finish (self);
+  recording_writer_unref (self);
 }
 
 // ---- the owner's side ----
@@ -303,7 +365,6 @@ recording_writer_new (const gchar *mount, const RecordingSettings *settings,
   self->output.ops = &output_ops;
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
   self->mount = g_strdup (mount);
   self->settings = *settings;
   self->list = recording_list_new ();
@@ -315,8 +376,18 @@ recording_writer_new (const gchar *mount, const RecordingSettings *settings,
   g_mutex_lock (&running_lock);
   n_running++;
   g_mutex_unlock (&running_lock);
-  g_thread_unref (g_thread_new ("record", run, recording_writer_ref (self)));
+  self->threads = recording_threads_join (settings->folder, run);
+  recording_writer_tick (self);
   return self;
+}
+
+void
+recording_writer_tick (RecordingWriter *self)
+{
+  g_mutex_lock (&self->lock);
+  if (g_get_monotonic_time () >= self->due_us)
+    wake (self);
+  g_mutex_unlock (&self->lock);
 }
 
 RecordingWriter *
@@ -335,7 +406,6 @@ recording_writer_unref (RecordingWriter *self)
   g_clear_pointer (&self->init, g_bytes_unref);
   recording_list_unref (self->list);
   self->free_data (self->data);
-  g_cond_clear (&self->changed);
   g_mutex_clear (&self->lock);
   g_free (self->problem);
   g_free (self->settings.folder);
@@ -348,7 +418,7 @@ recording_writer_end_file (RecordingWriter *self)
 {
   g_mutex_lock (&self->lock);
   self->ends_file = TRUE;
-  g_cond_signal (&self->changed);
+  wake (self);
   g_mutex_unlock (&self->lock);
 }
 
@@ -357,7 +427,7 @@ recording_writer_end (RecordingWriter *self)
 {
   g_mutex_lock (&self->lock);
   self->ended = TRUE;
-  g_cond_signal (&self->changed);
+  wake (self);
   g_mutex_unlock (&self->lock);
 }
 

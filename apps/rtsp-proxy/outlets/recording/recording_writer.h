@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Writes the parts of a cutter into files, on a thread of its own: the cutter only queues them, and
-// drops them, counted, when too many wait. After a failure it tries again, after a time that grows
-// (backoff.h). Reference-counted. Call from any thread.
+// Writes the parts of a cutter into files, on the threads of its folder (recording_threads.h): the
+// cutter only queues them, and drops them, counted, when too many wait. After a failure it tries
+// again, after a time that grows (backoff.h). Reference-counted. Call from any thread.
 
 #include "frames/segment_output.h"
 #include "outlets/recording/recording_folder.h"
@@ -18,9 +18,14 @@ typedef struct {
   gboolean failing;
 } RecordingCounts;
 
-// Starts. Takes over the contents of `settings`. `complete` is called on the writer's thread.
+// Starts. Takes over the contents of `settings`. `complete` is called on one of the
+// folder's threads.
 RecordingWriter *recording_writer_new (const gchar *mount, const RecordingSettings *settings,
     RecordingCompleteFunc complete, gpointer data, GDestroyNotify free_data);
+
+// Looks after the folder when it is time. Call several times a second.
+void recording_writer_tick (RecordingWriter *self);
+
 RecordingWriter *recording_writer_ref (RecordingWriter *self);
 void recording_writer_unref (RecordingWriter *self);
 
