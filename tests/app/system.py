@@ -168,12 +168,12 @@ def a_running_proxy_takes_what_the_check_says():
                     Load('--readers', MOUNTS, '--transport', 'udp', '--duration', 60,
                          *[proxy.url(path) for path in mounts]):
                 wait_for_readers(proxy, MOUNTS, timeout=30)
-                with open(f'/proc/{proxy.pid}/maps', encoding='utf-8') as file:
-                    maps = len(file.readlines())
-                for name, number in (
-                        ('open files (RLIMIT_NOFILE)', len(os.listdir(f'/proc/{proxy.pid}/fd'))),
-                        ('kernel.threads-max', len(os.listdir(f'/proc/{proxy.pid}/task'))),
-                        ('vm.max_map_count', maps)):
+                taken = {'open files (RLIMIT_NOFILE)': len(os.listdir(f'/proc/{proxy.pid}/fd')),
+                         'kernel.threads-max': len(os.listdir(f'/proc/{proxy.pid}/task'))}
+                if not os.environ.get('WEIR_SANITIZER_RUNTIME'):  # which has mappings of its own
+                    with open(f'/proc/{proxy.pid}/maps', encoding='utf-8') as file:
+                        taken['vm.max_map_count'] = len(file.readlines())
+                for name, number in taken.items():
                     most = needed(text, name)
                     assert most / 4 <= number <= most, (client, name, number, most)
 

@@ -2,6 +2,7 @@
 """The API of a proxy with 1000 mounts: what one request may cost."""
 
 import http.client
+import os
 import re
 import shutil
 
@@ -46,6 +47,8 @@ def ask(proxy, path, ranges):
 
 @test
 def a_request_of_1200_ranges_takes_no_memory():
+    if os.environ.get('WEIR_SANITIZER_RUNTIME'):
+        raise Skip('a sanitizer keeps memory that was freed')
     with Controlled({f'/m{i}': {'upstream': NOWHERE} for i in range(1000)}) as proxy:
         status, _, size = ask(proxy, '/metrics', 'lines=0-1')
         assert status == 200 and size > 1 << 20, (status, size)
