@@ -208,3 +208,16 @@ mounts_use (const Resolved *resolved, GError **error)
     g_prefix_error (error, "%s: ", mount_get_path (resolved->mount));
   return found;
 }
+
+Presentation *
+mounts_use_demand (Mounts *self, const Demand *demand, GError **error)
+{
+  Presentation *found;
+  Resolved resolved;
+
+  if (!mounts_resolve (self, demand, &resolved, error))
+    return NULL;
+  found = mounts_use (&resolved, error);
+  resolved_clear (&resolved);
+  return found;
+}

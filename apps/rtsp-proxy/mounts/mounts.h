@@ -50,6 +50,9 @@ void resolved_clear (Resolved *self);
 // and a use, which presentation_leave() ends.
 Presentation *mounts_use (const Resolved *resolved, GError **error);
 
+// Resolves a demand, and starts or joins its target.
+Presentation *mounts_use_demand (Mounts *self, const Demand *demand, GError **error);
+
 // Opens the target, which is a title. Returns NULL and sets `error` on failure, see titles_open();
 // title_leave() ends the use. (transfer full)
 Title *mounts_open_title (const Resolved *resolved, GError **error);

@@ -61,7 +61,7 @@ presentation_ask (Presentation *self, GError **error)
   if (state == PRESENTATION_DOWN && self->unfit)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "%s: %s", self->label, self->unfit);
   else if (state == PRESENTATION_DOWN)
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment", self->label);
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, NO_MEDIA_PROBLEM, self->label);
   g_mutex_unlock (&self->lock);
   return state;
 }

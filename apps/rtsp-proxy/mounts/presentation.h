@@ -96,6 +96,9 @@ typedef enum { PRESENTATION_READY, PRESENTATION_DOWN, PRESENTATION_STARTING } Pr
 // G_IO_ERROR_BUSY.
 PresentationState presentation_ask (Presentation *self, GError **error);
 
+// What a reader is told of a presentation that is DOWN.
+#define NO_MEDIA_PROBLEM "%s has no media at the moment"
+
 // Reports whether a new reader of a session still gets the beginning of the stored title.
 gboolean presentation_is_at_start (Presentation *self);
 

@@ -94,16 +94,12 @@ static gboolean
 use_presentation (Recording *self)
 {
   Demand *demand;
-  Resolved resolved;
   GError *error = NULL;
 
   if (self->presentation)
     return TRUE;
   demand = demand_new (get_mount (self));
-  if (mounts_resolve (self->mounts, demand, &resolved, &error)) {
-    self->presentation = mounts_use (&resolved, &error);
-    resolved_clear (&resolved);
-  }
+  self->presentation = mounts_use_demand (self->mounts, demand, &error);
   demand_free (demand);
   if (!self->presentation && !self->told)
     log_event ("record %s: %s", get_mount (self), error->message);

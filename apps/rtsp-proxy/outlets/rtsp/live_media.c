@@ -64,7 +64,7 @@ live_media_ask (LiveMedia *self, GError **error)
   if (ready)
     return PRESENTATION_READY;
   if (down) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, NO_MEDIA_PROBLEM,
         presentation_get_label (self->presentation));
     return PRESENTATION_DOWN;
   }

@@ -250,8 +250,8 @@ check_ready (RtspConnection *self, GstRTSPContext *ctx, Content *content)
   if (content->title)
     rtsp_connection_use (self, NULL);
   if (!error)
-    g_set_error (&error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s has no media at the moment",
-        content_get_label (content));
+    g_set_error (
+        &error, G_IO_ERROR, G_IO_ERROR_BUSY, NO_MEDIA_PROBLEM, content_get_label (content));
   return refuse_content (self, error);
 }
 

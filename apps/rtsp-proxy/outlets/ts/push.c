@@ -242,15 +242,11 @@ start_rtmp (Push *self)
 static gboolean
 use_presentation (Push *self)
 {
-  Resolved resolved;
   GError *error = NULL;
 
   if (self->presentation)
     return TRUE;
-  if (mounts_resolve (self->mounts, self->demand, &resolved, &error)) {
-    self->presentation = mounts_use (&resolved, &error);
-    resolved_clear (&resolved);
-  }
+  self->presentation = mounts_use_demand (self->mounts, self->demand, &error);
   if (!self->presentation && !self->told)
     log_event ("push %s to %s: %s", self->mount, self->uri.shown, error->message);
   self->told = TRUE;
