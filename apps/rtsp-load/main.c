@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static int
-run (const Options *options)
+run_load (const Options *options)
 {
   Load *load;
   gboolean failed;
@@ -48,7 +48,7 @@ main (int argc, char **argv)
 
   setlocale (LC_CTYPE, ""); // not LC_NUMERIC: numbers keep their decimal points
   if (options_parse (&options, &argc, &argv, &status))
-    status = run (&options);
+    status = run_load (&options);
   options_clear (&options);
   return status;
 }

@@ -64,10 +64,10 @@ const gchar options_description[] =
     "Exit status: 0 if every reader connected and no error came up, 1 if not, 2 for wrong\n"
     "arguments.\n";
 
-static gboolean fail (const gchar *format, ...) G_GNUC_PRINTF (1, 2);
+static gboolean fail_option (const gchar *format, ...) G_GNUC_PRINTF (1, 2);
 
 static gboolean
-fail (const gchar *format, ...)
+fail_option (const gchar *format, ...)
 {
   va_list args;
 
@@ -101,7 +101,7 @@ parse_transport (Options *self, const gchar *text)
   else if (g_str_equal (text, "mixed"))
     self->transport = TRANSPORT_MIXED;
   else
-    return fail ("--transport must be udp, tcp or mixed, not \"%s\"", text);
+    return fail_option ("--transport must be udp, tcp or mixed, not \"%s\"", text);
   return TRUE;
 }
 
@@ -117,7 +117,8 @@ parse_arrivals (Options *self, const gchar *text)
   else if (g_str_has_prefix (text, "poisson:"))
     self->arrivals = ARRIVALS_POISSON;
   if (self->arrivals == ARRIVALS_ALL || !parse_number (rate + 1, &self->rate) || self->rate <= 0)
-    return fail ("--arrivals must be all, uniform:R or poisson:R with R above 0, not \"%s\"", text);
+    return fail_option (
+        "--arrivals must be all, uniform:R or poisson:R with R above 0, not \"%s\"", text);
   return TRUE;
 }
 
@@ -128,7 +129,7 @@ parse_session (Options *self, const gchar *text)
     return TRUE;
   self->session_exp = g_str_has_prefix (text, "exp:");
   if (!parse_number (text + (self->session_exp ? 4 : 0), &self->session) || self->session <= 0)
-    return fail ("--session must be S or exp:S, in seconds above 0, not \"%s\"", text);
+    return fail_option ("--session must be S or exp:S, in seconds above 0, not \"%s\"", text);
   return TRUE;
 }
 
@@ -137,7 +138,7 @@ parse_tracks (Options *self, const gchar *text)
 {
   self->video_only = g_strcmp0 (text, "video") == 0;
   if (text && !self->video_only && !g_str_equal (text, "all"))
-    return fail ("--tracks must be video or all, not \"%s\"", text);
+    return fail_option ("--tracks must be video or all, not \"%s\"", text);
   return TRUE;
 }
 
@@ -150,7 +151,7 @@ parse_ports (Options *self, const gchar *text)
     return TRUE;
   if (sscanf (text, "%d-%d%c", &self->port_lo, &self->port_hi, &rest) != 2 || self->port_lo < 1
       || self->port_hi > 65535 || self->port_lo >= self->port_hi)
-    return fail ("--ports must be LO-HI, such as 20000-29999, not \"%s\"", text);
+    return fail_option ("--ports must be LO-HI, such as 20000-29999, not \"%s\"", text);
   return TRUE;
 }
 
@@ -158,35 +159,36 @@ static gboolean
 check_numbers (const Options *self)
 {
   if (self->readers < 1 || self->readers > MAX_READERS)
-    return fail ("--readers must be from 1 to %d", MAX_READERS);
+    return fail_option ("--readers must be from 1 to %d", MAX_READERS);
   if (self->probes < 0 || self->probes > self->readers)
-    return fail ("--probes must be from 0 to --readers (%d)", self->readers);
+    return fail_option ("--probes must be from 0 to --readers (%d)", self->readers);
   if (self->slow < 0 || self->slow + MAX (self->probes, 1) > self->readers)
-    return fail ("--slow must leave at least one reader, or --probes readers, to measure");
+    return fail_option ("--slow must leave at least one reader, or --probes readers, to measure");
   if (!(self->duration > 0 && self->duration < 1e8))
-    return fail ("--duration must be above 0 s and below 100000000 s");
+    return fail_option ("--duration must be above 0 s and below 100000000 s");
   if (!(self->timeout > 0 && self->timeout < 1e8))
-    return fail ("--timeout must be above 0 s and below 100000000 s");
+    return fail_option ("--timeout must be above 0 s and below 100000000 s");
   if (self->loss > 100)
-    return fail ("--loss must be from 0 to 100 %%");
+    return fail_option ("--loss must be from 0 to 100 %%");
   if (!(self->zipf >= 0))
-    return fail ("--zipf must be 0 or more");
+    return fail_option ("--zipf must be 0 or more");
   if (self->loss >= 0 && self->no_rr)
-    return fail ("--loss and --no-rr exclude each other");
+    return fail_option ("--loss and --no-rr exclude each other");
   if (!WITH_BROADCAST && self->scheme)
-    return fail ("this build has no broadcasts; build it with -Dbroadcast=enabled");
+    return fail_option ("this build has no broadcasts; build it with -Dbroadcast=enabled");
   if (self->scheme && self->hls)
-    return fail ("--scheme and --hls exclude each other");
+    return fail_option ("--scheme and --hls exclude each other");
   if ((self->scheme || self->hls)
       && (self->against || self->mute || self->no_rr || self->loss >= 0 || self->slow > 0
           || self->probes > 0 || self->plot || self->zipf > 0 || self->session > 0
           || self->video_only || self->verbose || self->transport != TRANSPORT_UDP
           || self->port_lo > 0))
-    return fail ("--%s goes with --readers, --duration, --arrivals, --seed, --user, --password "
-                 "and --json only",
+    return fail_option (
+        "--%s goes with --readers, --duration, --arrivals, --seed, --user, --password "
+        "and --json only",
         self->hls ? "hls" : "scheme");
   if (self->against && self->mute)
-    return fail ("--against and --mute exclude each other");
+    return fail_option ("--against and --mute exclude each other");
   return TRUE;
 }
 
@@ -194,15 +196,15 @@ static gboolean
 check_urls (const Options *self)
 {
   if (!self->urls || !self->urls[0])
-    return fail ("the URL is missing");
+    return fail_option ("the URL is missing");
   for (guint i = 0; self->urls[i]; i++) {
     const gchar *scheme = self->hls ? "http://" : "rtsp://";
 
     if (!g_str_has_prefix (self->urls[i], scheme))
-      return fail ("\"%s\" is not an %s URL", self->urls[i], scheme);
+      return fail_option ("\"%s\" is not an %s URL", self->urls[i], scheme);
   }
   if (self->against && !g_str_has_prefix (self->against, "rtsp://"))
-    return fail ("--against: \"%s\" is not an rtsp:// URL", self->against);
+    return fail_option ("--against: \"%s\" is not an rtsp:// URL", self->against);
   return TRUE;
 }
 
@@ -350,7 +352,7 @@ take_arguments (Taken *self, int *argc, char ***argv)
   ok = g_option_context_parse (context, argc, argv, &error);
   g_option_context_free (context);
   if (!ok) {
-    fail ("%s", error->message);
+    fail_option ("%s", error->message);
     g_error_free (error);
   }
   return ok;

@@ -264,7 +264,8 @@ read_clock_rates (const gchar *sdp, guint32 *rates)
 
 // Begins to follow a description. Returns FALSE if a format is not known.
 static gboolean
-begin (Viewer *self, const WeirDescription *d, const WeirFollowSettings *settings, gint64 now)
+begin_following (
+    Viewer *self, const WeirDescription *d, const WeirFollowSettings *settings, gint64 now)
 {
   if (d->n_frames > 0)
     return weir_follow_init (&self->follow, d, settings, now) == 0;
@@ -287,7 +288,7 @@ take_description (Viewer *self, const guint8 *body, gsize size, gint64 now)
   read_clock_rates (sdp, settings.clock_rate);
   if (weir_description_read (description, sdp, strlen (sdp), why) < 0)
     viewer_fail (self, "no schedule: %s", why);
-  else if (!begin (self, description, &settings, now))
+  else if (!begin_following (self, description, &settings, now))
     viewer_fail (self, "the description has a media whose format is not known");
   else {
     self->description = g_steal_pointer (&description);

@@ -173,7 +173,7 @@ log_urls (Proxy *proxy, const ProxyConfig *config)
 }
 
 static void
-run (Proxy *proxy, const ProxyConfig *config, Reload *reload)
+run_proxy (Proxy *proxy, const ProxyConfig *config, Reload *reload)
 {
   GMainLoop *loop = g_main_loop_new (NULL, FALSE);
   guint on_int = g_unix_signal_add (SIGINT, quit, loop);
@@ -196,7 +196,7 @@ run (Proxy *proxy, const ProxyConfig *config, Reload *reload)
 }
 
 static int
-fail (GError *error)
+fail_start (GError *error)
 {
   fprintf (stderr, "rtsp-proxy: %s\n", error->message);
   g_error_free (error);
@@ -234,7 +234,7 @@ serve_mounts (
   reload = reload_new (options, proxy, config);
   api = start_api (config, proxy, reload, error);
   if (api || config->api != API_ON) {
-    run (proxy, config, reload);
+    run_proxy (proxy, config, reload);
     log_event ("stopping");
     stop_outlets (all, N_SERVING);
   }
@@ -253,14 +253,14 @@ serve (const Options *options, ProxyConfig *config)
   Proxy *proxy;
 
   if (!kernel_path_load ((KernelPath) config->kernel, &error))
-    return fail (error);
+    return fail_start (error);
   raise_file_limit ();
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);
   spawn_set_options ((const gchar *const *) options->gst);
   proxy = proxy_new (config, &error);
   if (!proxy)
-    return fail (error);
+    return fail_start (error);
   serve_mounts (proxy, options, config, &all, &error);
   stopped = stop_outlets (&all, 0);
   // After a time-out, threads still use what is not freed; the process ends anyway.
@@ -271,7 +271,7 @@ serve (const Options *options, ProxyConfig *config)
   }
   workers_stop ();
   if (error)
-    return fail (error);
+    return fail_start (error);
   log_event ("stopped");
   return EXIT_SUCCESS;
 }

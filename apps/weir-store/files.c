@@ -19,7 +19,7 @@ clear_file (gpointer file)
 }
 
 static gboolean
-fail (GError **error, const gchar *path, const gchar *problem)
+set_file_error (GError **error, const gchar *path, const gchar *problem)
 {
   g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED, "%s: %s", path, problem);
   return FALSE;
@@ -69,12 +69,12 @@ add_word (GArray *files, const gchar *path, const gchar *name, GError **error)
   struct stat st;
 
   if (stat (path, &st) < 0)
-    return fail (error, path, g_strerror (errno));
+    return set_file_error (error, path, g_strerror (errno));
   if (S_ISDIR (st.st_mode))
-    return name ? fail (error, path, "--name is for one file, not for a folder")
+    return name ? set_file_error (error, path, "--name is for one file, not for a folder")
                 : add_folder (files, path, "", 0, error);
   if (!S_ISREG (st.st_mode))
-    return fail (error, path, "neither a file nor a folder");
+    return set_file_error (error, path, "neither a file nor a folder");
   add_one (files, g_strdup (path), name ? g_strdup (name) : g_path_get_basename (path),
       (guint64) st.st_size);
   return TRUE;
@@ -94,11 +94,11 @@ files_find (gchar **words, const gchar *name, GError **error)
 
   g_array_set_clear_func (files, clear_file);
   if (name && words[1])
-    ok = fail (error, name, "--name is for one file");
+    ok = set_file_error (error, name, "--name is for one file");
   for (guint i = 0; ok && words[i]; i++)
     ok = add_word (files, words[i], name, error);
   if (ok && files->len == 0)
-    ok = fail (error, words[0], "no files there");
+    ok = set_file_error (error, words[0], "no files there");
   if (ok)
     g_array_sort (files, compare_files);
   else
@@ -115,7 +115,7 @@ check_file (WeirBlockStore *store, const AddFile *file)
   if (!weir_title_writer_check_name (store, file->name, &problem))
     g_prefix_error (&problem, "%s: ", file->path);
   else if (file->bytes == 0)
-    fail (&problem, file->path, "the file is empty");
+    set_file_error (&problem, file->path, "the file is empty");
   if (problem)
     commands_fail (problem);
   return problem == NULL;

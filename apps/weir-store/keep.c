@@ -149,7 +149,7 @@ is_good (Work work, const WeirUpkeepResult *sum)
 }
 
 static int
-run (const Args *args, Work work)
+run_work (const Args *args, Work work)
 {
   Report self = { .json = args->json, .forget = args->forget };
   WeirUpkeepResult sum = { 0 }, result;
@@ -190,19 +190,19 @@ run (const Args *args, Work work)
 int
 verify_run (const Args *args)
 {
-  return run (args, VERIFY);
+  return run_work (args, VERIFY);
 }
 
 int
 repair_run (const Args *args)
 {
-  return run (args, REPAIR);
+  return run_work (args, REPAIR);
 }
 
 int
 balance_run (const Args *args)
 {
-  return run (args, BALANCE);
+  return run_work (args, BALANCE);
 }
 
 int

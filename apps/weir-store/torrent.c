@@ -63,7 +63,7 @@ hash_bytes (Hashing *self, const guint8 *bytes, gsize length)
 
 // Chooses the length of pieces, unless it is given. Returns FALSE with an error if it is too small.
 static gboolean
-begin (Hashing *self, guint64 bytes, guint32 piece_bytes, GError **error)
+begin_hashing (Hashing *self, guint64 bytes, guint32 piece_bytes, GError **error)
 {
   guint64 n_pieces;
 
@@ -121,7 +121,8 @@ open_and_hash_file (Hashing *self, const gchar *path, guint32 piece_bytes, GErro
   if (problem)
     g_set_error (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED, "%s: %s", path, problem);
   else
-    ok = begin (self, (guint64) st.st_size, piece_bytes, error) && hash_file (self, fd, error);
+    ok = begin_hashing (self, (guint64) st.st_size, piece_bytes, error)
+         && hash_file (self, fd, error);
   if (fd >= 0)
     close (fd);
   return ok;
@@ -159,7 +160,7 @@ open_and_hash_title (Hashing *self, const gchar *dir, guint32 piece_bytes, GErro
   WeirStoredTitle *title = store ? weir_block_store_open_title (store, self->title, error) : NULL;
   gboolean ok = title != NULL;
 
-  ok = ok && begin (self, weir_stored_title_get_index (title)->bytes, piece_bytes, error)
+  ok = ok && begin_hashing (self, weir_stored_title_get_index (title)->bytes, piece_bytes, error)
        && hash_blocks (self, title, error);
   g_clear_pointer (&title, weir_stored_title_unref);
   g_clear_pointer (&store, weir_block_store_unref);

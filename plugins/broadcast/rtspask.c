@@ -92,7 +92,7 @@ rtsp_ask_close (RtspAsk *self)
 }
 
 static RtspAskResult
-fail (RtspAsk *self, GstRTSPResult result, const gchar *doing, gchar **why)
+fail_request (RtspAsk *self, GstRTSPResult result, const gchar *doing, gchar **why)
 {
   gchar *text = gst_rtsp_strresult (result);
   gboolean stopped;
@@ -119,14 +119,15 @@ connect_to_server (RtspAsk *self, gchar **why)
     return RTSP_ASK_OK;
   result = gst_rtsp_connection_create (self->url, &connection);
   if (result != GST_RTSP_OK)
-    return fail (self, result, "cannot connect to", why);
+    return fail_request (self, result, "cannot connect to", why);
   gst_rtsp_connection_set_content_length_limit (connection, BODY_MAX);
   g_mutex_lock (&self->lock);
   stopped = self->stopped;
   self->connection = connection;
   g_mutex_unlock (&self->lock);
   result = stopped ? GST_RTSP_EINTR : gst_rtsp_connection_connect_usec (connection, WAIT_US);
-  return result == GST_RTSP_OK ? RTSP_ASK_OK : fail (self, result, "cannot connect to", why);
+  return result == GST_RTSP_OK ? RTSP_ASK_OK
+                               : fail_request (self, result, "cannot connect to", why);
 }
 
 // Answers the server's challenge. Returns FALSE if there is nothing to answer it with.
@@ -168,13 +169,13 @@ exchange (RtspAsk *self, GstRTSPMessage *request, GstRTSPMessage *response, gcha
   result = gst_rtsp_connection_send_usec (self->connection, request, WAIT_US);
 
   if (result != GST_RTSP_OK)
-    return fail (self, result, "cannot send to", why);
+    return fail_request (self, result, "cannot send to", why);
   while (!received) {
     memset (response, 0, sizeof *response);
     result = gst_rtsp_connection_receive_usec (self->connection, response, WAIT_US);
     if (result != GST_RTSP_OK) {
       gst_rtsp_message_unset (response);
-      return fail (self, result, "no answer from", why);
+      return fail_request (self, result, "no answer from", why);
     }
     // Requests of the server are not for this client.
     received = response->type == GST_RTSP_MESSAGE_RESPONSE;

@@ -160,7 +160,7 @@ end_track (SchedulePad *pad, GstFlowReturn flow)
 }
 
 static void
-run (gpointer data)
+run_pads (gpointer data)
 {
   SchedulePad *pad = data;
   WeirScheduleSrc *self = pad->owner;
@@ -343,7 +343,7 @@ schedule_src_start_pads (WeirScheduleSrc *self)
   }
   gst_element_no_more_pads (GST_ELEMENT (self));
   for (guint i = 0; i < self->n_pads; i++)
-    gst_pad_start_task (self->pads[i]->pad, run, self->pads[i], NULL);
+    gst_pad_start_task (self->pads[i]->pad, run_pads, self->pads[i], NULL);
 }
 
 void

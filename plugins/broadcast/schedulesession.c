@@ -195,7 +195,7 @@ schedule_src_is_stuck (const ScheduleSession *s)
 }
 
 static void
-run (ScheduleSession *s)
+run_session (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   WeirFollowRange ranges[RANGES_MAX];
@@ -267,7 +267,7 @@ begin_to_follow (WeirScheduleSrc *self)
 }
 
 static gboolean
-begin (ScheduleSession *s)
+begin_session (ScheduleSession *s)
 {
   WeirScheduleSrc *self = s->owner;
   RtspAskAnswer answer;
@@ -302,13 +302,13 @@ schedule_src_session (gpointer data)
   GST_OBJECT_LOCK (self);
   s.timeout_ns = (gint64) self->settings.timeout;
   GST_OBJECT_UNLOCK (self);
-  if (begin (&s)) {
+  if (begin_session (&s)) {
     self->receiver = g_thread_new ("schedule-groups", schedule_src_receive, self);
     schedule_src_start_pads (self);
     if (self->is_live)
       schedule_src_follow_live (&s);
     else
-      run (&s);
+      run_session (&s);
   }
   g_free (s.id);
   return NULL;

@@ -18,10 +18,10 @@ relay_description_clear (RelayDescription *self)
   gst_clear_caps (&self->caps);
 }
 
-static gboolean fail (GError **error, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+static gboolean set_problem (GError **error, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
 static gboolean
-fail (GError **error, const gchar *format, ...)
+set_problem (GError **error, const gchar *format, ...)
 {
   va_list args;
 
@@ -40,16 +40,16 @@ set_address (RelayDescription *self, const gchar *host, guint port, GError **err
   gboolean ok;
 
   if (!address)
-    return fail (error, "\"%s\" is not an IP address", host);
+    return set_problem (error, "\"%s\" is not an IP address", host);
   if (port < 1 || port > 65535) {
     g_object_unref (address);
-    return fail (error, "port %u is not from 1 to 65535", port);
+    return set_problem (error, "port %u is not from 1 to 65535", port);
   }
   at = g_inet_socket_address_new (address, (guint16) port);
   ok = weir_address_from_gio (at, &self->rtp);
   g_object_unref (at);
   g_object_unref (address);
-  return ok || fail (error, "\"%s\" is not an IP address", host);
+  return ok || set_problem (error, "\"%s\" is not an IP address", host);
 }
 
 static gboolean
@@ -58,7 +58,7 @@ set_iface (RelayDescription *self, const gchar *iface, GError **error)
   if (!iface)
     return TRUE;
   self->iface = if_nametoindex (iface);
-  return self->iface != 0 || fail (error, "there is no network interface \"%s\"", iface);
+  return self->iface != 0 || set_problem (error, "there is no network interface \"%s\"", iface);
 }
 
 // ---- rtp:// ----
@@ -73,9 +73,10 @@ take_number (
 
   if (!text)
     return *number >= (gint) least
-           || fail (error, "%s is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)", name);
+           || set_problem (
+               error, "%s is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)", name);
   if (!g_ascii_string_to_unsigned (text, 10, least, most, &value, NULL))
-    return fail (
+    return set_problem (
         error, "%s=%s is not a number from %u to %u", name, text, (guint) least, (guint) most);
   *number = (gint) value;
   g_hash_table_remove (query, name);
@@ -95,10 +96,11 @@ add_format (GstStructure *s, GHashTable *query, GError **error)
 
     if (!g_ascii_islower (*rest)
         || rest[strspn (rest, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
-      return fail (error, "\"%s\" is not the name of a parameter", rest);
+      return set_problem (error, "\"%s\" is not the name of a parameter", rest);
     for (const gchar *c = value; *c; c++) {
       if (!g_ascii_isgraph (*c))
-        return fail (error, "the value of %s has a character that is not printable ASCII", rest);
+        return set_problem (
+            error, "the value of %s has a character that is not printable ASCII", rest);
     }
     gst_structure_set (s, rest, G_TYPE_STRING, value, NULL);
   }
@@ -116,7 +118,8 @@ read_query (RelayDescription *self, GHashTable *query, GError **error)
   GstStructure *s;
 
   if (!given)
-    return fail (error, "encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
+    return set_problem (
+        error, "encoding-name is missing (rtp://ADDR:PORT?encoding-name=H264&payload=96)");
   name = g_ascii_strup (given, -1);
   known = weir_rtp_encoding (name);
   if (known) {
@@ -129,7 +132,7 @@ read_query (RelayDescription *self, GHashTable *query, GError **error)
   g_free (name);
   self->caps = gst_caps_new_full (s, NULL);
   if (!media || (!g_str_equal (media, "video") && !g_str_equal (media, "audio")))
-    return fail (error, "%s needs media=video or media=audio", given);
+    return set_problem (error, "%s needs media=video or media=audio", given);
   if (!take_number (query, "payload", 0, 127, &payload, error)
       || !take_number (query, "clock-rate", 1, 192000, &rate, error)
       || !set_iface (self, g_hash_table_lookup (query, "iface"), error))
@@ -156,7 +159,7 @@ read_rtp_uri (RelayDescription *self, const gchar *uri, GError **error)
   ok = query != NULL
        && set_address (self, host && *host ? host : "0.0.0.0", port < 0 ? 0 : (guint) port, error);
   if (ok && port == 65535)
-    ok = fail (error, "port 65535 leaves no port for RTCP, which is on the next one");
+    ok = set_problem (error, "port 65535 leaves no port for RTCP, which is on the next one");
   self->rtcp_port = (guint16) (port + 1);
   ok = ok && read_query (self, query, error);
   g_clear_pointer (&query, g_hash_table_unref);
@@ -230,10 +233,10 @@ read_media (
   guint64 rtcp = rtcp_port (media);
 
   if (!connection || !connection->address)
-    return fail (error, "the session description has no address (c=) for m=%s",
+    return set_problem (error, "the session description has no address (c=) for m=%s",
         gst_sdp_media_get_media (media));
   if (rtcp < 1 || rtcp > 65535)
-    return fail (error, "the session description has no port for RTCP of m=%s",
+    return set_problem (error, "the session description has no port for RTCP of m=%s",
         gst_sdp_media_get_media (media));
   self->rtcp_port = (guint16) rtcp;
   return set_address (self, connection->address, gst_sdp_media_get_port (media), error);
@@ -257,7 +260,8 @@ read_session (RelayDescription *self, const GstSDPMessage *sdp, guint track, GEr
     self->caps = caps;
     return read_media (self, sdp, media, error);
   }
-  return fail (error, "the session description has %u tracks of RTP, so no track %u", n, track);
+  return set_problem (
+      error, "the session description has %u tracks of RTP, so no track %u", n, track);
 }
 
 gboolean
@@ -270,11 +274,12 @@ relay_description_from_sdp (const gchar *text, guint track, RelayDescription *ou
   *out = (RelayDescription) { 0 };
   gst_sdp_message_new (&sdp);
   if (strstr (text, "a=key-mgmt:"))
-    ok = fail (error, "the session description has keys (a=key-mgmt); relaysrc cannot decrypt");
+    ok = set_problem (
+        error, "the session description has keys (a=key-mgmt); relaysrc cannot decrypt");
   else if (len > SDP_MAX || !g_utf8_validate (text, (gssize) len, NULL)
            || !g_str_has_prefix (text, "v=0")
            || gst_sdp_message_parse_buffer ((const guint8 *) text, (guint) len, sdp) != GST_SDP_OK)
-    ok = fail (error, "not a session description (it begins with v=0)");
+    ok = set_problem (error, "not a session description (it begins with v=0)");
   else
     ok = read_session (out, sdp, track, error);
   gst_sdp_message_free (sdp);
@@ -294,10 +299,11 @@ read_sdp_uri (const gchar *uri, guint track, RelayDescription *out, GError **err
 
   g_free (file_uri);
   if (!path || uri[len] != '\0' || !g_str_has_prefix (uri, "sdp:///"))
-    fail (error, "\"%s\" is not a URI like sdp:///dir/session.sdp", uri);
+    set_problem (error, "\"%s\" is not a URI like sdp:///dir/session.sdp", uri);
   else if (g_file_get_contents (path, &text, &size, error))
-    ok = strlen (text) == size ? relay_description_from_sdp (text, track, out, error)
-                               : fail (error, "not a session description (it begins with v=0)");
+    ok = strlen (text) == size
+             ? relay_description_from_sdp (text, track, out, error)
+             : set_problem (error, "not a session description (it begins with v=0)");
   if (!ok && path)
     g_prefix_error (error, "%s: ", path);
   g_free (text);
@@ -312,9 +318,9 @@ relay_description_from_uri (const gchar *uri, guint track, RelayDescription *out
   if (g_str_has_prefix (uri, "sdp:"))
     return read_sdp_uri (uri, track, out, error);
   if (!g_str_has_prefix (uri, "rtp:"))
-    return fail (error, "\"%s\" does not begin with rtp:// or sdp:///", uri);
+    return set_problem (error, "\"%s\" does not begin with rtp:// or sdp:///", uri);
   if (track > 0)
-    return fail (error, "a rtp:// URI has one track, number 0");
+    return set_problem (error, "a rtp:// URI has one track, number 0");
   if (read_rtp_uri (out, uri, error))
     return TRUE;
   relay_description_clear (out);

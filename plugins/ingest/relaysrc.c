@@ -225,7 +225,7 @@ track_settings (const RelaySrcSettings *settings, const RelayDescription *from, 
 }
 
 static gboolean
-begin (WeirRelaySrc *self, const RelaySrcSettings *settings, const RelayDescription *from,
+begin_tracks (WeirRelaySrc *self, const RelaySrcSettings *settings, const RelayDescription *from,
     GError **error)
 {
   WeirIngestSockets sockets;
@@ -259,7 +259,7 @@ weir_relay_src_start (GstBaseSrc *base)
   GError *error = NULL;
   gboolean ok = read_description (&settings, &from, &error);
 
-  ok = ok && begin (self, &settings, &from, &error);
+  ok = ok && begin_tracks (self, &settings, &from, &error);
   if (ok) {
     GST_OBJECT_LOCK (self);
     gst_caps_replace (&self->caps, from.caps);

@@ -395,7 +395,7 @@ drain (WeirRelay *self, int fd,
 // ---- the thread ----
 
 static gpointer
-run (gpointer data)
+run_relay (gpointer data)
 {
   WeirRelay *self = data;
   gboolean stopping = FALSE;
@@ -459,7 +459,7 @@ weir_relay_new (const WeirAddress *address, GError **error)
     weir_relay_free (self);
     return NULL;
   }
-  self->thread = g_thread_new ("weir-relay", run, self);
+  self->thread = g_thread_new ("weir-relay", run_relay, self);
   return self;
 }
 

@@ -26,7 +26,7 @@ typedef struct {
 } Title;
 
 static void
-begin (Title *self, Balance *balance)
+begin_title (Title *self, Balance *balance)
 {
   const WeirIndex *index = &balance->title->index;
 
@@ -217,7 +217,7 @@ balance_blocks (Balance *balance, GError **error)
   guint64 moved;
   gboolean ok = TRUE;
 
-  begin (&self, balance);
+  begin_title (&self, balance);
   bytes = divide (&self);
   for (guint i = 0; ok && i < balance->n; i++) {
     while (ok && balance->removing[i] && self.parts[i].places->len > 0)

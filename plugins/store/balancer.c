@@ -133,7 +133,7 @@ look (WeirStoreBalancer *self)
 }
 
 static gpointer
-run (gpointer data)
+run_balancer (gpointer data)
 {
   WeirStoreBalancer *self = data;
 
@@ -168,7 +168,7 @@ weir_store_balancer_new (WeirBlockStore *store, guint64 rate)
   self->cancellable = g_cancellable_new ();
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
-  g_thread_unref (g_thread_new ("weir-balance", run, self));
+  g_thread_unref (g_thread_new ("weir-balance", run_balancer, self));
   return self;
 }
 

@@ -43,7 +43,7 @@ wait_a_little (GCancellable *cancellable, GError **error)
 }
 
 static gboolean
-fail (WeirBlockStore *store, int problem, GError **error)
+set_balance_error (WeirBlockStore *store, int problem, GError **error)
 {
   if (problem != EAGAIN && problem != EACCES)
     return weir_files_fail (error, problem, "lock the file balancing of", store->path);
@@ -61,10 +61,10 @@ take_turn (
   if (problem == 0 && background && balancing_is_wanted (fd))
     problem = EAGAIN;
   if (problem != 0)
-    return fail (store, problem, error);
+    return set_balance_error (store, problem, error);
   while ((problem = lock_byte (fd, TURN)) != 0) {
     if (background || (problem != EAGAIN && problem != EACCES))
-      return fail (store, problem, error);
+      return set_balance_error (store, problem, error);
     if (!wait_a_little (cancellable, error))
       return FALSE;
   }

@@ -72,7 +72,7 @@ GST_ELEMENT_REGISTER_DEFINE (
 // Removes what was written, as a title without one of its blocks is none. Takes ownership of the
 // error.
 static GstFlowReturn
-fail (WeirBlockStoreSink *self, GError *error)
+fail_title (WeirBlockStoreSink *self, GError *error)
 {
   if (g_error_matches (error, WEIR_STORE_ERROR, WEIR_STORE_ERROR_NO_SPACE))
     GST_ELEMENT_ERROR (self, RESOURCE, NO_SPACE_LEFT, ("%s", error->message), (NULL));
@@ -100,7 +100,7 @@ write_block (WeirBlockStoreSink *self)
       self->block_time, self->keyframe ? WEIR_BLOCK_KEYFRAME : 0, &error);
   g_byte_array_set_size (self->bytes, 0);
   g_byte_array_set_size (self->table, 0);
-  return ok ? GST_FLOW_OK : fail (self, error);
+  return ok ? GST_FLOW_OK : fail_title (self, error);
 }
 
 static void
@@ -211,7 +211,7 @@ begin_title (WeirBlockStoreSink *self, GstBuffer *first)
   self->writer = weir_title_writer_new (self->store, self->place.title, text, 0, &error);
   gst_clear_caps (&caps);
   g_free (text);
-  return self->writer || (fail (self, error), FALSE);
+  return self->writer || (fail_title (self, error), FALSE);
 }
 
 static GstFlowReturn
@@ -224,12 +224,12 @@ weir_block_store_sink_render (GstBaseSink *sink, GstBuffer *buffer)
   if (self->failed || (!self->writer && !begin_title (self, buffer)))
     return GST_FLOW_ERROR;
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
-    return fail (self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
-                           "a buffer of '%s' cannot be read", self->place.title));
+    return fail_title (self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
+                                 "a buffer of '%s' cannot be read", self->place.title));
   if (map.size == 0)
     ret = GST_FLOW_OK;
   else if (map.size > BLOCK_BYTES_MAX)
-    ret = fail (
+    ret = fail_title (
         self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
                   "a buffer of %" G_GSIZE_FORMAT " bytes is larger than a block may be", map.size));
   else
@@ -256,7 +256,7 @@ end_title (WeirBlockStoreSink *self)
   ok = weir_title_writer_finish (self->writer, duration > 0 ? 0 : self->bitrate,
       duration > 0 ? duration : WEIR_INDEX_NO_TIME, &error);
   if (!ok)
-    fail (self, error);
+    fail_title (self, error);
   g_clear_pointer (&self->writer, weir_title_writer_free);
   return ok;
 }
@@ -274,7 +274,7 @@ check_segment (WeirBlockStoreSink *self, GstEvent *event)
     self->end = segment->start;
   if (segment->start == self->end && !(self->writer && self->has_times))
     return TRUE;
-  fail (
+  fail_title (
       self, g_error_new (WEIR_STORE_ERROR, WEIR_STORE_ERROR_FAILED,
                 "the stream goes from byte %" G_GUINT64_FORMAT " to byte %" G_GUINT64_FORMAT
                 ", as multiplexers do to write a header anew, but '%s' takes bytes in their order "

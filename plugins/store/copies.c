@@ -19,7 +19,7 @@ typedef struct {
 
 // Returns FALSE if the store has no such disk, or if the disk is stuck.
 static gboolean
-begin (Place *place, WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
+begin_place (Place *place, WeirBlockStore *store, const gchar *id, guint16 disk, GError **error)
 {
   place->disk = weir_block_store_get_disk_path (store, disk);
   if (!place->disk) {
@@ -50,7 +50,7 @@ copies_write (WeirBlockStore *store, const gchar *id, guint32 number, guint16 di
   Place place;
   gboolean ok;
 
-  if (!begin (&place, store, id, disk, error))
+  if (!begin_place (&place, store, id, disk, error))
     return FALSE;
   ok = copies_write_to (place.disk, id, number, bytes, length, error)
        && (!sync_folder || weir_files_sync_folder (place.folder, error));
@@ -127,7 +127,7 @@ copies_read (WeirBlockStore *store, const gchar *id, guint32 number, const WeirI
   guint8 *bytes;
   Place place;
 
-  if (!begin (&place, store, id, disk, error))
+  if (!begin_place (&place, store, id, disk, error))
     return NULL;
   path = g_strdup_printf ("%s/%08x", place.folder, number);
   bytes = g_try_malloc (length);
@@ -145,7 +145,7 @@ copies_remove (WeirBlockStore *store, const gchar *id, guint32 number, guint16 d
   g_autofree gchar *path = NULL;
   Place place;
 
-  if (!begin (&place, store, id, disk, NULL))
+  if (!begin_place (&place, store, id, disk, NULL))
     return;
   path = g_strdup_printf ("%s/%08x", place.folder, number);
   unlink (path);
@@ -159,7 +159,7 @@ copies_sync (WeirBlockStore *store, const gchar *id, guint16 disk, GError **erro
   Place place;
   gboolean ok;
 
-  if (!begin (&place, store, id, disk, error))
+  if (!begin_place (&place, store, id, disk, error))
     return FALSE;
   ok = weir_files_sync_folder (place.folder, error);
   end (&place);
@@ -197,7 +197,7 @@ copies_add_index (WeirBlockStore *store, const WeirIndex *index, guint16 disk, G
   gchar id[33];
 
   store_print_id (index->id, id);
-  if (!begin (&place, store, id, disk, error))
+  if (!begin_place (&place, store, id, disk, error))
     return FALSE;
   path = copies_index_path (place.disk, id);
   ok = access (path, F_OK) == 0 || copies_write_index (place.disk, index, error);
@@ -211,7 +211,7 @@ copies_remove_index (WeirBlockStore *store, const gchar *id, guint16 disk)
   g_autofree gchar *path = NULL;
   Place place;
 
-  if (!begin (&place, store, id, disk, NULL))
+  if (!begin_place (&place, store, id, disk, NULL))
     return;
   path = copies_index_path (place.disk, id);
   unlink (path);

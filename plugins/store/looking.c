@@ -61,7 +61,7 @@ look_at (gpointer data, gpointer unused)
 
 // Joins the look at the disk that is at work, or begins one. Lock held.
 static Look *
-begin (const gchar *path, const gchar *store, guint16 number)
+begin_look (const gchar *path, const gchar *store, guint16 number)
 {
   static GThreadPool *pool;
   g_autofree gchar *key = g_strdup_printf ("%s %u %s", store, number, path);
@@ -94,7 +94,7 @@ weir_disks_look (const gchar *store, WeirDiskLook *looks, guint n)
 
   g_mutex_lock (&lock);
   for (guint i = 0; i < n; i++)
-    begun[i] = begin (looks[i].path, store, looks[i].number);
+    begun[i] = begin_look (looks[i].path, store, looks[i].number);
   for (guint i = 0; i < n; i++) {
     Look *look = begun[i];
 

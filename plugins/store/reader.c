@@ -415,7 +415,7 @@ wait_for_pool (WeirBlockReader *self, gint64 timeout_ns, GPtrArray *done)
 }
 
 static gpointer
-run (gpointer data)
+run_reader (gpointer data)
 {
   WeirBlockReader *self = data;
   GPtrArray *done = g_ptr_array_new ();
@@ -449,7 +449,7 @@ weir_block_reader_wake (WeirBlockReader *self)
 {
   if (!self->thread && !self->stopping) {
     self->started = self->awake = TRUE;
-    self->thread = g_thread_new ("weir-store", run, weir_block_reader_ref (self));
+    self->thread = g_thread_new ("weir-store", run_reader, weir_block_reader_ref (self));
   }
   if (!self->awake) {
     self->awake = TRUE;

@@ -215,8 +215,8 @@ set_path (Replace *self, WeirStoreFile *file, WeirStoreFileDisk *disk, int lock,
 // Finds disk and new path, marks the new disk, and, if the old one is not there, puts the new one
 // in its place at once. Stores the old disk's path if it is there; the caller frees it.
 static gboolean
-begin (Replace *self, const gchar *old, const gchar *path, gchar **old_path, gchar **warning,
-    GError **error)
+begin_replacing (Replace *self, const gchar *old, const gchar *path, gchar **old_path,
+    gchar **warning, GError **error)
 {
   WeirBlockStore *store = self->up.store;
   WeirStoreFileDisk *disk;
@@ -301,7 +301,7 @@ replace (Replace *self, const gchar *old, const gchar *path, gchar **warning, GE
   g_autofree gchar *old_path = NULL;
 
   self->up.due_us = g_get_monotonic_time ();
-  if (!begin (self, old, path, &old_path, warning, error)
+  if (!begin_replacing (self, old, path, &old_path, warning, error)
       || !for_all (self, fill_title, old_path != NULL, error))
     return FALSE;
   return !old_path || finish (self, old_path, error);

@@ -128,7 +128,8 @@ dup_size (guint64 bytes)
 }
 
 static gboolean
-fail (WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 room, GError **error)
+set_space_error (
+    WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 room, GError **error)
 {
   WeirPlacementPolicy policy = weir_block_store_get_policy (store);
   g_autofree gchar *needed = dup_size (bytes), *there = dup_size (room);
@@ -153,8 +154,8 @@ check (WeirBlockStore *store, const gchar *what, guint64 bytes, guint64 largest,
 
   g_array_unref (rooms);
   if (one < largest)
-    return fail (store, what, largest, one, error);
-  return all >= bytes || fail (store, what, bytes, all, error);
+    return set_space_error (store, what, largest, one, error);
+  return all >= bytes || set_space_error (store, what, bytes, all, error);
 }
 
 gboolean

@@ -67,7 +67,7 @@ place_title (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
 
 // Locks the store, removes what killed writers have left, and begins.
 static gboolean
-begin (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
+begin_title (WeirTitleWriter *self, guint64 expected_bytes, GError **error)
 {
   const gchar *name = self->index.name;
   int lock = store_lock (self->store, error);
@@ -100,7 +100,7 @@ weir_title_writer_new (WeirBlockStore *store, const gchar *name, const gchar *ca
     self->index.id[i] = (guint8) g_random_int_range (0, 256);
   store_print_id (self->index.id, self->id);
   self->blocks = g_array_new (FALSE, TRUE, sizeof (WeirIndexBlock));
-  if (begin (self, expected_bytes, error))
+  if (begin_title (self, expected_bytes, error))
     return self;
   weir_title_writer_free (self);
   return NULL;

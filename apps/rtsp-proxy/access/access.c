@@ -298,7 +298,7 @@ on_waited (gpointer data)
 }
 
 static void
-wait (AccessCase *self, gint64 us)
+delay_case (AccessCase *self, gint64 us)
 {
   Access *access = self->access;
   gboolean closed;
@@ -330,7 +330,7 @@ enter (AccessCase *self)
   if (us < 0)
     give_up (self, TOO_MANY);
   else if (us > 0)
-    wait (self, us);
+    delay_case (self, us);
   else
     ask_next (self);
 }

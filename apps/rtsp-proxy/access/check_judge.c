@@ -210,7 +210,7 @@ on_answer (const HttpAnswer *answer, gpointer data)
 
 // Sends a check. Runs on the main thread.
 static gboolean
-begin (gpointer data)
+begin_check (gpointer data)
 {
   Check *check = data;
   const HttpAnswer stopped = { .error = g_error_new_literal (
@@ -238,7 +238,7 @@ add_check (CheckJudge *self, gchar *key, GBytes *body)
   check->body = body;
   check->cases = g_ptr_array_new ();
   g_hash_table_insert (self->checks, check->key, check);
-  g_idle_add_full (G_PRIORITY_DEFAULT, begin, check, NULL);
+  g_idle_add_full (G_PRIORITY_DEFAULT, begin_check, check, NULL);
   return check;
 }
 

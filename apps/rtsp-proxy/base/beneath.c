@@ -17,7 +17,7 @@
 #define TRIES 16
 
 static int
-fail (int error)
+set_errno (int error)
 {
   errno = error;
   return -1;
@@ -79,9 +79,9 @@ open_component (int from, const char *name, size_t len, OpenFunc open_name)
   char part[NAME_MAX + 1];
 
   if (len > NAME_MAX)
-    return fail (ENAMETOOLONG);
+    return set_errno (ENAMETOOLONG);
   if (len == 0 || (len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
-    return fail (EXDEV);
+    return set_errno (EXDEV);
   memcpy (part, name, len);
   part[len] = '\0';
   return open_name (from, part);
@@ -122,7 +122,7 @@ open_found (int found)
   if (fstat (found, &st) < 0)
     return -1;
   if (!S_ISREG (st.st_mode))
-    return fail (S_ISDIR (st.st_mode) ? EISDIR : ENXIO);
+    return set_errno (S_ISDIR (st.st_mode) ? EISDIR : ENXIO);
   snprintf (name, sizeof name, "/proc/self/fd/%d", found);
   return open (name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }

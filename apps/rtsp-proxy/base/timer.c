@@ -48,7 +48,7 @@ schedule (Timer *self, gint64 now)
 }
 
 static void
-run (Timer *self, gint64 now)
+run_timer (Timer *self, gint64 now)
 {
   gboolean continues;
 
@@ -68,7 +68,7 @@ dispatch (GSource *unused, GSourceFunc function, gpointer data)
   Timer *first;
 
   while ((first = get_first ()) && first->due <= now)
-    run (first, now);
+    run_timer (first, now);
   set_source ();
   return G_SOURCE_CONTINUE;
 }

@@ -382,7 +382,7 @@ hurry (void)
 }
 
 static gpointer
-run (gpointer data)
+run_sender (gpointer data)
 {
   Sender *self = data;
   const gint64 begun = clock_now ();
@@ -426,7 +426,7 @@ sender_new (BlockCache *cache, const SenderOwner *functions, gpointer owner)
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   self->opener = g_thread_pool_new (do_opening, self, 1, FALSE, NULL);
-  self->thread = g_thread_new ("broadcast", run, self);
+  self->thread = g_thread_new ("broadcast", run_sender, self);
   return self;
 }
 

@@ -7,7 +7,7 @@ typedef struct {
 } Picking;
 
 static void
-begin (Picking *self, GPtrArray *view)
+begin_picking (Picking *self, GPtrArray *view)
 {
   self->nodes = g_hash_table_new (g_str_hash, g_str_equal);
   self->kept = g_hash_table_new (NULL, NULL);
@@ -78,7 +78,7 @@ graph_pick_presentations (GPtrArray *view)
 {
   Picking self;
 
-  begin (&self, view);
+  begin_picking (&self, view);
   for (guint i = 0; i < view->len; i++) {
     GraphNode *node = g_ptr_array_index (view, i);
 
@@ -113,7 +113,7 @@ graph_pick_some (GPtrArray *view, guint max)
   GraphPick pick;
   Picking self;
 
-  begin (&self, view);
+  begin_picking (&self, view);
   for (guint i = 0; view->len <= max && i < view->len; i++)
     g_hash_table_add (self.kept, g_ptr_array_index (view, i));
   for (guint k = 0; view->len > max && k < G_N_ELEMENTS (kinds); k++) {

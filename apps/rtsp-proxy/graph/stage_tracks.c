@@ -46,7 +46,7 @@ stage_tracks_free (gpointer data)
 // ---- output ----
 
 static void
-begin (StageTracks *self)
+begin_tracks (StageTracks *self)
 {
   const PullContext *context = self->context;
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
@@ -123,7 +123,7 @@ stage_tracks_push (StageTrack *track, GstBuffer *packet, gboolean more)
     push_held (track);
     push (track, packet, more);
   } else if (begins) {
-    begin (self);
+    begin_tracks (self);
     g_mutex_lock (&self->lock);
     self->begun = TRUE;
     g_mutex_unlock (&self->lock);
@@ -257,7 +257,7 @@ stage_tracks_link (StageTracks *self)
   relay_unlink (self->from, to);
   relay_link_some (self->from, to, ~self->processed, self->start);
   if (stage_get_file (self->stage)->gives == STAGE_RAW)
-    begin (self);
+    begin_tracks (self);
 }
 
 StageTracks *

@@ -242,7 +242,7 @@ log_refusal (const Request *self)
 }
 
 static void
-run (gpointer data)
+run_broker (gpointer data)
 {
   Request *self = data;
   gint result;
@@ -280,7 +280,7 @@ connect_broker_take (
   if (g_atomic_int_add (&self->n_connecting, 1) >= CONNECTING_MAX)
     finish (request, -EAGAIN);
   else
-    thread_run ("worker-connect", run, request);
+    thread_run ("worker-connect", run_broker, request);
 }
 
 ConnectBroker *

@@ -44,7 +44,7 @@ is_open (gpointer self)
 // Sends the packet, and those that have waited for it. The results are ignored: a stream without
 // readers is not linked.
 static void
-send (Feed *self, GstBuffer *buffer)
+send_buffer (Feed *self, GstBuffer *buffer)
 {
   if (!self->waiting) {
     gst_pad_push (self->src, buffer);
@@ -73,7 +73,7 @@ push (gpointer data, const RelayPacket *packet)
   buffer = gst_buffer_make_writable (buffer);
   GST_BUFFER_PTS (buffer) = GST_BUFFER_DTS (buffer) = now;
   if (!packet->more) {
-    send (self, buffer);
+    send_buffer (self, buffer);
     return;
   }
   if (!self->waiting)

@@ -431,7 +431,7 @@ take (RelaySource *self)
 }
 
 static RelayTracks
-begin (RelaySource *self, GPtrArray *caps, Relay *from, guint64 origin, gint64 start)
+begin_source (RelaySource *self, GPtrArray *caps, Relay *from, guint64 origin, gint64 start)
 {
   Relay *relay = self->relay;
   RelayTracks tracks;
@@ -465,7 +465,7 @@ begin (RelaySource *self, GPtrArray *caps, Relay *from, guint64 origin, gint64 s
 RelayTracks
 relay_source_begin (RelaySource *self, GPtrArray *caps)
 {
-  return begin (self, caps, NULL, 0, 0);
+  return begin_source (self, caps, NULL, 0, 0);
 }
 
 RelayTracks
@@ -474,7 +474,7 @@ relay_source_begin_from (RelaySource *self, GPtrArray *caps, Relay *from, gint64
   gint64 offset;
   guint64 origin = relay_get_origin (from, &offset);
 
-  return begin (self, caps, from, origin, start - offset);
+  return begin_source (self, caps, from, origin, start - offset);
 }
 
 void

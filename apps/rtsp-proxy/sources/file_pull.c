@@ -189,7 +189,7 @@ on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 
 // Called when the pipeline has prerolled: the caps of every track are known.
 static void
-begin (FilePull *self)
+begin_pull (FilePull *self)
 {
   if (!tracks_begin (self->tracks))
     return;
@@ -210,7 +210,7 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
     case GST_MESSAGE_ASYNC_DONE:
       if (!self->begun) {
         self->begun = TRUE;
-        begin (self);
+        begin_pull (self);
       }
       break;
     case GST_MESSAGE_SEGMENT_DONE:

@@ -281,7 +281,8 @@ watch (IsolatedJob *self, GError **error)
 
 // Starts the job in `self->worker`.
 static gboolean
-begin (IsolatedJob *self, const WireMessage *message, const gint *fds, guint n_fds, GError **error)
+begin_job (
+    IsolatedJob *self, const WireMessage *message, const gint *fds, guint n_fds, GError **error)
 {
   gint theirs;
   gboolean ok;
@@ -322,7 +323,7 @@ isolated_job_start (IsolatedJob *self, WorkerKind kind, Worker *where, const Wir
   self->reader.ended = end;
   self->reader.unfit = self->handler->unfit ? end_unfit : NULL;
   self->worker = join (self, kind, where, error);
-  if (self->worker && begin (self, message, fds, n_fds, error))
+  if (self->worker && begin_job (self, message, fds, n_fds, error))
     return TRUE;
   if (self->worker)
     worker_leave (self->worker, self);

@@ -194,7 +194,7 @@ choose_kind (const PullConfig *config)
 }
 
 static gboolean
-begin (Pull *self, GError **error)
+begin_pull (Pull *self, GError **error)
 {
   const PullConfig *config = self->context->config;
   WireMessage *message;
@@ -221,7 +221,7 @@ start (const PullContext *context, GError **error)
   self->job.handler = &handler;
   self->job.release = release;
   self->context = context;
-  if (!begin (self, error)) {
+  if (!begin_pull (self, error)) {
     g_free (self);
     return NULL;
   }

@@ -256,7 +256,7 @@ start_next (gpointer data)
 }
 
 static gboolean
-begin (gpointer data)
+begin_stream (gpointer data)
 {
   PublishedStream *self = data;
 
@@ -338,7 +338,7 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
     unref (self);
     return NULL;
   }
-  run_later (self, begin);
+  run_later (self, begin_stream);
   return self;
 }
 

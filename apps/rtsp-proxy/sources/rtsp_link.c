@@ -59,7 +59,7 @@ stop_watching (RtspLink *self)
 
 // Reports the end of the connection, once.
 static void
-fail (RtspLink *self, const gchar *reason)
+fail_link (RtspLink *self, const gchar *reason)
 {
   stop_watching (self);
   rtsp_parser_stop (&self->parser);
@@ -98,14 +98,14 @@ read_once (RtspLink *self, guint8 *scratch)
     g_clear_error (&error);
   } else if (n < 0) {
     if (!g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
-      fail (self, error->message);
+      fail_link (self, error->message);
     g_error_free (error);
   } else if (wrong) {
     reason = g_strdup_printf ("the upstream sends invalid data: %s", wrong);
-    fail (self, reason);
+    fail_link (self, reason);
     g_free (reason);
   } else if (n == 0) {
-    fail (self, "the upstream closed the connection");
+    fail_link (self, "the upstream closed the connection");
   }
   return n > 0 && !self->parser.stopped;
 }
@@ -136,7 +136,7 @@ write_waiting (RtspLink *self)
 
     if (n < 0) {
       if (!g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK))
-        fail (self, error->message);
+        fail_link (self, error->message);
       g_error_free (error);
       return;
     }
@@ -182,7 +182,7 @@ rtsp_link_send (RtspLink *self, gconstpointer bytes, gsize len)
     wait_for (self, EPOLLIN | EPOLLOUT);
   }
   if (self->waiting->len + len > RTSP_LINK_BACKLOG)
-    fail (self, "the upstream does not read what is sent to it");
+    fail_link (self, "the upstream does not read what is sent to it");
   else
     g_byte_array_append (self->waiting, (const guint8 *) bytes + n, (guint) (len - (gsize) n));
 }
@@ -213,7 +213,7 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
 
   if (self->freed || !connection) {
     if (!self->freed)
-      fail (self, self->distrust ? self->distrust : error->message);
+      fail_link (self, self->distrust ? self->distrust : error->message);
     g_clear_object (&connection);
     g_clear_error (&error);
     link_unref (self);
@@ -231,7 +231,7 @@ on_connected (GObject *client, GAsyncResult *result, gpointer data)
   if (self->watches) {
     self->ops->connected (self->data); // the reference is the loop's now
   } else {
-    fail (self, "cannot watch the connection");
+    fail_link (self, "cannot watch the connection");
     link_unref (self);
   }
 }

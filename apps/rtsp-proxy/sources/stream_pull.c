@@ -194,7 +194,7 @@ on_pad_removed (GstElement *parsebin, GstPad *pad, gpointer data)
 
 // Called when a pipeline that is not live has prerolled: the caps of every track are known.
 static void
-begin (StreamPull *self)
+begin_pull (StreamPull *self)
 {
   if (tracks_begin (self->tracks))
     gst_element_set_state (self->pipeline, GST_STATE_PLAYING);
@@ -208,7 +208,7 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ASYNC_DONE && !self->is_live
       && has_all_pads (self)) {
-    begin (self);
+    begin_pull (self);
   } else if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING
              && has_scheme (self->context->config, "srt:")) {
     // srtsrc would try again for ever, also with a wrong passphrase.

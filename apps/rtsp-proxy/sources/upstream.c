@@ -186,7 +186,7 @@ reset_back_off_if_stable (Upstream *self)
 }
 
 static void
-fail (Upstream *self, const gchar *reason, gboolean unfit)
+fail_upstream (Upstream *self, const gchar *reason, gboolean unfit)
 {
   gchar *first;
 
@@ -230,7 +230,7 @@ handle_ended (gpointer data)
   Run *run = data;
 
   if (!g_atomic_int_get (&run->context.cancelled))
-    fail (run->upstream, run->reason, run->unfit);
+    fail_upstream (run->upstream, run->reason, run->unfit);
   return G_SOURCE_REMOVE;
 }
 
@@ -314,7 +314,7 @@ handle_error (Run *run, GstMessage *message)
 
   gst_message_parse_error (message, &error, &debug);
   reason = error_reason (message, error, debug);
-  fail (run->upstream, reason, is_unfit (run, error));
+  fail_upstream (run->upstream, reason, is_unfit (run, error));
   g_free (reason);
   g_error_free (error);
   g_free (debug);
@@ -325,7 +325,7 @@ handle_eos (Run *run)
 {
   const gboolean unfit = is_unfit (run, NULL);
 
-  fail (run->upstream, unfit ? "the file has no media" : "the upstream ended", unfit);
+  fail_upstream (run->upstream, unfit ? "the file has no media" : "the upstream ended", unfit);
 }
 
 static void
@@ -373,7 +373,7 @@ watch (gpointer data)
 
   reason = g_strdup_printf ("%s %.1f s", problem, limit_ms / 1000.0);
   self->watch = NULL;
-  fail (self, reason, FALSE);
+  fail_upstream (self, reason, FALSE);
   g_free (reason);
   return G_SOURCE_REMOVE;
 }

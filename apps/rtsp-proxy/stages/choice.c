@@ -23,10 +23,10 @@ choice_free (gpointer data)
   g_free (choice);
 }
 
-static gboolean fail (GError **error, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
+static gboolean set_choice_error (GError **error, const gchar *format, ...) G_GNUC_PRINTF (2, 3);
 
 static gboolean
-fail (GError **error, const gchar *format, ...)
+set_choice_error (GError **error, const gchar *format, ...)
 {
   va_list args;
 
@@ -84,7 +84,7 @@ add_decoder (StageSet *set, GPtrArray *chain, const StageFile *file, GError **er
   Stage *decoder = name ? stage_new (set, name, NULL) : NULL;
 
   if (!decoder)
-    return fail (error, "stage %s: takes raw %s, but no stage decodes it", file->name,
+    return set_choice_error (error, "stage %s: takes raw %s, but no stage decodes it", file->name,
         stage_media_name (file->media));
   g_ptr_array_add (chain, decoder);
   return TRUE;
@@ -96,7 +96,7 @@ add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GErr
   const StageFile *file = stage_get_file (stage);
 
   if ((chain->len == 0) != (file->takes == STAGE_NOTHING))
-    return fail (error,
+    return set_choice_error (error,
         chain->len ? "stage %s: takes nothing, so it must be the first stage"
                    : "stage %s: the first stage must be a source, such as pull",
         file->name);
@@ -104,8 +104,9 @@ add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GErr
     if (!add_decoder (set, chain, file, error))
       return FALSE;
   } else if (!have_format (formats, file->media, file->takes)) {
-    return fail (error, "stage %s: takes %s, but stage %s before it gives another format",
-        file->name, stage_formats[file->takes], name_at (chain, chain->len - 1));
+    return set_choice_error (error,
+        "stage %s: takes %s, but stage %s before it gives another format", file->name,
+        stage_formats[file->takes], name_at (chain, chain->len - 1));
   }
   set_format (formats, file->media, file->gives);
   g_ptr_array_add (chain, stage_ref (stage));
@@ -120,16 +121,16 @@ make_chain (StageSet *set, const GPtrArray *stages, GError **error)
   gboolean ok = stages->len > 0;
 
   if (!ok)
-    fail (error, "the pipeline is empty; begin it with a source, such as pull");
+    set_choice_error (error, "the pipeline is empty; begin it with a source, such as pull");
   for (guint i = 0; ok && i < stages->len; i++) {
     ok = find_stage (stages, name_at (stages, i)) == (gint) i;
     if (!ok)
-      fail (error, "stage %s: appears twice", name_at (stages, i));
+      set_choice_error (error, "stage %s: appears twice", name_at (stages, i));
     else
       ok = add_stage (set, chain, &formats, g_ptr_array_index (stages, i), error);
   }
   if (ok && (formats.video == STAGE_RAW || formats.audio == STAGE_RAW))
-    ok = fail (error, "stage %s: gives raw %s; add a stage that makes RTP of it",
+    ok = set_choice_error (error, "stage %s: gives raw %s; add a stage that makes RTP of it",
         name_at (chain, chain->len - 1), formats.video == STAGE_RAW ? "video" : "audio");
   if (!ok)
     g_clear_pointer (&chain, g_ptr_array_unref);
@@ -163,13 +164,13 @@ read_pairs (GPtrArray *query, const gchar *text, GError **error)
     *choice = (Choice) { param, value };
     g_ptr_array_add (query, choice);
     if (twice)
-      return fail (error, "%.40s is given twice", param);
+      return set_choice_error (error, "%.40s is given twice", param);
     if (query->len > MAX_CHOICES)
-      return fail (error, "too many choices: at most %d are allowed", MAX_CHOICES);
+      return set_choice_error (error, "too many choices: at most %d are allowed", MAX_CHOICES);
   }
   if (wrong) {
     g_error_free (wrong);
-    return fail (error, "not a valid query; write it like size=640x360&rate=600k");
+    return set_choice_error (error, "not a valid query; write it like size=640x360&rate=600k");
   }
   return TRUE;
 }
@@ -181,7 +182,7 @@ read_query (const gchar *text, GError **error)
   gboolean ok = TRUE;
 
   if (text && strlen (text) > MAX_QUERY)
-    ok = fail (error, "the query is longer than %d characters", MAX_QUERY);
+    ok = set_choice_error (error, "the query is longer than %d characters", MAX_QUERY);
   else if (text && *text)
     ok = read_pairs (query, text, error);
   if (!ok)
@@ -263,7 +264,7 @@ check_declared (GHashTable *choices, const GPtrArray *query, GError **error)
     const Choice *choice = g_ptr_array_index (query, i);
 
     if (!is_offered (choices, choice->param))
-      return fail (error, "\"%.40s\" is not a choice of this mount", choice->param);
+      return set_choice_error (error, "\"%.40s\" is not a choice of this mount", choice->param);
   }
   return TRUE;
 }
@@ -290,7 +291,7 @@ apply (StageSet *set, GPtrArray *stages, const gchar *name, const gchar *const *
     wrong = stage_assign (stage, choice->param, choice->value);
   }
   if (wrong) {
-    fail (error, "%s", wrong);
+    set_choice_error (error, "%s", wrong);
     g_free (wrong);
     stage_unref (stage);
     return FALSE;
@@ -356,15 +357,17 @@ check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **
   const gchar *other = g_hash_table_lookup (seen, param);
 
   if (!found)
-    return fail (error, "choices: stage %s has no parameter \"%.40s\"", file->name, param);
+    return set_choice_error (
+        error, "choices: stage %s has no parameter \"%.40s\"", file->name, param);
   if (g_str_equal (param, "layers"))
-    return fail (error,
+    return set_choice_error (error,
         "choices: layers cannot be offered, because layers= in a URL selects the reader's layers");
   if (found->type == STAGE_PARAM_TEXT)
-    return fail (error, "choices: a URL cannot set %s of stage %s", param, file->name);
+    return set_choice_error (error, "choices: a URL cannot set %s of stage %s", param, file->name);
   if (other)
-    return fail (error, "choices: %s is a parameter of both %s and %s; offer only one of them",
-        param, other, file->name);
+    return set_choice_error (error,
+        "choices: %s is a parameter of both %s and %s; offer only one of them", param, other,
+        file->name);
   g_hash_table_insert (seen, (gpointer) param, file->name);
   return TRUE;
 }

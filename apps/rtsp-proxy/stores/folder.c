@@ -21,7 +21,7 @@ typedef struct {
 
 // Sets an error of errno about a title. A refusal is logged.
 static void
-fail (Folder *self, const gchar *name, GError **error)
+set_title_error (Folder *self, const gchar *name, GError **error)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
   const int reason = errno;
@@ -68,7 +68,7 @@ folder_open (Store *self, const gchar *name, guint64 *size, GError **error)
   struct stat st;
 
   if (fd < 0)
-    fail (folder, name, error);
+    set_title_error (folder, name, error);
   else if (size)
     *size = fstat (fd, &st) == 0 ? (guint64) st.st_size : 0;
   return fd;
@@ -81,7 +81,7 @@ folder_open_bytes (Store *self, const gchar *name, GError **error)
   StoreBytes *bytes = fd >= 0 ? file_bytes_new (fd) : NULL;
 
   if (fd >= 0 && !bytes)
-    fail ((Folder *) self, name, error);
+    set_title_error ((Folder *) self, name, error);
   return bytes;
 }
 

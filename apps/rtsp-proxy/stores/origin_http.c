@@ -349,7 +349,7 @@ origin_http_get (OriginHttp *self, OriginRange *ranges, guint n, guint timeout_m
 // ---- the client ----
 
 static gpointer
-run (gpointer data)
+run_request (gpointer data)
 {
   OriginHttp *self = data;
   SoupSession *session;
@@ -409,7 +409,7 @@ origin_http_new (const OriginAccess *access, GError **error)
   self->loop = g_main_loop_new (self->context, FALSE);
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
-  g_thread_unref (g_thread_new ("origin-http", run, self));
+  g_thread_unref (g_thread_new ("origin-http", run_request, self));
   return self;
 }
 

@@ -329,7 +329,7 @@ on_tick (gpointer unused)
 
 // Gives a worker what is offered.
 static gboolean
-begin (SwarmLink *self, GError **error)
+begin_link (SwarmLink *self, GError **error)
 {
   self->worker = workers_join (SANDBOX_SWARM, on_died, self, error);
   if (!self->worker)
@@ -388,7 +388,7 @@ begin_soon (SwarmLink *self)
     if (!self->retry)
       self->retry = timer_add ((guint) ((again_us - now_us) / 1000 + 1), on_retry, link_ref (self));
   } else {
-    if (!begin (self, &error)) {
+    if (!begin_link (self, &error)) {
       note_end ();
       set_reason (self, error->message);
       leave (self);

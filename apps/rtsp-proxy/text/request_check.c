@@ -6,7 +6,7 @@
 #define METHOD_MAX 19 // gst-rtsp-server reads no more
 
 static gboolean
-fail (RequestCheck *self, RequestFault fault)
+fail_check (RequestCheck *self, RequestFault fault)
 {
   self->fault = fault;
   return FALSE;
@@ -66,9 +66,9 @@ check_first_line (RequestCheck *self, Line line)
   if (!take_word (&line, &method) || !is_method (&method) || !take_word (&line, &url)
       || !take_word (&line, &version) || take_word (&line, &rest)
       || !memchr (version.text, '/', version.len))
-    return fail (self, REQUEST_MALFORMED);
+    return fail_check (self, REQUEST_MALFORMED);
   if (!is_version (self, &version))
-    return fail (self, REQUEST_VERSION_WRONG);
+    return fail_check (self, REQUEST_VERSION_WRONG);
   return TRUE;
 }
 
@@ -91,9 +91,9 @@ note_length (RequestCheck *self, const RequestLimits *limits, const Line *value)
   guint64 length;
 
   if (!read_number (value, &length) || (self->has_length && length != self->body))
-    return fail (self, REQUEST_MALFORMED);
+    return fail_check (self, REQUEST_MALFORMED);
   if (length > limits->body)
-    return fail (self, REQUEST_BODY_LARGE);
+    return fail_check (self, REQUEST_BODY_LARGE);
   self->has_length = TRUE;
   self->body = (guint) length;
   return TRUE;
@@ -109,7 +109,7 @@ check_header (RequestCheck *self, const RequestLimits *limits, Line line)
   // servers make different headers (RFC 9112, 5.1).
   if (name.len == 0 || g_ascii_isspace (*name.text)
       || (self->http && g_ascii_isspace (name.text[name.len - 1])))
-    return fail (self, REQUEST_MALFORMED);
+    return fail_check (self, REQUEST_MALFORMED);
   value = (Line) { colon + 1, line.len - name.len - 1 };
   while (name.len > 0 && g_ascii_isspace (name.text[name.len - 1]))
     name.len--;
@@ -141,9 +141,9 @@ static gboolean
 check_line (RequestCheck *self, const RequestLimits *limits, Line line, gsize end)
 {
   if (line.len > limits->line)
-    return fail (self, self->n_lines == 0 ? REQUEST_LINE_LONG : REQUEST_HEADER_LONG);
+    return fail_check (self, self->n_lines == 0 ? REQUEST_LINE_LONG : REQUEST_HEADER_LONG);
   if (has_control_characters (line))
-    return fail (self, REQUEST_MALFORMED);
+    return fail_check (self, REQUEST_MALFORMED);
   if (self->n_lines == 0) {
     if (!check_first_line (self, line))
       return FALSE;
@@ -151,7 +151,7 @@ check_line (RequestCheck *self, const RequestLimits *limits, Line line, gsize en
     self->head = end;
     return TRUE;
   } else if (self->n_lines > limits->headers) {
-    return fail (self, REQUEST_HEADERS_MANY);
+    return fail_check (self, REQUEST_HEADERS_MANY);
   } else if (!check_header (self, limits, line)) {
     return FALSE;
   }
@@ -169,9 +169,9 @@ advance (RequestCheck *self, const RequestLimits *limits, const guint8 *bytes, g
 
   self->searched = at;
   if (line.len > (gsize) limits->line + 1) // 1: a CR
-    return fail (self, self->n_lines == 0 ? REQUEST_LINE_LONG : REQUEST_HEADER_LONG);
+    return fail_check (self, self->n_lines == 0 ? REQUEST_LINE_LONG : REQUEST_HEADER_LONG);
   if (at >= limits->head)
-    return fail (self, REQUEST_HEAD_LARGE);
+    return fail_check (self, REQUEST_HEAD_LARGE);
   if (!end)
     return FALSE;
   if (line.len > 0 && line.text[line.len - 1] == '\r')

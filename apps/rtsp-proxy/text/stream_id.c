@@ -15,7 +15,7 @@ dup_url (const gchar *path)
 }
 
 static StreamIdVerdict
-fail (const gchar **wrong, StreamIdVerdict verdict, const gchar *text)
+refuse_id (const gchar **wrong, StreamIdVerdict verdict, const gchar *text)
 {
   *wrong = text;
   return verdict;
@@ -27,7 +27,7 @@ set_mode (StreamId *self, const gchar *mode, const gchar **wrong)
   self->publishes = g_str_equal (mode, "publish");
   if (self->publishes || g_str_equal (mode, "request"))
     return STREAM_ID_GOOD;
-  return fail (wrong, STREAM_ID_BAD_MODE, "its mode (m=) is neither request nor publish");
+  return refuse_id (wrong, STREAM_ID_BAD_MODE, "its mode (m=) is neither request nor publish");
 }
 
 // ---- "#!::" ----
@@ -45,18 +45,18 @@ read_pair (StreamId *self, const gchar *pair, const gchar **wrong)
   gchar **field;
 
   if (!g_ascii_isalpha (pair[0]) || !strchr (pair, '='))
-    return fail (wrong, STREAM_ID_MALFORMED, "after #!:: it must have KEY=VALUE,KEY=VALUE...");
+    return refuse_id (wrong, STREAM_ID_MALFORMED, "after #!:: it must have KEY=VALUE,KEY=VALUE...");
   if (pair[1] != '=')
     return STREAM_ID_GOOD; // a key of the user's own
   if (pair[0] == 'm')
     return set_mode (self, pair + 2, wrong);
   if (pair[0] == 't' && !g_str_equal (pair + 2, "stream"))
-    return fail (wrong, STREAM_ID_BAD_MODE, "its type (t=) is not stream");
+    return refuse_id (wrong, STREAM_ID_BAD_MODE, "its type (t=) is not stream");
   field = find_field (self, pair[0]);
   if (!field)
     return STREAM_ID_GOOD;
   if (*field)
-    return fail (wrong, STREAM_ID_MALFORMED, "it has a key twice");
+    return refuse_id (wrong, STREAM_ID_MALFORMED, "it has a key twice");
   *field = g_strdup (pair + 2);
   return STREAM_ID_GOOD;
 }
@@ -71,7 +71,7 @@ read_keyed (StreamId *self, const gchar *text, const gchar **wrong)
     verdict = read_pair (self, *pair, wrong);
   g_strfreev (pairs);
   if (verdict == STREAM_ID_GOOD && !self->url)
-    return fail (wrong, STREAM_ID_MALFORMED, "it names no path (r=)");
+    return refuse_id (wrong, STREAM_ID_MALFORMED, "it names no path (r=)");
   path = self->url;
   self->url = path ? dup_url (path) : NULL;
   g_free (path);
@@ -89,7 +89,7 @@ read_plain (StreamId *self, const gchar *text, const gchar **wrong)
   self->publishes = g_str_equal (mode, "publish");
   if (!*mode || !parts[1] || (!self->publishes && !g_str_equal (mode, "read"))) {
     g_strfreev (parts);
-    return fail (wrong, STREAM_ID_MALFORMED,
+    return refuse_id (wrong, STREAM_ID_MALFORMED,
         "it must be read:PATH, publish:PATH, either with :USER:SECRET, or #!::r=PATH,...");
   }
   self->url = dup_url (parts[1]);
@@ -109,9 +109,9 @@ stream_id_read (StreamId *self, const gchar *text, const gchar **wrong)
   *self = (StreamId) { 0 };
   *wrong = NULL;
   if (strlen (text) > STREAM_ID_MAX)
-    return fail (wrong, STREAM_ID_MALFORMED, "it is longer than 512 bytes");
+    return refuse_id (wrong, STREAM_ID_MALFORMED, "it is longer than 512 bytes");
   if (!text_is_printable (text))
-    return fail (wrong, STREAM_ID_MALFORMED, "it is not UTF-8, or has control characters");
+    return refuse_id (wrong, STREAM_ID_MALFORMED, "it is not UTF-8, or has control characters");
   verdict = g_str_has_prefix (text, KEYED) ? read_keyed (self, text + strlen (KEYED), wrong)
                                            : read_plain (self, text, wrong);
   if (verdict != STREAM_ID_GOOD)

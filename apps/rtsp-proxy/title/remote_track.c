@@ -82,7 +82,7 @@ is_stale (RemoteTrack *self)
 }
 
 static void
-begin (RemoteTrack *self)
+begin_track (RemoteTrack *self)
 {
   gchar *id;
 
@@ -100,7 +100,7 @@ on_caps (gpointer owner, GstCaps *caps)
   const GstStructure *s = gst_caps_get_structure (caps, 0);
   RemoteTrack *self = owner;
 
-  begin (self);
+  begin_track (self);
   self->has_caps = TRUE;
   g_mutex_lock (&self->lock);
   gst_structure_get_int (s, "clock-rate", &self->clock_rate);
@@ -114,7 +114,7 @@ on_segment (gpointer owner, const GstSegment *segment)
 {
   RemoteTrack *self = owner;
 
-  begin (self);
+  begin_track (self);
   if (is_stale (self))
     return;
   self->has_segment = TRUE;
@@ -188,7 +188,7 @@ on_gap (gpointer owner, GstClockTime at, GstClockTime duration)
   RemoteTrack *self = owner;
 
   // A track without data has no segment.
-  begin (self);
+  begin_track (self);
   if (!is_stale (self))
     gst_pad_push_event (self->pad, gst_event_new_gap (at, duration));
 }
@@ -198,7 +198,7 @@ on_eos (gpointer owner)
 {
   RemoteTrack *self = owner;
 
-  begin (self);
+  begin_track (self);
   if (!is_stale (self))
     gst_pad_push_event (self->pad, gst_event_new_eos ());
 }

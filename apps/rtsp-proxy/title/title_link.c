@@ -136,7 +136,7 @@ on_died (gpointer data, const gchar *reason)
 
 // Gives the worker the file and the sockets.
 static gboolean
-begin (gpointer data)
+begin_link (gpointer data)
 {
   const guint8 message = WIRE_TITLE;
   TitleLink *self = data;
@@ -384,7 +384,7 @@ read_tracks (TitleLink *self, guint8 *scratch)
 }
 
 static gpointer
-run (gpointer data)
+run_link (gpointer data)
 {
   TitleLink *self = data;
   guint8 *scratch = g_malloc (WIRE_MAX);
@@ -401,7 +401,7 @@ run (gpointer data)
 void
 title_link_start (TitleLink *self)
 {
-  self->thread = g_thread_new ("title-control", run, self);
+  self->thread = g_thread_new ("title-control", run_link, self);
 }
 
 // ---- the owner ----
@@ -458,7 +458,7 @@ title_link_open (int fd, const TitleLinkHandler *handler, gpointer owner,
     link_unref (self);
     return NULL;
   }
-  g_main_context_invoke (NULL, begin, link_ref (self));
+  g_main_context_invoke (NULL, begin_link, link_ref (self));
   return self;
 }
 

@@ -419,7 +419,7 @@ is_cut_off (TitleFile *file)
 // Posts a failure if there was one already. Returns FALSE if the title has failed; bytes that
 // cannot be read are no failure yet.
 static gboolean
-begin (TitleRemote *self)
+begin_title (TitleRemote *self)
 {
   gboolean ok = self->link != NULL;
   GError *error;
@@ -442,7 +442,7 @@ title_remote_change_state (GstElement *element, GstStateChange transition)
   TitleRemote *self = (TitleRemote *) element;
   GstStateChangeReturn ret;
 
-  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !begin (self))
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !begin_title (self))
     return GST_STATE_CHANGE_FAILURE;
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY) {
     on_gone (self);

@@ -149,7 +149,7 @@ read_some (TitleSource *self, guint64 offset, guint8 *bytes, gsize length, gsize
 
 // Handles bytes that cannot be read. `at` bytes before them were read.
 static GstFlowReturn
-fail (TitleSource *self, guint64 offset, gsize at)
+fail_reading (TitleSource *self, guint64 offset, gsize at)
 {
   if (!self->typed && at > 0)
     return GST_FLOW_OK; // they are enough, or the next read fails
@@ -183,7 +183,7 @@ title_source_fill (GstBaseSrc *src, guint64 offset, guint size, GstBuffer *buffe
   if (ret == GST_FLOW_OK && at == 0)
     return GST_FLOW_EOS;
   if (ret == GST_FLOW_ERROR)
-    ret = fail (self, offset, at);
+    ret = fail_reading (self, offset, at);
   gst_buffer_set_size (buffer, (gssize) at);
   GST_BUFFER_OFFSET (buffer) = offset;
   GST_BUFFER_OFFSET_END (buffer) = offset + at;

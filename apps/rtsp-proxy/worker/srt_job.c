@@ -159,7 +159,7 @@ drop (SrtJob *self, SRTSOCKET socket)
 }
 
 static void
-run (SrtJob *self, SRTSOCKET socket)
+run_job (SrtJob *self, SRTSOCKET socket)
 {
   SrtCaller *caller = g_hash_table_lookup (self->callers, GINT_TO_POINTER (socket));
   SrtEnd end;
@@ -185,7 +185,7 @@ accept_all (SrtJob *self)
         self->callers, GINT_TO_POINTER (socket), srt_caller_new (socket, self->epoll));
     srt_wire_put_opened (&self->message, (guint32) socket);
     send_message (self->commands, &self->message);
-    run (self, socket);
+    run_job (self, socket);
   }
 }
 
@@ -195,7 +195,7 @@ run_all (SrtJob *self)
   GList *sockets = g_hash_table_get_keys (self->callers);
 
   for (GList *l = sockets; l; l = l->next)
-    run (self, GPOINTER_TO_INT (l->data));
+    run_job (self, GPOINTER_TO_INT (l->data));
   g_list_free (sockets);
 }
 
@@ -234,7 +234,7 @@ obey (SrtJob *self, SrtCommand command, SRTSOCKET socket, gint fd)
     if (command == SRT_COMMAND_READ)
       g_hash_table_insert (
           self->by_fd, GINT_TO_POINTER (srt_caller_get_fd (caller)), GINT_TO_POINTER (socket));
-    run (self, socket);
+    run_job (self, socket);
   }
   if (fd >= 0)
     close (fd);
@@ -278,7 +278,7 @@ run_ready (SrtJob *self, const SRTSOCKET *sockets, int n)
     if (sockets[i] == self->listener)
       accept_all (self);
     else
-      run (self, sockets[i]);
+      run_job (self, sockets[i]);
   }
 }
 
@@ -289,7 +289,7 @@ run_fds (SrtJob *self, const SYSSOCKET *fds, int n)
     gpointer socket = g_hash_table_lookup (self->by_fd, GINT_TO_POINTER (fds[i]));
 
     if (fds[i] != self->commands && socket)
-      run (self, GPOINTER_TO_INT (socket));
+      run_job (self, GPOINTER_TO_INT (socket));
     for (guint k = 0; fds[i] == self->commands && k < COMMANDS_MAX && take_command (self); k++)
       ;
   }

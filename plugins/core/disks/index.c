@@ -150,7 +150,7 @@ typedef struct {
 } Reader;
 
 static int
-fail (Reader *reader, const char *text)
+fail_reading (Reader *reader, const char *text)
 {
   snprintf (reader->problem, 128, "%s at byte %zu", text, (size_t) (reader->b.at - reader->begin));
   return -EINVAL;
@@ -166,7 +166,7 @@ read_text (Reader *reader, size_t length, size_t max, const char *name, char **t
   if (length > max || !weir_bytes_take (&reader->b, length, &bytes)
       || (length > 0 && memchr (bytes, 0, length))) {
     snprintf (problem, sizeof problem, "%s is cut off or not valid", name);
-    return fail (reader, problem);
+    return fail_reading (reader, problem);
   }
   *text = malloc (length + 1);
   if (!*text)
@@ -184,9 +184,9 @@ read_head (Reader *reader)
   uint16_t version;
 
   if (!weir_bytes_take (&reader->b, MAGIC_BYTES, &magic) || memcmp (magic, MAGIC, MAGIC_BYTES) != 0)
-    return fail (reader, "no index of a title");
+    return fail_reading (reader, "no index of a title");
   if (!weir_bytes_u16 (&reader->b, &version) || version == 0)
-    return fail (reader, "the version is cut off or 0");
+    return fail_reading (reader, "the version is cut off or 0");
   if (version > WEIR_INDEX_VERSION) {
     snprintf (reader->problem, 128, "version %u is newer than version %d, which this program reads",
         version, WEIR_INDEX_VERSION);
@@ -207,17 +207,17 @@ read_title (Reader *reader, WeirIndex *index)
   if (!weir_bytes_take (&reader->b, sizeof index->id, &id)
       || !weir_bytes_u64 (&reader->b, &index->rate) || !weir_bytes_u64 (&reader->b, &slice)
       || !weir_bytes_u64 (&reader->b, &duration) || !weir_bytes_u16 (&reader->b, &name))
-    return fail (reader, "the index is cut off");
+    return fail_reading (reader, "the index is cut off");
   memcpy (index->id, id, sizeof index->id);
   index->slice_ns = (int64_t) slice;
   index->duration_ns = (int64_t) duration;
   if (index->slice_ns <= 0)
-    return fail (reader, "the time slice is not positive");
+    return fail_reading (reader, "the time slice is not positive");
   result = read_text (reader, name, WEIR_INDEX_NAME_MAX, "the name", &index->name);
   if (result == 0 && !weir_index_is_name (index->name))
-    return fail (reader, "the name is not valid");
+    return fail_reading (reader, "the name is not valid");
   if (result == 0 && !weir_bytes_u32 (&reader->b, &caps))
-    return fail (reader, "the index is cut off");
+    return fail_reading (reader, "the index is cut off");
   if (result == 0)
     result = read_text (reader, caps, WEIR_INDEX_CAPS_MAX, "the caps", &index->caps);
   return result;
@@ -245,10 +245,10 @@ read_blocks (Reader *reader, WeirIndex *index)
   uint32_t n;
 
   if (!weir_bytes_u32 (&reader->b, &n) || n == 0 || n > WEIR_INDEX_BLOCKS_MAX)
-    return fail (reader, "the number of blocks is cut off or not valid");
+    return fail_reading (reader, "the number of blocks is cut off or not valid");
   // Before the memory is allocated, so that it is bounded by the file's size.
   if (weir_bytes_left (&reader->b) != (size_t) n * BLOCK_BYTES)
-    return fail (reader, "the table of blocks is cut off, or bytes follow it");
+    return fail_reading (reader, "the table of blocks is cut off, or bytes follow it");
   index->blocks = calloc (n, sizeof *index->blocks);
   if (!index->blocks)
     return -ENOMEM;
@@ -264,7 +264,7 @@ read_blocks (Reader *reader, WeirIndex *index)
     problem = block_problem (block);
     if (problem) {
       snprintf (text, sizeof text, "block %" PRIu32 " has %s,", i, problem);
-      return fail (reader, text);
+      return fail_reading (reader, text);
     }
   }
   return 0;

@@ -317,7 +317,7 @@ sleep_until (int64_t due_ns)
 }
 
 static void *
-run (void *data)
+run_loop (void *data)
 {
   IngestLoop *loop = data;
   int64_t tick_ns = loop->tick_ns;
@@ -353,7 +353,7 @@ start_thread (IngestLoop *loop)
 
   sigfillset (&all);
   pthread_sigmask (SIG_SETMASK, &all, &before);
-  error = pthread_create (&loop->thread, NULL, run, loop);
+  error = pthread_create (&loop->thread, NULL, run_loop, loop);
   pthread_sigmask (SIG_SETMASK, &before, NULL);
   if (error == 0)
     pthread_setname_np (loop->thread, "weir-ingest");

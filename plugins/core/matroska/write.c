@@ -44,7 +44,7 @@ put_id (WeirBoxes *w, uint32_t id)
 
 // Begins an element. Returns its place for end().
 static size_t
-begin (WeirBoxes *w, uint32_t id)
+begin_element (WeirBoxes *w, uint32_t id)
 {
   put_id (w, id);
   weir_boxes_zeros (w, SIZE_BYTES);
@@ -70,7 +70,7 @@ put_number (WeirBoxes *w, uint32_t id, uint64_t value)
 static void
 put_bytes (WeirBoxes *w, uint32_t id, const void *bytes, size_t len)
 {
-  size_t at = begin (w, id);
+  size_t at = begin_element (w, id);
 
   weir_boxes_put (w, bytes, len);
   end (w, at);
@@ -94,7 +94,7 @@ put_float (WeirBoxes *w, uint32_t id, double value)
 static void
 put_ebml (WeirBoxes *w)
 {
-  size_t at = begin (w, ID_EBML);
+  size_t at = begin_element (w, ID_EBML);
 
   put_text (w, ID_DOC_TYPE, "matroska");
   put_number (w, ID_DOC_TYPE_VERSION, 4);
@@ -105,7 +105,7 @@ put_ebml (WeirBoxes *w)
 static void
 put_info (WeirBoxes *w)
 {
-  size_t at = begin (w, ID_INFO);
+  size_t at = begin_element (w, ID_INFO);
 
   put_number (w, ID_TIMESTAMP_SCALE, TICK_NS);
   put_text (w, ID_MUXING_APP, "Weir");
@@ -116,7 +116,7 @@ put_info (WeirBoxes *w)
 static void
 put_audio (WeirBoxes *w, const WeirMp4Track *track)
 {
-  size_t at = begin (w, ID_AUDIO);
+  size_t at = begin_element (w, ID_AUDIO);
 
   put_float (w, ID_SAMPLING_FREQUENCY, track->timescale);
   put_number (w, ID_CHANNELS, track->channels);
@@ -131,7 +131,7 @@ put_track (WeirBoxes *w, const WeirMp4Track *track, size_t number)
     [WEIR_MP4_H265] = "V_MPEGH/ISO/HEVC",
     [WEIR_MP4_AAC] = "A_AAC",
   };
-  size_t at = begin (w, ID_TRACK_ENTRY);
+  size_t at = begin_element (w, ID_TRACK_ENTRY);
 
   put_number (w, ID_TRACK_NUMBER, number);
   put_number (w, ID_TRACK_UID, number);
@@ -154,7 +154,7 @@ weir_matroska_write_head (uint8_t *out, size_t size, const WeirMp4Track *tracks,
   put_id (&w, ID_SEGMENT);
   weir_boxes_u64 (&w, SIZE_UNKNOWN);
   put_info (&w);
-  at = begin (&w, ID_TRACKS);
+  at = begin_element (&w, ID_TRACKS);
   for (size_t i = 0; i < n_tracks; i++)
     put_track (&w, &tracks[i], i + 1);
   end (&w, at);
@@ -166,10 +166,10 @@ weir_matroska_write_frame_head (
     uint8_t out[WEIR_MATROSKA_FRAME_HEAD], size_t track, uint64_t time_us, bool key, size_t len)
 {
   WeirBoxes w = { out, WEIR_MATROSKA_FRAME_HEAD, 0 };
-  size_t cluster = begin (&w, ID_CLUSTER), block;
+  size_t cluster = begin_element (&w, ID_CLUSTER), block;
 
   put_number (&w, ID_TIMESTAMP, time_us);
-  block = begin (&w, ID_SIMPLE_BLOCK);
+  block = begin_element (&w, ID_SIMPLE_BLOCK);
   weir_boxes_u8 (&w, (uint8_t) (0x80 | (track + 1)));
   weir_boxes_u16 (&w, 0); // after the cluster's time
   weir_boxes_u8 (&w, key ? 0x80 : 0);

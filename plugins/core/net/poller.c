@@ -46,7 +46,7 @@ free_retired (void)
 }
 
 static void *
-run (void *unused)
+run_poller (void *unused)
 {
   struct epoll_event events[EVENTS_AT_ONCE];
 
@@ -77,7 +77,7 @@ start_thread (void)
 
   sigfillset (&all);
   pthread_sigmask (SIG_SETMASK, &all, &before);
-  error = pthread_create (&poller.thread, NULL, run, NULL);
+  error = pthread_create (&poller.thread, NULL, run_poller, NULL);
   pthread_sigmask (SIG_SETMASK, &before, NULL);
   if (error == 0) {
     pthread_setname_np (poller.thread, "weir-conn");

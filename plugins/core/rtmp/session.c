@@ -90,7 +90,7 @@ weir_rtmp_session_free (WeirRtmpSession *self)
 }
 
 static int
-fail (WeirRtmpSession *self, const char *problem)
+fail_session (WeirRtmpSession *self, const char *problem)
 {
   self->state = STATE_OVER;
   self->problem = problem;
@@ -112,7 +112,7 @@ put (WeirRtmpSession *self, const uint8_t *bytes, size_t len)
   uint8_t *grown = need > self->room ? realloc (self->output, need) : self->output;
 
   if (!grown) {
-    fail (self, "there is no memory left");
+    fail_session (self, "there is no memory left");
     return false;
   }
   self->output = grown;
@@ -248,12 +248,12 @@ handle_connect (WeirRtmpSession *self, double transaction, const WeirAmf *object
   WeirAmf app;
 
   if (self->state != STATE_OPEN)
-    return fail (self, "it connects twice");
+    return fail_session (self, "it connects twice");
   weir_amf_find (object, "app", &app);
   if (!weir_amf_copy_text (&app, self->app, NAME_MAX)) {
     send_error (self, transaction, "NetConnection.Connect.Rejected",
         "the URL must be like rtmp://HOST/MOUNT");
-    return fail (self, "its connect names no application");
+    return fail_session (self, "its connect names no application");
   }
   self->state = STATE_CONNECTED;
   return send_connected (self, transaction) ? 0 : -1;
@@ -265,13 +265,14 @@ handle_publish (WeirRtmpSession *self, WeirBytes *b, WeirRtmpEvent *event)
   WeirAmf name;
 
   if (self->state != STATE_CONNECTED)
-    return fail (
+    return fail_session (
         self, self->state == STATE_OPEN ? "it publishes before it connects" : "it publishes twice");
   // FFmpeg sends an empty name if the URL has only one segment, GStreamer none.
   if (weir_amf_read (b, &name) < 0 || name.type == WEIR_AMF_NULL)
     name = (WeirAmf) { .type = WEIR_AMF_STRING, .text = (const uint8_t *) "" };
   if (!weir_amf_copy_text (&name, self->name, NAME_MAX))
-    return fail (self, "the name of its stream cannot be read, or has more than 1024 bytes");
+    return fail_session (
+        self, "the name of its stream cannot be read, or has more than 1024 bytes");
   self->state = STATE_ASKED;
   *event = (WeirRtmpEvent) { .type = WEIR_RTMP_PUBLISH, .app = self->app, .name = self->name };
   return 1;
@@ -282,7 +283,7 @@ handle_play (WeirRtmpSession *self)
 {
   send_status (
       self, "error", "NetStream.Play.Failed", "streams can be published here, but not be played");
-  return fail (self, "it asks to play, which is not offered over RTMP");
+  return fail_session (self, "it asks to play, which is not offered over RTMP");
 }
 
 static int
@@ -336,15 +337,15 @@ handle_command (WeirRtmpSession *self, WeirBytes b, WeirRtmpEvent *event)
 
   if (weir_amf_read (&b, &name) < 0 || name.type != WEIR_AMF_STRING
       || weir_amf_read (&b, &transaction) < 0 || transaction.type != WEIR_AMF_NUMBER)
-    return fail (self, "one of its commands is malformed");
+    return fail_session (self, "one of its commands is malformed");
   if (is_answer (&name))
     return 0;
   if (weir_amf_read (&b, &object) < 0 && weir_amf_is (&name, "connect"))
-    return fail (self, "its connect is malformed");
+    return fail_session (self, "its connect is malformed");
   if (weir_amf_is (&name, "connect"))
     return handle_connect (self, transaction.number, &object);
   if (self->state == STATE_OPEN)
-    return fail (self, "its first command is not connect");
+    return fail_session (self, "its first command is not connect");
   if (weir_amf_is (&name, "publish"))
     return handle_publish (self, &b, event);
   if (weir_amf_is (&name, "play"))
@@ -388,9 +389,9 @@ handle_control (WeirRtmpSession *self, uint8_t type, WeirBytes b)
   uint32_t number;
 
   if (!weir_bytes_u32 (&b, &number))
-    return fail (self, "one of its control messages is too short");
+    return fail_session (self, "one of its control messages is too short");
   if (type == SET_CHUNK_SIZE && (number == 0 || number >> 31))
-    return fail (self, "its chunk size is out of range");
+    return fail_session (self, "its chunk size is out of range");
   if (type == SET_CHUNK_SIZE)
     weir_rtmp_chunks_set_size (self->chunks, number < CHUNK_MAX ? number : CHUNK_MAX);
   else if (type == ABORT)
@@ -404,7 +405,7 @@ static int
 handle_media (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirRtmpEvent *event)
 {
   if (self->state != STATE_PUBLISHING)
-    return fail (self, "it sends media before it may publish");
+    return fail_session (self, "it sends media before it may publish");
   *event = (WeirRtmpEvent) { message->type == AUDIO ? WEIR_RTMP_AUDIO : WEIR_RTMP_VIDEO,
     message->timestamp, message->data, message->len, NULL, NULL };
   return 1;
@@ -418,9 +419,9 @@ handle_aggregate (WeirRtmpSession *self, const WeirRtmpMessage *message, WeirByt
   WeirFlvTag first;
 
   if (self->state != STATE_PUBLISHING)
-    return fail (self, "it sends media before it may publish");
+    return fail_session (self, "it sends media before it may publish");
   if (!weir_flv_read_tag (&ahead, &first))
-    return fail (self, "one of its aggregate messages is malformed");
+    return fail_session (self, "one of its aggregate messages is malformed");
   self->aggregate = b;
   self->shift = message->timestamp - first.timestamp;
   return 0;
@@ -433,7 +434,7 @@ take_apart (WeirRtmpSession *self, WeirRtmpMessage *message)
   WeirFlvTag tag;
 
   if (!weir_flv_read_tag (&self->aggregate, &tag))
-    return fail (self, "one of its aggregate messages is malformed");
+    return fail_session (self, "one of its aggregate messages is malformed");
   // Nothing in it changes the session.
   if (tag.type != AUDIO && tag.type != VIDEO && tag.type != DATA)
     tag.type = 0;
@@ -483,7 +484,7 @@ shake_hands (WeirRtmpSession *self, WeirBytes *b)
   const uint8_t zeros[8] = { 0 }, version = VERSION, *hello;
 
   if (*b->at != VERSION)
-    return fail (self, "its first byte is not that of RTMP");
+    return fail_session (self, "its first byte is not that of RTMP");
   weir_bytes_skip (b, 1);
   weir_bytes_take (b, HANDSHAKE, &hello);
   self->state = STATE_ANSWER;
@@ -514,9 +515,9 @@ read_handshake (WeirRtmpSession *self, WeirBytes *b)
 static int
 name_problem (WeirRtmpSession *self, int error)
 {
-  return fail (self, error == -EMSGSIZE ? "one of its messages is too long"
-                     : error == -ENOMEM ? "there is no memory left"
-                                        : "its chunk stream is malformed");
+  return fail_session (self, error == -EMSGSIZE ? "one of its messages is too long"
+                             : error == -ENOMEM ? "there is no memory left"
+                                                : "its chunk stream is malformed");
 }
 
 static int

@@ -28,7 +28,7 @@ typedef struct {
 
 // Keeps the first failure. Returns false.
 static bool __attribute__ ((format (printf, 2, 3)))
-fail (Reader *r, const char *format, ...)
+fail_reading (Reader *r, const char *format, ...)
 {
   va_list args;
   int n;
@@ -50,7 +50,7 @@ expect (Reader *r, const char *text)
   if (r->failed)
     return false;
   if (!weir_line_begins (&r->line, text))
-    return fail (r, "\"%s\" is missing before \"%.*s\"", text,
+    return fail_reading (r, "\"%s\" is missing before \"%.*s\"", text,
         (int) (weir_bytes_left (&r->line) > 40 ? 40 : weir_bytes_left (&r->line)),
         weir_bytes_left (&r->line) > 0 ? (const char *) r->line.at : "");
   return weir_bytes_skip (&r->line, strlen (text));
@@ -82,13 +82,14 @@ number (Reader *r, const char *name, uint64_t min, uint64_t max)
 
   for (; !r->failed && digit (r, &next); n++) {
     if (value > (UINT64_MAX - next) / 10)
-      fail (r, "%s is too large", name);
+      fail_reading (r, "%s is too large", name);
     value = value * 10 + next;
   }
   if (n == 0)
-    fail (r, "%s is not a number", name);
+    fail_reading (r, "%s is not a number", name);
   else if (value < min || value > max)
-    fail (r, "%s %" PRIu64 " is not between %" PRIu64 " and %" PRIu64, name, value, min, max);
+    fail_reading (
+        r, "%s %" PRIu64 " is not between %" PRIu64 " and %" PRIu64, name, value, min, max);
   return r->failed ? min : value;
 }
 
@@ -103,7 +104,7 @@ ms (Reader *r, const char *name)
     return (int64_t) ns;
   for (uint64_t unit = MS / 10; digit (r, &next); unit /= 10) {
     if (unit == 0) {
-      fail (r, "%s has more than six decimals", name);
+      fail_reading (r, "%s has more than six decimals", name);
       break;
     }
     ns += next * unit;
@@ -120,19 +121,19 @@ word (Reader *r, const char *name, char *to, size_t max)
 
   while (!r->failed && weir_bytes_left (&r->line) > 0 && *r->line.at != ' ') {
     if (n == max) {
-      fail (r, "%s is longer than %zu bytes", name, max);
+      fail_reading (r, "%s is longer than %zu bytes", name, max);
       break;
     }
     weir_bytes_u8 (&r->line, &c);
     if (c == '\0') {
-      fail (r, "%s has a zero byte", name);
+      fail_reading (r, "%s has a zero byte", name);
       break;
     }
     to[n++] = (char) c;
   }
   to[n] = '\0';
   if (n == 0)
-    fail (r, "%s is missing", name);
+    fail_reading (r, "%s is missing", name);
 }
 
 // Reads "A-B", both from 0 to `n` - 1, as [A, B + 1).
@@ -163,7 +164,7 @@ static void
 end_of_line (Reader *r)
 {
   if (!r->failed && weir_bytes_left (&r->line) > 0)
-    fail (r, "more than expected: \"%.*s\"",
+    fail_reading (r, "more than expected: \"%.*s\"",
         (int) (weir_bytes_left (&r->line) > 40 ? 40 : weir_bytes_left (&r->line)),
         (const char *) r->line.at);
 }
@@ -184,7 +185,7 @@ static void
 read_media (Reader *r)
 {
   if (r->d->n_tracks == WEIR_DESCRIPTION_TRACKS_MAX)
-    fail (r, "more than %d media", WEIR_DESCRIPTION_TRACKS_MAX);
+    fail_reading (r, "more than %d media", WEIR_DESCRIPTION_TRACKS_MAX);
   else
     r->d->n_packets[r->d->n_tracks++] = 0;
 }
@@ -195,12 +196,12 @@ read_packets (Reader *r)
   uint32_t *n;
 
   if (r->d->n_tracks == 0) {
-    fail (r, "x-weir-packets is not of a media");
+    fail_reading (r, "x-weir-packets is not of a media");
     return;
   }
   n = &r->d->n_packets[r->d->n_tracks - 1];
   if (*n > 0)
-    fail (r, "a second x-weir-packets of the media");
+    fail_reading (r, "a second x-weir-packets of the media");
   *n = (uint32_t) number (r, "x-weir-packets", 1, WEIR_DESCRIPTION_PACKETS_MAX);
   end_of_line (r);
 }
@@ -211,12 +212,12 @@ read_time (Reader *r)
   WeirDescribedTime *time;
 
   if (r->d->n_tracks == 0) {
-    fail (r, "x-weir-rtptime is not of a media");
+    fail_reading (r, "x-weir-rtptime is not of a media");
     return;
   }
   time = &r->d->times[r->d->n_tracks - 1];
   if (time->known)
-    fail (r, "a second x-weir-rtptime of the media");
+    fail_reading (r, "a second x-weir-rtptime of the media");
   time->timestamp = (uint32_t) number (r, "x-weir-rtptime", 0, UINT32_MAX);
   time->known = true;
   end_of_line (r);
@@ -236,15 +237,15 @@ read_schedule (Reader *r)
   WeirDescription *d = r->d;
 
   if (d->id[0] != '\0')
-    fail (r, "a second x-weir-schedule");
+    fail_reading (r, "a second x-weir-schedule");
   expect (r, "1 id=");
   word (r, "id", d->id, WEIR_DESCRIPTION_ID_MAX);
   if (strspn (d->id, "0123456789abcdef") != strlen (d->id))
-    fail (r, "id is not hexadecimal");
+    fail_reading (r, "id is not hexadecimal");
   expect (r, " scheme=");
   word (r, "scheme", d->scheme, WEIR_DESCRIPTION_SCHEME_MAX);
   if (strspn (d->scheme, "abcdefghijklmnopqrstuvwxyz") != strlen (d->scheme))
-    fail (r, "scheme is not a word");
+    fail_reading (r, "scheme is not a word");
   expect (r, " now=");
   d->now_ns = ms (r, "now");
   expect (r, " play=");
@@ -257,11 +258,11 @@ read_schedule (Reader *r)
   if (r->failed)
     return;
   if (!is_live (d) && d->n_frames > WEIR_TITLE_NS_MAX / d->frame_ns)
-    fail (r, "the title is longer than %" PRId64 " s", WEIR_TITLE_NS_MAX / (1000 * MS));
+    fail_reading (r, "the title is longer than %" PRId64 " s", WEIR_TITLE_NS_MAX / (1000 * MS));
   else if (is_live (d) != (strcmp (d->scheme, "live") == 0))
-    fail (r, "no frames are for scheme=live, and only for it");
+    fail_reading (r, "no frames are for scheme=live, and only for it");
   else if (d->play_ns < d->now_ns || d->play_ns - d->now_ns > title_ns (d))
-    fail (r, "play is before now, or later by more than the title's length");
+    fail_reading (r, "play is before now, or later by more than the title's length");
 }
 
 // Reads an address; with `port`, of that port.
@@ -280,7 +281,7 @@ address (Reader *r, const char *name, uint16_t port, WeirAddress *out)
   else if (inet_pton (AF_INET6, text, &v6.sin6_addr) == 1)
     weir_address_normalise ((const struct sockaddr *) &v6, sizeof v6, out);
   else
-    fail (r, "%s is not an IP address", name);
+    fail_reading (r, "%s is not an IP address", name);
 }
 
 static void
@@ -301,7 +302,7 @@ read_channel (Reader *r)
   uint16_t port;
 
   if (d->n_channels == WEIR_DESCRIPTION_CHANNELS_MAX) {
-    fail (r, "more than %d channels", WEIR_DESCRIPTION_CHANNELS_MAX);
+    fail_reading (r, "more than %d channels", WEIR_DESCRIPTION_CHANNELS_MAX);
     return;
   }
   memset (channel, 0, sizeof *channel);
@@ -309,11 +310,11 @@ read_channel (Reader *r)
   expect (r, " group=");
   address (r, "group", 1, &channel->group);
   if (!r->failed && !weir_address_is_multicast (&channel->group))
-    fail (r, "group is not a multicast address");
+    fail_reading (r, "group is not a multicast address");
   expect (r, " port=");
   port = (uint16_t) number (r, "port", PORT_MIN, UINT16_MAX - 1 - 2 * (tracks - 1));
   if (port % 2 != 0)
-    fail (r, "port %u is odd", port);
+    fail_reading (r, "port %u is odd", port);
   expect (r, " ttl=");
   channel->ttl = (uint8_t) number (r, "ttl", 0, 255);
   end_of_line (r);
@@ -323,7 +324,7 @@ read_channel (Reader *r)
   for (uint32_t i = 0; i < d->n_channels; i++) {
     if (d->channels[i].number == channel->number
         || memcmp (&d->channels[i].group, &channel->group, sizeof channel->group) == 0) {
-      fail (r, "a second channel with this number or group");
+      fail_reading (r, "a second channel with this number or group");
       return;
     }
   }
@@ -353,7 +354,7 @@ read_source_filter (Reader *r)
     if (memcmp (&group, &channel->group, sizeof group) != 0)
       continue;
     if (source.any.sa_family != group.any.sa_family || weir_address_is_multicast (&source))
-      fail (r, "the source of a group has another family, or is a multicast address");
+      fail_reading (r, "the source of a group has another family, or is a multicast address");
     channel->source = source;
   }
 }
@@ -362,7 +363,7 @@ static void
 check_channel (Reader *r, uint32_t channel)
 {
   if (!r->failed && !weir_description_find_channel (r->d, channel))
-    fail (r, "channel %u is not described", channel);
+    fail_reading (r, "channel %u is not described", channel);
 }
 
 static void
@@ -372,7 +373,7 @@ read_send (Reader *r)
   WeirDescribedSend *send = &d->sends[d->n_sends];
 
   if (d->n_sends == WEIR_DESCRIPTION_SENDS_MAX) {
-    fail (r, "more than %d sends", WEIR_DESCRIPTION_SENDS_MAX);
+    fail_reading (r, "more than %d sends", WEIR_DESCRIPTION_SENDS_MAX);
     return;
   }
   send->channel = (uint32_t) number (r, "channel", 0, CHANNEL_NUMBERS - 1);
@@ -393,11 +394,11 @@ read_send (Reader *r)
   if (r->failed)
     return;
   if (send->period_ns < (send->to - send->from) * d->frame_ns)
-    fail (r, "period is shorter than the frames");
+    fail_reading (r, "period is shorter than the frames");
   else if (send->period_ns > 2 * title_ns (d))
-    fail (r, "period is longer than the title twice");
+    fail_reading (r, "period is longer than the title twice");
   else if (send->start_ns > d->now_ns + title_ns (d) + send->period_ns)
-    fail (r, "start is later than the title's length and a period from now");
+    fail_reading (r, "start is later than the title's length and a period from now");
   else
     d->n_sends++;
 }
@@ -428,13 +429,14 @@ check_receive (Reader *r, const WeirDescribedReceive *receive)
     if (!is_within (d, receive, &d->sends[i]))
       continue;
     if (receive->join_ns < d->now_ns - longest || receive->join_ns > d->now_ns + longest)
-      fail (r, "join is further than the title's length and a period from now");
+      fail_reading (r, "join is further than the title's length and a period from now");
     else if (receive->leave_ns <= receive->join_ns
              || receive->leave_ns - receive->join_ns > longest)
-      fail (r, "leave is not after join, or further from it than the title's length and a period");
+      fail_reading (
+          r, "leave is not after join, or further from it than the title's length and a period");
     return;
   }
-  fail (r, "channel %u does not send these frames and packets", receive->channel);
+  fail_reading (r, "channel %u does not send these frames and packets", receive->channel);
 }
 
 static void
@@ -444,7 +446,7 @@ read_receive (Reader *r)
   WeirDescribedReceive *receive = &d->receives[d->n_receives];
 
   if (d->n_receives == WEIR_DESCRIPTION_RECEIVES_MAX) {
-    fail (r, "more than %d receives", WEIR_DESCRIPTION_RECEIVES_MAX);
+    fail_reading (r, "more than %d receives", WEIR_DESCRIPTION_RECEIVES_MAX);
     return;
   }
   receive->channel = (uint32_t) number (r, "channel", 0, CHANNEL_NUMBERS - 1);
@@ -507,12 +509,13 @@ check_whole (Reader *r)
   if (r->failed)
     return;
   if (d->n_tracks == 0)
-    fail (r, "no media");
+    fail_reading (r, "no media");
   else if (live && (d->n_channels != 1 || d->n_sends > 0 || d->n_receives > 0))
-    fail (r, "a live mount has one channel, and neither sends nor receives");
+    fail_reading (r, "a live mount has one channel, and neither sends nor receives");
   for (uint32_t track = 0; track < d->n_tracks; track++) {
     if (live == (d->n_packets[track] > 0))
-      fail (r, "media %u: x-weir-packets is for stored titles, and for all their media", track);
+      fail_reading (
+          r, "media %u: x-weir-packets is for stored titles, and for all their media", track);
   }
 }
 

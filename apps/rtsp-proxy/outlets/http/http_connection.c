@@ -451,7 +451,7 @@ finish (HttpConnection *self)
 }
 
 static gint64
-run (WeirTask *task, void *scratch, gint64 now_ns)
+run_connection (WeirTask *task, void *scratch, gint64 now_ns)
 {
   HttpConnection *self =
       (HttpConnection *) ((guint8 *) task - G_STRUCT_OFFSET (HttpConnection, task));
@@ -491,7 +491,7 @@ http_connection_new (const HttpContext *context, GSocket *socket, GInetAddress *
   g_free (ip);
   g_socket_set_blocking (socket, FALSE);
   begin_request (self, weir_now_ns ());
-  if (weir_task_init (&self->task, context->workers, 0, run) < 0)
+  if (weir_task_init (&self->task, context->workers, 0, run_connection) < 0)
     g_error ("out of memory");
   loop_join (context->loop, &self->watch, &ops);
   return self;

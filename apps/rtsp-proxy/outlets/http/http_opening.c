@@ -115,7 +115,7 @@ work (gpointer opening)
 
 // Gives the opening to a thread of its store. Takes ownership of a reference.
 static void
-begin (HttpOpening *self)
+begin_opening (HttpOpening *self)
 {
   gboolean starts;
   Line *line;
@@ -165,7 +165,7 @@ http_opening_new (Store *store, gchar *name, void (*done) (gpointer data), gpoin
   self->done = done;
   self->data = data;
   g_atomic_ref_count_inc (&self->refs);
-  begin (self);
+  begin_opening (self);
   return self;
 }
 

@@ -142,7 +142,7 @@ note_sent (HttpSender *self, gsize n, gint64 now)
 // ---- sending ----
 
 static HttpSenderState
-fail (HttpSender *self, int problem)
+fail_sender (HttpSender *self, int problem)
 {
   if (problem == EAGAIN)
     return HTTP_SENDER_SOCKET_FULL;
@@ -169,7 +169,7 @@ send_some (HttpSender *self, int socket, gint64 now)
     n = sendfile (socket, fd, &offset, length);
   while (n < 0 && errno == EINTR);
   if (n <= 0)
-    return fail (self, n < 0 ? errno : 0);
+    return fail_sender (self, n < 0 ? errno : 0);
   note_sent (self, (gsize) n, now);
   return HTTP_SENDER_DONE;
 }

@@ -261,7 +261,7 @@ put_head (RtmpMedia *self, GQueue *parts)
 }
 
 static void
-begin (RtmpMedia *self, GQueue *parts)
+begin_media (RtmpMedia *self, GQueue *parts)
 {
   Frame *frame;
 
@@ -403,6 +403,6 @@ rtmp_media_take (RtmpMedia *self, const WeirRtmpEvent *event, GQueue *parts)
   else
     problem = take_media (self, event->type == WEIR_RTMP_VIDEO ? VIDEO : AUDIO, event, parts);
   if (!problem && is_time (self))
-    begin (self, parts);
+    begin_media (self, parts);
   return problem;
 }

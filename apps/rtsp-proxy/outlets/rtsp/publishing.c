@@ -246,7 +246,8 @@ publisher_new (Publishing *publishing, const gchar *path, guint read_timeout_ms)
 }
 
 static GstRTSPStatusCode
-begin (Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConfig *config)
+begin_publisher (
+    Publishing *self, GstRTSPContext *ctx, const gchar *path, const MountConfig *config)
 {
   GstSDPMessage *sdp = read_description (ctx);
   Publisher *publisher;
@@ -294,7 +295,7 @@ publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *ur
   publishing_end (self, "a new ANNOUNCE");
   config = mounts_dup_publish_config (self->connection->mounts, path, &exists);
   if (config)
-    status = begin (self, ctx, path, config);
+    status = begin_publisher (self, ctx, path, config);
   else if (exists)
     status = refuse (self, ctx, GST_RTSP_STS_METHOD_NOT_ALLOWED,
         "the mount takes no publishers: its upstream is not publish");

@@ -437,7 +437,7 @@ handle_late_error (TitleMedia *self, const GError *error)
 
 // Called at the first change of state: from now on gst-rtsp-server can handle an error.
 static void
-begin (TitleMedia *self)
+begin_media (TitleMedia *self)
 {
   self->begun = TRUE;
   if (self->early)
@@ -448,7 +448,7 @@ begin (TitleMedia *self)
 // Passes an error on, or keeps it until gst-rtsp-server has begun to prepare the media, because the
 // library asserts that when it handles an error.
 static gboolean
-fail (TitleMedia *self)
+fail_media (TitleMedia *self)
 {
   if (self->begun)
     return pass_error_on (self, self->error);
@@ -473,7 +473,7 @@ handle_error (TitleMedia *self, GError *error)
     g_error_free (error);
   else
     self->error = error;
-  return !fatal || fail (self);
+  return !fatal || fail_media (self);
 }
 
 // Called with the media's lock held. A thread that adds a track waits for that lock; a thread that
@@ -497,7 +497,7 @@ title_media_handle_message (GstRTSPMedia *media, GstMessage *message)
       return !g_atomic_int_get (&self->ready) || pass_on (media, message);
     case GST_MESSAGE_STATE_CHANGED:
       if (!self->begun)
-        begin (self);
+        begin_media (self);
       break;
     default:
       break;

@@ -52,7 +52,7 @@ drop_all (SrtOutlet *self, const gchar *reason)
 }
 
 static void
-run (SrtOutlet *self, SrtConnection *connection)
+run_connection (SrtOutlet *self, SrtConnection *connection)
 {
   if (!srt_connection_run (connection))
     drop (self, connection, "the connection has ended");
@@ -65,7 +65,7 @@ tick_all (SrtOutlet *self)
 
   for (GList *l = all; l; l = l->next) {
     srt_connection_tick (l->data);
-    run (self, l->data);
+    run_connection (self, l->data);
   }
   g_list_free (all);
 }
@@ -96,7 +96,7 @@ on_opened (gpointer owner, guint32 id)
     return;
   }
   srt_connection_begin (connection);
-  run (self, connection);
+  run_connection (self, connection);
 }
 
 static void
@@ -170,7 +170,7 @@ on_ready (LoopWatch *watch, guint number, guint32 events)
 static void
 on_woken (SrtConnection *connection, gpointer outlet)
 {
-  run (outlet, connection);
+  run_connection (outlet, connection);
   watch_link (outlet);
 }
 
@@ -278,7 +278,7 @@ stop (gpointer data, guint timeout_ms)
 // ---- construction ----
 
 static gboolean
-begin (SrtOutlet *self, const SrtConfig *config, GError **error)
+begin_outlet (SrtOutlet *self, const SrtConfig *config, GError **error)
 {
   static const LoopOps ops = { on_ready, on_tick, NULL };
   static const SrtWorkerCallbacks callbacks = { on_worker_started, on_worker_ended };
@@ -309,7 +309,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   self->context = (SrtContext) { .callers = callers, .woken = on_woken, .outlet = self };
   self->port = -1;
   self->connections = g_hash_table_new (NULL, NULL);
-  if (!begin (self, &config->srt, error)) {
+  if (!begin_outlet (self, &config->srt, error)) {
     stop (self, 0);
     return NULL;
   }

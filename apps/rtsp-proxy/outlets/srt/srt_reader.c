@@ -71,7 +71,7 @@ srt_reader_new (Mounts *mounts, const Demand *demand, const gchar *peer,
 }
 
 static gboolean
-fail (SrtReader *self, gchar *problem)
+fail_reader (SrtReader *self, gchar *problem)
 {
   self->problem = problem;
   return FALSE;
@@ -84,7 +84,7 @@ take_place (SrtReader *self)
 
   if (problem) {
     refusals_note (problem->reason, self->peer, "%s", problem->text);
-    return fail (self, g_strdup (problem->text));
+    return fail_reader (self, g_strdup (problem->text));
   }
   self->has_place = TRUE;
   return TRUE;
@@ -99,13 +99,13 @@ check_presentation (SrtReader *self)
   switch (presentation_ask (self->presentation, &error)) {
     case PRESENTATION_READY:
       problem = ts_stream_dup_problem (self->stream);
-      return !problem || fail (self, problem);
+      return !problem || fail_reader (self, problem);
     case PRESENTATION_DOWN:
       problem = g_strdup (error->message);
       g_error_free (error);
-      return fail (self, problem);
+      return fail_reader (self, problem);
     default:
-      return fail (self, g_strdup ("the upstream takes too long to start (start-timeout)"));
+      return fail_reader (self, g_strdup ("the upstream takes too long to start (start-timeout)"));
   }
 }
 
@@ -120,7 +120,7 @@ play (SrtReader *self, gint *fd)
     return FALSE;
   self->name = ts_stream_add_pair (self->stream, &end, &error);
   if (!self->name) {
-    fail (self, g_strdup (error->message));
+    fail_reader (self, g_strdup (error->message));
     g_error_free (error);
     return FALSE;
   }

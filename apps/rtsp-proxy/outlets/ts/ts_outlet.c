@@ -32,7 +32,7 @@ typedef struct {
 
 // Takes ownership of the reason.
 static void
-fail (Reply *self, guint status, gchar *reason)
+fail_reply (Reply *self, guint status, gchar *reason)
 {
   self->status = status;
   self->reason = reason;
@@ -42,7 +42,7 @@ fail (Reply *self, guint status, gchar *reason)
 static void
 fail_with (Reply *self, GError *error)
 {
-  fail (self,
+  fail_reply (self,
       g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED)
           ? SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE
           : SOUP_STATUS_SERVICE_UNAVAILABLE,
@@ -61,7 +61,7 @@ take_place (Reply *self)
     return;
   }
   refusals_note (problem->reason, self->asked->peer, "%s", problem->text);
-  fail (self, problem->status, g_strdup (problem->text));
+  fail_reply (self, problem->status, g_strdup (problem->text));
 }
 
 static void
@@ -77,20 +77,20 @@ decide (Reply *self)
       fail_with (self, error);
       return;
     default:
-      fail (self, SOUP_STATUS_SERVICE_UNAVAILABLE,
+      fail_reply (self, SOUP_STATUS_SERVICE_UNAVAILABLE,
           g_strdup ("the upstream takes too long to start (start-timeout)"));
       return;
   }
   problem = ts_stream_dup_problem (self->stream);
   self->status = SOUP_STATUS_OK;
   if (problem)
-    fail (self, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, problem);
+    fail_reply (self, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, problem);
   else if (!self->asked->request->head)
     take_place (self);
 }
 
 static gboolean
-begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
+begin_reply (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 {
   Reply *self = (Reply *) reply;
 
@@ -155,7 +155,7 @@ free_reply (HttpReply *reply)
 }
 
 static const HttpReplyOps reply_ops = {
-  .begin = begin, .take_over = take_over, .free = free_reply
+  .begin = begin_reply, .take_over = take_over, .free = free_reply
 };
 
 // ---- requests ----
@@ -170,7 +170,7 @@ answer (gpointer outlet, const HttpAsked *asked)
   self->reply.ops = &reply_ops;
   self->asked = asked;
   if (!resolved->mount || resolved->title) {
-    fail (self, SOUP_STATUS_NOT_FOUND, NULL);
+    fail_reply (self, SOUP_STATUS_NOT_FOUND, NULL);
     return &self->reply;
   }
   self->presentation = mounts_use (resolved, &error);
