@@ -34,7 +34,7 @@ struct _Loop {
 static _Thread_local Loop *running; // by this thread
 
 static void
-wake (Loop *self)
+wake_thread (Loop *self)
 {
   eventfd_write (self->wake, 1); // if it fails, the counter is full, so the thread is awake
 }
@@ -108,7 +108,7 @@ find_owners (Loop *self, const struct epoll_event *events, gint n, LoopWatch **o
 
 // Returns how many owners there are.
 static guint
-count (Loop *self)
+count_owners (Loop *self)
 {
   guint n;
 
@@ -151,8 +151,8 @@ take_round (Loop *self, gint timeout_ms)
     seen += (guint) n;
     if (woken && !run_posts (self))
       return FALSE;
-  } while (n >= EVENTS - 1 && seen < count (self));
-  if (seen > 0 && self->settings.gather_us > 0 && count (self) > self->settings.gather_above)
+  } while (n >= EVENTS - 1 && seen < count_owners (self));
+  if (seen > 0 && self->settings.gather_us > 0 && count_owners (self) > self->settings.gather_above)
     g_usleep (self->settings.gather_us);
   return TRUE;
 }
@@ -179,7 +179,7 @@ run_due (Loop *self)
   gint64 now = clock_now ();
   LoopWatch *watch;
 
-  for (guint left = count (self); left > 0 && (watch = take_due (self, now)); left--) {
+  for (guint left = count_owners (self); left > 0 && (watch = take_due (self, now)); left--) {
     if (!g_atomic_int_get (&watch->leaving))
       watch->ops->due (watch, now);
   }
@@ -200,7 +200,7 @@ get_timeout (Loop *self)
 }
 
 static gpointer
-run (gpointer data)
+run_loop (gpointer data)
 {
   Loop *self = running = data;
 
@@ -221,7 +221,7 @@ loop_post (Loop *self, void (*function) (gpointer data), gpointer data)
   g_array_append_val (self->posts, post);
   // With the lock held, because the post may be the last thing that the loop is used for.
   if (self->posts->len == 1)
-    wake (self);
+    wake_thread (self);
   g_mutex_unlock (&self->lock);
 }
 
@@ -318,7 +318,7 @@ loop_set_due (LoopWatch *watch, gint64 due)
     weir_heap_push (&loop->times, &watch->at, is_before, NULL);
   g_mutex_unlock (&loop->lock);
   if (is_earlier && running != loop)
-    wake (loop);
+    wake_thread (loop);
 }
 
 gint64
@@ -355,7 +355,7 @@ loop_new (const LoopSettings *settings, GError **error)
     g_set_error (error, G_IO_ERROR, g_io_error_from_errno (errno), "cannot open an epoll: %s",
         g_strerror (errno));
   else
-    self->thread = g_thread_try_new (settings->name, run, self, error);
+    self->thread = g_thread_try_new (settings->name, run_loop, self, error);
   if (!self->thread)
     g_clear_pointer (&self, loop_free);
   return self;
@@ -372,12 +372,12 @@ let_all_leave (Loop *self)
 }
 
 static void
-stop (Loop *self)
+stop_thread (Loop *self)
 {
   g_mutex_lock (&self->lock);
   self->stopping = TRUE;
   g_mutex_unlock (&self->lock);
-  wake (self);
+  wake_thread (self);
   g_thread_join (self->thread);
   run_posts (self);
   let_all_leave (self);
@@ -388,7 +388,7 @@ void
 loop_free (Loop *self)
 {
   if (self->thread)
-    stop (self);
+    stop_thread (self);
   if (self->epoll >= 0)
     close (self->epoll);
   if (self->wake >= 0)

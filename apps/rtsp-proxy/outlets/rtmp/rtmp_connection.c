@@ -286,7 +286,7 @@ read_all (RtmpConnection *self)
 // ---- events ----
 
 static void
-end (RtmpConnection *self, const gchar *reason)
+end_connection (RtmpConnection *self, const gchar *reason)
 {
   self->context->ended (self, reason, self->context->outlet);
 }
@@ -333,12 +333,12 @@ step (RtmpConnection *self)
 }
 
 static void
-run (RtmpConnection *self)
+run_connection (RtmpConnection *self)
 {
   const gchar *problem = step (self);
 
   if (problem) {
-    end (self, problem);
+    end_connection (self, problem);
     return;
   }
   // Whoever is refused closes the connection; until then it must get the answer.
@@ -361,15 +361,15 @@ on_ready (LoopWatch *watch, guint number, guint32 events)
 
   // A read would say so.
   if (number == SOCKET && (events & (EPOLLHUP | EPOLLERR)) && !may_read (self))
-    end (self, "the connection has failed");
+    end_connection (self, "the connection has failed");
   else
-    run (self);
+    run_connection (self);
 }
 
 static void
 on_woken (Caller *caller)
 {
-  run ((RtmpConnection *) caller);
+  run_connection ((RtmpConnection *) caller);
 }
 
 // Checks what no event says.
@@ -391,7 +391,7 @@ on_tick (LoopWatch *watch, gint64 now)
     caller_check_mount (&self->caller);
   }
   if (problem)
-    end (self, problem);
+    end_connection (self, problem);
 }
 
 static void
@@ -457,7 +457,7 @@ rtmp_connection_new (
 void
 rtmp_connection_start (RtmpConnection *self)
 {
-  run (self);
+  run_connection (self);
 }
 
 void
