@@ -17,11 +17,11 @@
 
 typedef struct {
   const JudgeOps *ops;
-  gpointer judge;
-} Seat;
+  gpointer self;
+} Judge;
 
 struct _Access {
-  GArray *seats; // of Seat; not changed after access_new()
+  GArray *judges; // of Judge; not changed after access_new()
   Throttle *throttle;
   // Atomic.
   gint basic;        // media may be asked for by a password without TLS
@@ -135,13 +135,13 @@ decide (AccessCase *self, AccessVerdict verdict)
 static void
 challenge (AccessCase *self, const gchar *user, const gchar *reason)
 {
-  GArray *seats = self->access->seats;
+  GArray *judges = self->access->judges;
 
-  for (guint i = 0; i < seats->len; i++) {
-    const Seat *seat = &g_array_index (seats, Seat, i);
+  for (guint i = 0; i < judges->len; i++) {
+    const Judge *judge = &g_array_index (judges, Judge, i);
 
-    if (seat->ops->challenge)
-      seat->ops->challenge (seat->judge, self, self->challenges);
+    if (judge->ops->challenge)
+      judge->ops->challenge (judge->self, self, self->challenges);
   }
   if (self->challenges->len == 0 && !reason)
     reason = NO_PERMISSION;
@@ -207,12 +207,12 @@ give_up (AccessCase *self, const gchar *reason)
 static void
 ask_next (AccessCase *self)
 {
-  GArray *seats = self->access->seats;
+  GArray *judges = self->access->judges;
 
-  if (self->judge < seats->len) {
-    const Seat *seat = &g_array_index (seats, Seat, self->judge);
+  if (self->judge < judges->len) {
+    const Judge *judge = &g_array_index (judges, Judge, self->judge);
 
-    seat->ops->ask (seat->judge, self);
+    judge->ops->ask (judge->self, self);
   } else if (self->has_credentials) {
     deny (self, self->credentials.user, self->credentials.user ? UNKNOWN_USER : WRONG_TOKEN);
   } else {
@@ -264,15 +264,15 @@ access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, con
 gboolean
 access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis)
 {
-  GArray *seats = self->access->seats;
+  GArray *judges = self->access->judges;
   gboolean admitted = access_case_get_verdict (self) == ACCESS_ADMITTED;
   Judgement judgement = JUDGE_PASSES;
 
-  for (guint i = 0; i < seats->len && judgement != JUDGE_ADMITS; i++) {
-    const Seat *seat = &g_array_index (seats, Seat, i);
-    Judgement next = seat->ops->lists
-                         ? seat->ops->lists (seat->judge, self, admitted && self->judge == i, mount)
-                         : JUDGE_PASSES;
+  for (guint i = 0; i < judges->len && judgement != JUDGE_ADMITS; i++) {
+    const Judge *judge = &g_array_index (judges, Judge, i);
+    Judgement next = judge->ops->lists ? judge->ops->lists (
+                                             judge->self, self, admitted && self->judge == i, mount)
+                                       : JUDGE_PASSES;
 
     if (next == JUDGE_ADMITS || judgement == JUDGE_PASSES)
       judgement = next;
@@ -369,9 +369,9 @@ access_ask (
 void
 access_add_judge (Access *self, const JudgeOps *ops, gpointer judge)
 {
-  Seat seat = { ops, judge };
+  Judge added = { ops, judge };
 
-  g_array_append_val (self->seats, seat);
+  g_array_append_val (self->judges, added);
 }
 
 static void
@@ -401,7 +401,7 @@ access_new (const ProxyConfig *config)
 {
   Access *self = g_new0 (Access, 1);
 
-  self->seats = g_array_new (FALSE, FALSE, sizeof (Seat));
+  self->judges = g_array_new (FALSE, FALSE, sizeof (Judge));
   self->throttle = throttle_new ();
   read_config (self, config);
   g_mutex_init (&self->lock);
@@ -418,11 +418,11 @@ void
 access_configure (Access *self, const ProxyConfig *config)
 {
   read_config (self, config);
-  for (guint i = 0; i < self->seats->len; i++) {
-    const Seat *seat = &g_array_index (self->seats, Seat, i);
+  for (guint i = 0; i < self->judges->len; i++) {
+    const Judge *judge = &g_array_index (self->judges, Judge, i);
 
-    if (seat->ops->configure)
-      seat->ops->configure (seat->judge, config);
+    if (judge->ops->configure)
+      judge->ops->configure (judge->self, config);
   }
 }
 
@@ -452,13 +452,13 @@ access_close (Access *self)
 void
 access_free (Access *self)
 {
-  for (guint i = 0; i < self->seats->len; i++) {
-    const Seat *seat = &g_array_index (self->seats, Seat, i);
+  for (guint i = 0; i < self->judges->len; i++) {
+    const Judge *judge = &g_array_index (self->judges, Judge, i);
 
-    if (seat->ops->free)
-      seat->ops->free (seat->judge);
+    if (judge->ops->free)
+      judge->ops->free (judge->self);
   }
-  g_array_unref (self->seats);
+  g_array_unref (self->judges);
   throttle_free (self->throttle);
   g_hash_table_unref (self->waiting);
   g_hash_table_unref (self->refused);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The door: decides whether a client may do what it requests. Every outlet and the API ask here
+// Decides whether a client may do what it requests. Every outlet and the API ask here
 // before they start anything. The answer may take time: a password hash, an external check and the
 // delay after wrong passwords hold no thread. Call from any thread, unless the function says
 // otherwise.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A case: one request at the door, with the credentials and the connection that it came with. Call
+// A case: one request for access, with the credentials and the connection that it came with. Call
 // from any thread.
 
 #include "access/credentials.h"

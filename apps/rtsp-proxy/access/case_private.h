@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The cases of the door.
+// The cases of access_ask().
 
 #include "access/case.h"
 

@@ -21,7 +21,7 @@
 #define REMEMBERED_US (10 * G_USEC_PER_SEC)
 
 typedef struct {
-  gint refs;      // of the door, and of checks
+  gint refs;      // of Access, and of checks
   GBytes *secret; // keys of checks are made with it, so that they do not reveal passwords
   HttpClient *http;
   LogLimit failures;
@@ -375,7 +375,7 @@ check_judge_free (gpointer data)
   CheckJudge *self = data;
 
   g_clear_pointer (&self->http, http_client_free);
-  // Checks that have not begun; they end at once now, while the door still exists.
+  // Checks that have not begun; they end at once now, while Access still exists.
   while (g_atomic_int_get (&self->refs) > 1)
     g_main_context_iteration (NULL, TRUE);
   unref (self);

@@ -2,8 +2,8 @@
 #pragma once
 
 // A judge knows one kind of credentials: the users of the configuration, signed tokens, or an
-// external check. The door asks its judges in the order in which they were added, until one does
-// not pass.
+// external check. access_ask() asks its judges in the order in which they were added, until one
+// does not pass.
 
 #include "access/case.h"
 #include "config/proxy_config.h"

@@ -12,7 +12,7 @@
 #define QUIET_MS 10000
 
 typedef struct {
-  gint refs; // of the door, and of cases that wait for keys
+  gint refs; // of Access, and of cases that wait for keys
   HttpClient *http;
 
   GMutex lock;       // protects the fields below

@@ -69,7 +69,7 @@ admit (
   api_guard_discard_body (message);
 }
 
-// ---- the door ----
+// ---- access ----
 
 typedef struct {
   Api *api;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Decides who may use the API: clients with the token, and those that the door admits. Without a
-// token and without users for the API it listens on loopback only, and refuses requests from web
+// Decides who may use the API: clients with the token, and those that access_ask() admits. Without
+// a token and without users for the API it listens on loopback only, and refuses requests from web
 // pages of other sites.
 
 #include "control/api_request.h"

@@ -22,7 +22,7 @@ struct _Api {
   gint64 started;       // monotonic time, us
   GCancellable *ending; // cancels drawings when the API is freed
   guint n_drawing;      // number of SVG pictures that are being drawn
-  guint n_asking;       // number of requests that wait for the door
+  guint n_asking;       // number of requests that wait for the decision on access
   guint n_sending;      // number of recordings that are being sent
 };
 

@@ -166,14 +166,14 @@ typedef struct {
   PublishedStreamGone gone;
   gpointer owner;
   GDestroyNotify free;
-} Door;
+} StreamHandle;
 
 static void
 on_displaced (gpointer data)
 {
-  Door *door = data;
+  StreamHandle *handle = data;
 
-  door->gone (door->owner, "another publisher has taken the mount over");
+  handle->gone (handle->owner, "another publisher has taken the mount over");
 }
 
 // A container's protocol has no request for a keyframe.
@@ -183,12 +183,12 @@ on_ask_key (gpointer data, guint track)
 }
 
 static void
-door_free (gpointer data)
+free_handle (gpointer data)
 {
-  Door *door = data;
+  StreamHandle *handle = data;
 
-  door->free (door->owner);
-  g_free (door);
+  handle->free (handle->owner);
+  g_free (handle);
 }
 
 // ---- the demultiplexer; main thread ----
@@ -310,7 +310,7 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   static const PublicationOps ops = { on_displaced, on_ask_key };
   PublishedStream *self = g_new0 (PublishedStream, 1);
   gint fds[2];
-  Door *door;
+  StreamHandle *handle;
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
@@ -328,11 +328,11 @@ published_stream_new (const PublishedStreamSettings *settings, PublishedStreamGo
   part_writer_init (&self->writer, fds[0]);
   self->config.endpoint.is_open = TRUE;
   self->config.endpoint.fd = fds[1];
-  door = g_new (Door, 1);
-  *door = (Door) { gone, owner, free };
-  self->publication = publication_claim (&settings->claim, &ops, door, door_free, error);
+  handle = g_new (StreamHandle, 1);
+  *handle = (StreamHandle) { gone, owner, free };
+  self->publication = publication_claim (&settings->claim, &ops, handle, free_handle, error);
   if (!self->publication) {
-    g_free (door);
+    g_free (handle);
     close (self->writer.fd);
     close (self->config.endpoint.fd);
     unref (self);

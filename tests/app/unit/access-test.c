@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The parts of the door that depend on time: how addresses are slowed down, and how nonces age.
+// The parts of access that depend on time: how addresses are slowed down, and how nonces age.
 #include "access/digest.h"
 #include "access/throttle.h"
 

@@ -113,7 +113,7 @@ handle (SoupServer *soup, SoupServerMessage *message, const char *path, GHashTab
     held = g_object_ref (message);
 }
 
-// Returns the door of a configuration whose external check is `server`.
+// Returns the Access of a configuration whose external check is `server`.
 static Access *
 make_access (WebServer *server)
 {

@@ -80,7 +80,7 @@ make_config (gboolean dear)
   return config;
 }
 
-// ---- the door ----
+// ---- access ----
 
 static GMutex lock;
 static GCond cond;

@@ -159,7 +159,7 @@ on_decided (AccessCase *decided, gpointer data)
   caller_unref (data);
 }
 
-// ---- the door ----
+// ---- access ----
 
 void
 caller_ask (

@@ -44,7 +44,7 @@ typedef struct _Caller Caller;
 
 typedef struct {
   const gchar *protocol; // "RTMP", in the log
-  // Something may have changed: the door's decision, or the reason to close. Not called after
+  // Something may have changed: the decision on access, or the reason to close. Not called after
   // caller_leave().
   void (*woken) (Caller *self);
   void (*free) (Caller *self); // the connection's structure; from any thread
@@ -85,7 +85,7 @@ void caller_close (gpointer self, const gchar *reason);
 // Returns why it is to end, or NULL.
 const gchar *caller_get_closing (Caller *self);
 
-// Asks the door about the demand. `token` may be NULL, and so may the others.
+// Asks for access to the demand. `token` may be NULL, and so may the others.
 void caller_ask (
     Caller *self, AccessAction action, const gchar *user, const gchar *secret, const gchar *token);
 

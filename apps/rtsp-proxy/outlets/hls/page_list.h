@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The list of live mounts that a visitor may read: the door is asked about one after another.
+// The list of live mounts that a visitor may read: access is asked for one after another.
 
 #include "access/access.h"
 #include "outlets/http/http_route.h"

@@ -155,7 +155,7 @@ http_connection_answer_refused (
 }
 
 // Tells a browser that pages of other sites may send credentials here (CORS preflight). It asks
-// without credentials, so the door is not asked.
+// without credentials, so access is not asked for.
 static gboolean
 answer_preflight (HttpConnection *self)
 {
@@ -280,7 +280,7 @@ step_reading (HttpConnection *self, gint64 now)
   return TRUE;
 }
 
-// ---- the door ----
+// ---- access ----
 
 static void
 on_decided (AccessCase *decided, gpointer connection)

@@ -2,7 +2,7 @@
 #pragma once
 
 // One connection of an HTTP client. It is a task of a pool of threads: it reads requests, asks the
-// door, opens titles and sends them, and waits for none of these in a thread.
+// access check, opens titles and sends them, and waits for none of these in a thread.
 //
 // libsoup parses the heads of requests. Its server is not used, because it has no deadlines for
 // slow clients and no bounds for heads, and because it would not take a connection back after

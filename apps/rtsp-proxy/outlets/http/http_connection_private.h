@@ -16,7 +16,7 @@
 
 typedef enum {
   STATE_READING,  // a request
-  STATE_ASKING,   // the door
+  STATE_ASKING,   // for access
   STATE_OPENING,  // the title
   STATE_WRITING,  // the head of the answer, or all of it
   STATE_SENDING,  // the title
@@ -30,7 +30,7 @@ typedef enum {
 struct _HttpConnection {
   WeirTask task;
   LoopWatch watch;      // of the socket
-  gatomicrefcount refs; // one for the loop, one for each question that the door has not decided
+  gatomicrefcount refs; // one for the loop, one for each case that is not decided
   const HttpContext *context;
   GSocket *socket;
   int fd; // of the socket
@@ -100,7 +100,7 @@ gboolean http_connection_step_sending (HttpConnection *self, gint64 now);
 
 // ---- routes ----
 
-// Sets `route` and `demand` of the request. Returns whether the door is asked.
+// Sets `route` and `demand` of the request. Returns whether access is asked for.
 gboolean http_connection_find_route (HttpConnection *self);
 
 gboolean http_connection_ask_route (HttpConnection *self);

@@ -216,7 +216,7 @@ http_outlet_stop (HttpOutlet *self, guint timeout_ms)
 {
   stop_listening (self);
   close_all (self);
-  // A decision of the door may come from the main thread.
+  // A decision on access may come from the main thread.
   return main_loop_wait (is_closed, self, timeout_ms);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // A part of the URLs of the HTTP listener that another outlet serves. The connection reads the
-// request, asks the door and sends the answer; the route says what is asked and makes the answer.
+// request, asks for access and sends the answer; the route says what is asked and makes the answer.
 // Call from any thread.
 
 #include "access/case.h"
@@ -11,7 +11,7 @@
 
 typedef struct _HttpReply HttpReply;
 
-// A request that the door has admitted, or that a route answers without the door. Its texts are
+// A request that was admitted, or that a route answers without asking for access. Its texts are
 // valid until the reply is freed.
 typedef struct {
   const HttpRequest *request;
@@ -20,7 +20,7 @@ typedef struct {
   AccessPeer *visitor;
   GInetAddress *address; // of the client
   const gchar *peer;     // and its port
-  gboolean names_us;     // the Host header names this machine: a route that asks the door checks it
+  gboolean names_us; // the Host header names this machine: a route that asks for access checks it
   // Call when the reply, which was not ready, may be. It does not block.
   void (*wake) (gpointer wake_data);
   gpointer wake_data;
@@ -61,7 +61,7 @@ typedef struct {
       prefix; // of the targets, such as "/hls/"; "/", and one without "/" at its end, is one target
   AccessAction action;
   // Returns the target of the mounts that the request is about (transfer full), such as "/cam?a=b".
-  // NULL: the door is not asked.
+  // NULL: access is not asked for.
   gchar *(*dup_target) (gpointer outlet, const gchar *target);
   // Makes the reply. `asked` is valid until the reply is freed.
   HttpReply *(*answer) (gpointer outlet, const HttpAsked *asked);

@@ -21,7 +21,7 @@ static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
 typedef enum {
   STATE_OPENING, // until the client asks to publish
-  STATE_ASKING,  // for the door's decision
+  STATE_ASKING,  // for the decision on access
   STATE_PUBLISHING,
   STATE_LEAVING, // the last answer is on its way
 } State;
@@ -44,7 +44,7 @@ struct _RtmpConnection {
   GQueue parts; // of GBytes, which the published stream does not take yet
 };
 
-// ---- the door ----
+// ---- access ----
 
 // Tells the client, and closes the connection when it has read that.
 static void

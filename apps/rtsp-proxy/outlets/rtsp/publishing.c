@@ -25,10 +25,10 @@ typedef struct {
   void (*close) (GstRTSPClient *client, const gchar *reason);
   GMutex lock;
   GPtrArray *begun; // of PublishedTrack, by their index; NULL when the publisher has ended
-} Door;
+} PublisherHandle;
 
 struct _Publisher {
-  PublishedTracks shared; // `owner` is the Door, which the publication holds
+  PublishedTracks shared; // `owner` is the PublisherHandle, which the publication holds
   Publishing *publishing;
   gchar *path;       // of the mount
   GPtrArray *tracks; // of PublishedTrack
@@ -41,13 +41,13 @@ struct _Publisher {
 };
 
 static void
-door_free (gpointer data)
+free_handle (gpointer data)
 {
-  Door *door = data;
+  PublisherHandle *handle = data;
 
-  g_weak_ref_clear (&door->client);
-  g_mutex_clear (&door->lock);
-  g_free (door);
+  g_weak_ref_clear (&handle->client);
+  g_mutex_clear (&handle->lock);
+  g_free (handle);
 }
 
 // ---- other threads ----
@@ -55,24 +55,24 @@ door_free (gpointer data)
 static void
 on_displaced (gpointer owner)
 {
-  Door *door = owner;
-  GstRTSPClient *client = g_weak_ref_get (&door->client);
+  PublisherHandle *handle = owner;
+  GstRTSPClient *client = g_weak_ref_get (&handle->client);
 
   if (!client)
     return;
-  door->close (client, "another publisher has taken the mount over");
+  handle->close (client, "another publisher has taken the mount over");
   g_object_unref (client);
 }
 
 static void
 on_ask_key (gpointer owner, guint track)
 {
-  Door *door = owner;
+  PublisherHandle *handle = owner;
 
-  g_mutex_lock (&door->lock);
-  if (door->begun && track < door->begun->len)
-    published_track_ask_key (g_ptr_array_index (door->begun, track));
-  g_mutex_unlock (&door->lock);
+  g_mutex_lock (&handle->lock);
+  if (handle->begun && track < handle->begun->len)
+    published_track_ask_key (g_ptr_array_index (handle->begun, track));
+  g_mutex_unlock (&handle->lock);
 }
 
 static const PublicationOps publication_ops = { on_displaced, on_ask_key };
@@ -80,7 +80,7 @@ static const PublicationOps publication_ops = { on_displaced, on_ask_key };
 static void
 send_rtcp (gpointer owner, guint8 channel, const guint8 *rtcp, gsize len)
 {
-  GstRTSPClient *client = g_weak_ref_get (&((Door *) owner)->client);
+  GstRTSPClient *client = g_weak_ref_get (&((PublisherHandle *) owner)->client);
 
   if (!client)
     return;
@@ -93,20 +93,20 @@ send_rtcp (gpointer owner, guint8 channel, const guint8 *rtcp, gsize len)
 static void
 publisher_free (Publisher *self, const gchar *reason)
 {
-  Door *door = self->shared.owner;
+  PublisherHandle *handle = self->shared.owner;
 
   if (self->watch) {
     g_source_destroy (self->watch);
     g_source_unref (self->watch);
   }
-  g_mutex_lock (&door->lock);
-  g_clear_pointer (&door->begun, g_ptr_array_unref);
-  g_mutex_unlock (&door->lock);
+  g_mutex_lock (&handle->lock);
+  g_clear_pointer (&handle->begun, g_ptr_array_unref);
+  g_mutex_unlock (&handle->lock);
   g_ptr_array_unref (self->tracks);
   if (self->shared.publication)
     publication_end (self->shared.publication, reason);
   else
-    door_free (door);
+    free_handle (handle);
   if (self->session)
     gst_rtsp_session_pool_remove (self->pool, self->session);
   g_clear_object (&self->session);
@@ -227,12 +227,12 @@ publisher_new (Publishing *publishing, const gchar *path, guint read_timeout_ms)
   GstRTSPClient *client = publishing->connection->client;
   GSocket *socket = gst_rtsp_connection_get_read_socket (gst_rtsp_client_get_connection (client));
   Publisher *self = g_new0 (Publisher, 1);
-  Door *door = g_new0 (Door, 1);
+  PublisherHandle *handle = g_new0 (PublisherHandle, 1);
 
-  g_weak_ref_init (&door->client, client);
-  g_mutex_init (&door->lock);
-  door->close = publishing->close;
-  self->shared.owner = door;
+  g_weak_ref_init (&handle->client, client);
+  g_mutex_init (&handle->lock);
+  handle->close = publishing->close;
+  self->shared.owner = handle;
   self->shared.send = send_rtcp;
   // Over TLS they are those of a local socket, which has no address; then there is no UDP.
   endpoint_read_address (g_socket_get_local_address (socket, NULL), &self->shared.own);
@@ -271,7 +271,7 @@ begin_publisher (
   publisher->shared.publication =
       publication_claim (&(PublicationClaim) { path, self->connection->peer, identity,
                              config->takeover, clock_now () },
-          &publication_ops, publisher->shared.owner, door_free, &error);
+          &publication_ops, publisher->shared.owner, free_handle, &error);
   g_free (identity);
   if (!publisher->shared.publication) {
     publisher_free (publisher, NULL);
@@ -440,7 +440,7 @@ record (Publisher *self, GstRTSPContext *ctx)
 {
   GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GPtrArray *begun = g_ptr_array_new ();
-  Door *door = self->shared.owner;
+  PublisherHandle *handle = self->shared.owner;
   gboolean interleaved = TRUE;
 
   for (guint i = 0; i < self->tracks->len; i++) {
@@ -458,9 +458,9 @@ record (Publisher *self, GstRTSPContext *ctx)
     self->records = TRUE;
     log_event ("publisher %s in: %s, %u tracks", self->publishing->connection->peer, self->path,
         begun->len);
-    g_mutex_lock (&door->lock);
-    door->begun = g_ptr_array_ref (begun);
-    g_mutex_unlock (&door->lock);
+    g_mutex_lock (&handle->lock);
+    handle->begun = g_ptr_array_ref (begun);
+    g_mutex_unlock (&handle->lock);
     publication_begin (self->shared.publication, interleaved ? "TCP" : "UDP", caps);
   }
   g_ptr_array_unref (begun);

@@ -14,7 +14,7 @@
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
 typedef enum {
-  STATE_ASKING, // for the door's decision
+  STATE_ASKING, // for the decision on access
   STATE_PUBLISHING,
   STATE_READING,
 } State;

@@ -19,7 +19,7 @@ typedef struct {
   gpointer outlet;
 } SrtContext;
 
-// Makes a connection of a handshake and asks the door. `id` is the worker's number of the caller.
+// Makes a connection of a handshake and asks for access. `id` is the worker's number of the caller.
 // Returns NULL if the caller is refused, and sets `*reject` to one of SRT's codes; the log has the
 // reason. Does not block.
 SrtConnection *srt_connection_new (const SrtContext *context, GInetSocketAddress *from,
