@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "mounts/offer.h"
 #include "readers/adaptation.h"
-#include "readers/relief.h"
+#include "readers/memory_pressure.h"
 #include "readers/totals.h"
 #include "sources/upstream.h"
 
@@ -306,7 +306,7 @@ collect_totals (gpointer mounts)
 static gboolean
 watch_memory (gpointer unused)
 {
-  relief_run ();
+  memory_pressure_check ();
   return G_SOURCE_CONTINUE;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/connections.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 #include "text/request_check.h"
 
 #include <stdlib.h>
@@ -203,11 +203,11 @@ static gpointer
 take_and_leave (gpointer taken)
 {
   for (guint i = 0; i < 10000; i++) {
-    if (!places_take ("/race", 3))
+    if (!reader_limit_take ("/race", 3))
       continue;
     g_assert_cmpint (g_atomic_int_add ((gint *) taken, 1), <, 3);
     g_atomic_int_add ((gint *) taken, -1);
-    places_leave ("/race");
+    reader_limit_leave ("/race");
   }
   return NULL;
 }
@@ -222,10 +222,10 @@ places_are_never_too_many (void)
     threads[i] = g_thread_new (NULL, take_and_leave, &taken);
   for (guint i = 0; i < G_N_ELEMENTS (threads); i++)
     g_thread_join (threads[i]);
-  g_assert_true (places_take ("/race", 1));
-  g_assert_false (places_take ("/race", 1));
-  g_assert_true (places_take ("/race", 0));
-  g_assert_true (places_take ("/other", 1));
+  g_assert_true (reader_limit_take ("/race", 1));
+  g_assert_false (reader_limit_take ("/race", 1));
+  g_assert_true (reader_limit_take ("/race", 0));
+  g_assert_true (reader_limit_take ("/other", 1));
 }
 
 int

@@ -3,7 +3,7 @@
 
 #include "access/secrets.h"
 #include "base/log.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 

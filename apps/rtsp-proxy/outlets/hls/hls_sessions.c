@@ -9,7 +9,7 @@
 #include "outlets/hls/hls_memory.h"
 #include "outlets/http/http_refusal.h"
 #include "readers/adaptation.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 #include "text/layer_choice.h"
 
 #define SWEEP_MS 1000
@@ -242,7 +242,7 @@ end (HlsSessions *self, HlsSession *session, gboolean lingers)
   g_mutex_unlock (&self->lock);
   if (last)
     free_used (last);
-  places_leave (hls_session_get_mount (session));
+  reader_limit_leave (hls_session_get_mount (session));
   connections_leave (self->connections, hls_session_get_address (session));
   hls_session_end (session);
   hls_session_unref (session);
@@ -402,7 +402,7 @@ admit (HlsSessions *self, const HttpAsked *asked, guint *status, gchar **text)
   group = use_group (self, asked->resolved, asked->demand, presentation, &error);
   if (!group) {
     connections_leave (self->connections, asked->address);
-    places_leave (mount_get_path (asked->resolved->mount));
+    reader_limit_leave (mount_get_path (asked->resolved->mount));
     log_event_limited (&refusals, "reader %s refused: %s", asked->peer, error->message);
     *text = g_strdup (error->message);
     g_error_free (error);

@@ -10,7 +10,7 @@
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_counts.h"
 #include "outlets/http/http_pieces.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 #define READ_BYTES 4096
 #define OUT_BYTES 512 // of most answers
@@ -355,7 +355,7 @@ clear_answer (HttpConnection *self)
     http_pieces_leave (self->address);
   self->has_piece = FALSE;
   if (self->place)
-    places_leave (self->place);
+    reader_limit_leave (self->place);
   g_clear_pointer (&self->place, g_free);
   g_clear_pointer (&self->opening, http_opening_free);
   g_clear_pointer (&self->asked, access_case_unref);

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 static const HttpRefusal faults[REQUEST_N_FAULTS] = {
   [REQUEST_LINE_LONG] = { SOUP_STATUS_REQUEST_URI_TOO_LONG, REFUSED_LINE,
@@ -49,7 +49,7 @@ http_refusal_of_reader (Mount *mount)
 
   if (memory_get_level () != MEMORY_ENOUGH)
     return &memory;
-  return places_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
+  return reader_limit_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
 }
 
 guint

@@ -16,8 +16,8 @@ typedef struct {
 // Returns the refusal of a request with this fault, which is not REQUEST_FINE.
 const HttpRefusal *http_refusal_of (RequestFault fault);
 
-// Takes a place for a reader of the mount, which ends with places_leave(). Returns NULL, or the
-// refusal if there is no room.
+// Takes a place for a reader of the mount, which ends with reader_limit_leave(). Returns NULL, or
+// the refusal if there is no room.
 const HttpRefusal *http_refusal_of_reader (Mount *mount);
 
 // Returns the status for a title that cannot be opened (store_open_bytes()), and sets `text` to

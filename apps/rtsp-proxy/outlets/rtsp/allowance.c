@@ -3,7 +3,7 @@
 
 #include "access/refusals.h"
 #include "base/memory.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 static GQuark
 place_quark (void)
@@ -16,7 +16,7 @@ place_quark (void)
 static void
 leave (gpointer mount)
 {
-  places_leave (mount);
+  reader_limit_leave (mount);
   g_free (mount);
 }
 
@@ -42,7 +42,7 @@ get_max (Mounts *mounts, const gchar *path)
 static GstRTSPStatusCode
 take_place (RtspConnection *connection, GstRTSPSession *session, const gchar *path)
 {
-  if (!places_take (path, get_max (connection->mounts, path))) {
+  if (!reader_limit_take (path, get_max (connection->mounts, path))) {
     refusals_note (
         REFUSED_READERS, connection->peer, "%s has no room for another reader (max-readers)", path);
     return GST_RTSP_STS_NOT_ENOUGH_BANDWIDTH;

@@ -9,7 +9,7 @@
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 #define SLOW_AFTER 10 // seconds
 
@@ -171,7 +171,7 @@ srt_reader_free (SrtReader *self, const gchar *reason)
   if (self->name)
     ts_stream_remove_socket (self->stream, self->name);
   if (self->has_place)
-    places_leave (mount_get_path (self->mount));
+    reader_limit_leave (mount_get_path (self->mount));
   g_clear_pointer (&self->stream, ts_stream_unref);
   g_clear_pointer (&self->presentation, presentation_leave);
   g_clear_pointer (&self->mount, mount_unref);

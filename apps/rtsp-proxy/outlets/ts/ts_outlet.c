@@ -10,7 +10,7 @@
 #include "outlets/http/http_refusal.h"
 #include "outlets/ts/ts_reader.h"
 #include "outlets/ts/ts_stream.h"
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 #define TS_PREFIX "/ts/"
 
@@ -145,7 +145,7 @@ free_reply (HttpReply *reply)
   if (self->name)
     ts_stream_remove_socket (self->stream, self->name);
   if (self->place)
-    places_leave (self->place);
+    reader_limit_leave (self->place);
   g_clear_object (&self->socket);
   g_clear_pointer (&self->stream, ts_stream_unref);
   g_clear_pointer (&self->presentation, presentation_leave);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "readers/relief.h"
+#include "readers/memory_pressure.h"
 
 #include "access/refusals.h"
 #include "base/log.h"
@@ -63,7 +63,7 @@ log_change (MemoryLevel before, MemoryLevel level)
 }
 
 void
-relief_run (void)
+memory_pressure_check (void)
 {
   MemoryLevel before = memory_get_level (), level;
   Limits limits;

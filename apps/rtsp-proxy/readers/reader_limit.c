@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "readers/places.h"
+#include "readers/reader_limit.h"
 
 static GMutex lock;
 static GHashTable *taken; // path -> number; use with `lock` held
 
 gboolean
-places_take (const gchar *mount, guint max)
+reader_limit_take (const gchar *mount, guint max)
 {
   gboolean may;
   guint n;
@@ -22,7 +22,7 @@ places_take (const gchar *mount, guint max)
 }
 
 void
-places_leave (const gchar *mount)
+reader_limit_leave (const gchar *mount)
 {
   guint n;
 

@@ -3,4 +3,4 @@
 
 // Measures the memory, and closes the readers that lag most while it is nearly used up: the packets
 // that wait for them are what can be given back. Call once a second, from the main thread.
-void relief_run (void);
+void memory_pressure_check (void);
