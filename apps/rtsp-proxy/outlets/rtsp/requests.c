@@ -89,7 +89,8 @@ static gboolean
 needs_permission (RtspConnection *self, GstRTSPContext *ctx)
 {
   return ctx->method == GST_RTSP_DESCRIBE || ctx->method == GST_RTSP_SETUP
-         || ctx->method == GST_RTSP_ANNOUNCE || (WITH_BROADCAST && cast_asks_for_packets (ctx))
+         || ctx->method == GST_RTSP_ANNOUNCE
+         || (WITH_BROADCAST && broadcast_requests_asks_for_packets (ctx))
          || seeks_into_the_past (self, ctx);
 }
 
@@ -330,7 +331,7 @@ is_about_broadcast (GstRTSPContext *ctx)
 {
   return WITH_BROADCAST
          && (ctx->method == GST_RTSP_DESCRIBE ? get_header (ctx, GST_RTSP_HDR_SUPPORTED) != NULL
-                                              : cast_asks_for_packets (ctx));
+                                              : broadcast_requests_asks_for_packets (ctx));
 }
 
 // Checks what an admitted request asks for. Each step may put the request aside, so that all are
@@ -348,7 +349,7 @@ check_target (Requests *self, RequestTarget *request)
   if (status == GST_RTSP_STS_OK && (uses || broadcast) && memory_get_level () != MEMORY_ENOUGH)
     status = allowance_check_memory (self->connection, uses ? ctx->session : NULL);
   if (WITH_BROADCAST && status == GST_RTSP_STS_OK && broadcast)
-    status = cast_check (&self->cast, request);
+    status = broadcast_requests_check (&self->broadcast, request);
   if (status == GST_RTSP_STS_OK && uses && !requires_something (ctx))
     status = check_content (request);
   return status;
@@ -454,7 +455,7 @@ requests_init (Requests *self, RtspConnection *connection,
 
   *self = (Requests) { .connection = connection };
   if (WITH_BROADCAST)
-    cast_init (&self->cast, connection);
+    broadcast_requests_init (&self->broadcast, connection);
   publishing_init (&self->publishing, connection, close);
   auth->requests = self;
   gst_rtsp_client_set_auth (connection->client, GST_RTSP_AUTH (auth));
@@ -465,7 +466,7 @@ void
 requests_clear (Requests *self)
 {
   if (WITH_BROADCAST)
-    cast_clear (&self->cast);
+    broadcast_requests_clear (&self->broadcast);
 }
 
 // ---- why a request was refused ----

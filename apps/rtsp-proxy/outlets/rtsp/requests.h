@@ -5,12 +5,12 @@
 // may, what the request asks for, and whether that is ready. Answers those that gst-rtsp-server
 // does not know, and those that it would not survive. Call from the client's thread only.
 
-#include "outlets/rtsp/cast.h"
+#include "outlets/rtsp/broadcast_requests.h"
 #include "outlets/rtsp/publishing.h"
 
 typedef struct {
   RtspConnection *connection;
-  Cast cast;
+  BroadcastRequests broadcast;
   Publishing publishing;
 } Requests;
 

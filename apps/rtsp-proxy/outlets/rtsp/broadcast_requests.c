@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/rtsp/cast.h"
+#include "outlets/rtsp/broadcast_requests.h"
 
 #include "base/log.h"
 #include "broadcast/source_address.h"
@@ -23,7 +23,7 @@ static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
 // What a disk is asked for a request: packets, or whether a title is there. The broadcast fills it
 // in, in a thread of its own, and then resumes the request; the client may be gone by then.
-struct _CastReading {
+struct _BroadcastReading {
   gatomicrefcount refs;
   gpointer resume;
   GBytes *body;  // NULL until the packets are read, and if there is an error
@@ -33,7 +33,7 @@ struct _CastReading {
 };
 
 static void
-reading_unref (CastReading *self)
+reading_unref (BroadcastReading *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
@@ -45,13 +45,13 @@ reading_unref (CastReading *self)
 }
 
 void
-cast_init (Cast *self, RtspConnection *connection)
+broadcast_requests_init (BroadcastRequests *self, RtspConnection *connection)
 {
-  *self = (Cast) { .connection = connection };
+  *self = (BroadcastRequests) { .connection = connection };
 }
 
 void
-cast_clear (Cast *self)
+broadcast_requests_clear (BroadcastRequests *self)
 {
   g_clear_pointer (&self->reading, reading_unref);
 }
@@ -104,7 +104,7 @@ accepts (GstRTSPContext *ctx, const gchar *type)
 }
 
 gboolean
-cast_asks_for_packets (GstRTSPContext *ctx)
+broadcast_requests_asks_for_packets (GstRTSPContext *ctx)
 {
   return ctx->method == GST_RTSP_GET_PARAMETER
          && header_has (ctx, GST_RTSP_HDR_CONTENT_TYPE, RANGES_TYPE);
@@ -114,14 +114,15 @@ cast_asks_for_packets (GstRTSPContext *ctx)
 
 // Answers an error. `retry_s` 0: trying again would not help.
 static GstRTSPStatusCode
-refuse (Cast *self, GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s, const gchar *why)
+refuse (BroadcastRequests *self, GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s,
+    const gchar *why)
 {
   log_event_limited (&refusals, "reader %s refused: %s", self->connection->peer, why);
   return answer_refuse (ctx, status, retry_s, why);
 }
 
 static GstRTSPStatusCode
-refuse_error (Cast *self, GstRTSPContext *ctx, const GError *error)
+refuse_error (BroadcastRequests *self, GstRTSPContext *ctx, const GError *error)
 {
   static const struct {
     GIOErrorEnum code;
@@ -146,7 +147,7 @@ refuse_error (Cast *self, GstRTSPContext *ctx, const GError *error)
 }
 
 static GstRTSPStatusCode
-refuse_type (Cast *self, GstRTSPContext *ctx, const gchar *type)
+refuse_type (BroadcastRequests *self, GstRTSPContext *ctx, const gchar *type)
 {
   gchar *why = g_strdup_printf ("the answer is %s, which the header Accept does not name", type);
   GstRTSPStatusCode status = refuse (self, ctx, GST_RTSP_STS_NOT_ACCEPTABLE, 0, why);
@@ -217,10 +218,10 @@ find_broadcast (RequestTarget *request, Found *found, GError **error)
 // ---- waiting for a disk ----
 
 // Begins to read for a request that was put aside. Returns what the broadcast's thread gets.
-static CastReading *
-reading_begin (Cast *self, Broadcast *broadcast)
+static BroadcastReading *
+reading_begin (BroadcastRequests *self, Broadcast *broadcast)
 {
-  CastReading *reading = g_new0 (CastReading, 1);
+  BroadcastReading *reading = g_new0 (BroadcastReading, 1);
 
   g_atomic_ref_count_init (&reading->refs);
   reading->resume = resume_new (self->connection->client);
@@ -232,7 +233,7 @@ reading_begin (Cast *self, Broadcast *broadcast)
 }
 
 static void
-reading_end (CastReading *self, const GError *error)
+reading_end (BroadcastReading *self, const GError *error)
 {
   self->error = error ? g_error_copy (error) : NULL;
   resume_run (g_steal_pointer (&self->resume));
@@ -287,7 +288,7 @@ answer_description (
 }
 
 static GstRTSPStatusCode
-describe (Cast *self, GstRTSPContext *ctx, const Found *found)
+describe (BroadcastRequests *self, GstRTSPContext *ctx, const Found *found)
 {
   gchar *sdp = NULL, *etag = NULL, *why;
   guint valid_s = 0, retry_s = 0;
@@ -330,7 +331,7 @@ on_looked (const GError *error, gpointer reading)
 
 // Describes a title after a look on its disk; puts the request aside until then, if possible.
 static GstRTSPStatusCode
-look_and_describe (Cast *self, GstRTSPContext *ctx, const Found *found)
+look_and_describe (BroadcastRequests *self, GstRTSPContext *ctx, const Found *found)
 {
   if (!broadcast_needs_look (found->broadcast, found->name))
     return describe (self, ctx, found);
@@ -345,9 +346,9 @@ look_and_describe (Cast *self, GstRTSPContext *ctx, const Found *found)
 
 // Reports whether the ordinary DESCRIBE answers, as clients cannot have the title.
 static gboolean
-end_looking (Cast *self)
+end_looking (BroadcastRequests *self)
 {
-  CastReading *looked = g_steal_pointer (&self->reading);
+  BroadcastReading *looked = g_steal_pointer (&self->reading);
   gboolean failed = looked->error != NULL;
 
   self->connection->waits_for_content = FALSE;
@@ -356,7 +357,7 @@ end_looking (Cast *self)
 }
 
 static GstRTSPStatusCode
-check_description (Cast *self, RequestTarget *request)
+check_description (BroadcastRequests *self, RequestTarget *request)
 {
   GstRTSPContext *ctx = request->ctx;
   gboolean waited = self->connection->waits_for_content
@@ -385,7 +386,7 @@ check_description (Cast *self, RequestTarget *request)
 static void
 on_read (GBytes *body, const gchar *etag, const GError *error, gpointer data)
 {
-  CastReading *reading = data;
+  BroadcastReading *reading = data;
 
   reading->body = body ? g_bytes_ref (body) : NULL;
   reading->etag = g_strdup (etag);
@@ -406,7 +407,7 @@ get_ranges (GstRTSPContext *ctx, gsize *length)
 
 // Puts the request aside until its packets are read.
 static GstRTSPStatusCode
-begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
+begin_reading (BroadcastRequests *self, GstRTSPContext *ctx, const Found *found)
 {
   const gchar *ranges;
   gsize length;
@@ -421,8 +422,8 @@ begin_reading (Cast *self, GstRTSPContext *ctx, const Found *found)
 }
 
 static GstRTSPStatusCode
-answer_packets (
-    Cast *self, GstRTSPContext *ctx, GBytes *body, const CastReading *reading, const GError *error)
+answer_packets (BroadcastRequests *self, GstRTSPContext *ctx, GBytes *body,
+    const BroadcastReading *reading, const GError *error)
 {
   gconstpointer data;
   gsize size;
@@ -440,9 +441,9 @@ answer_packets (
 }
 
 static GstRTSPStatusCode
-end_reading (Cast *self, GstRTSPContext *ctx)
+end_reading (BroadcastRequests *self, GstRTSPContext *ctx)
 {
-  CastReading *reading = g_steal_pointer (&self->reading);
+  BroadcastReading *reading = g_steal_pointer (&self->reading);
   GstRTSPStatusCode status = answer_packets (self, ctx, reading->body, reading, reading->error);
 
   reading_unref (reading);
@@ -451,7 +452,7 @@ end_reading (Cast *self, GstRTSPContext *ctx)
 
 // The packets of a stream are in memory.
 static GstRTSPStatusCode
-answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
+answer_live (BroadcastRequests *self, GstRTSPContext *ctx, LiveCast *live)
 {
   gsize length;
   const gchar *ranges = get_ranges (ctx, &length);
@@ -468,7 +469,7 @@ answer_live (Cast *self, GstRTSPContext *ctx, LiveCast *live)
 // Puts the request aside while the client has not read its last answer, so that at most one answer
 // is in memory for it.
 static GstRTSPStatusCode
-wait_for_room (Cast *self, GstRTSPContext *ctx)
+wait_for_room (BroadcastRequests *self, GstRTSPContext *ctx)
 {
   if (weir_client_defer (self->connection->client, ctx))
     resume_after (self->connection->client, UNREAD_INTERVAL_MS);
@@ -476,7 +477,7 @@ wait_for_room (Cast *self, GstRTSPContext *ctx)
 }
 
 static GstRTSPStatusCode
-check_packets (Cast *self, RequestTarget *request)
+check_packets (BroadcastRequests *self, RequestTarget *request)
 {
   GstRTSPContext *ctx = request->ctx;
   GError *error = NULL;
@@ -504,9 +505,9 @@ check_packets (Cast *self, RequestTarget *request)
 }
 
 GstRTSPStatusCode
-cast_check (Cast *self, RequestTarget *request)
+broadcast_requests_check (BroadcastRequests *self, RequestTarget *request)
 {
-  if (cast_asks_for_packets (request->ctx))
+  if (broadcast_requests_asks_for_packets (request->ctx))
     return check_packets (self, request);
   return request->ctx->method == GST_RTSP_DESCRIBE
                  && header_has (request->ctx, GST_RTSP_HDR_SUPPORTED, FEATURE)

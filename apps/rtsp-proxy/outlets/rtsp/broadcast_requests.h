@@ -7,21 +7,21 @@
 
 #include "outlets/rtsp/rtsp_connection.h"
 
-typedef struct _CastReading CastReading;
+typedef struct _BroadcastReading BroadcastReading;
 
 typedef struct {
   RtspConnection *connection;
-  CastReading *reading; // of the request that is put aside until its packets are read, or NULL
-} Cast;
+  BroadcastReading *reading; // of the request that is put aside until its packets are read, or NULL
+} BroadcastRequests;
 
 // `connection` must outlive the structure.
-void cast_init (Cast *self, RtspConnection *connection);
-void cast_clear (Cast *self);
+void broadcast_requests_init (BroadcastRequests *self, RtspConnection *connection);
+void broadcast_requests_clear (BroadcastRequests *self);
 
 // Reports whether a request asks for packets, which not every client may have.
-gboolean cast_asks_for_packets (GstRTSPContext *ctx);
+gboolean broadcast_requests_asks_for_packets (GstRTSPContext *ctx);
 
 // Handles an admitted DESCRIBE or GET_PARAMETER. Returns ANSWERED if it has been answered, OK if it
 // is not about broadcasts, else the status to answer. May put the request aside until its packets
 // are read.
-GstRTSPStatusCode cast_check (Cast *self, RequestTarget *request);
+GstRTSPStatusCode broadcast_requests_check (BroadcastRequests *self, RequestTarget *request);
