@@ -30,6 +30,8 @@ typedef struct {
 } Fixture;
 
 static Avc plain, svc;
+static GMutex ended_lock;
+static GCond ended;
 
 static void
 on_arrived (gpointer owner, gint64 time)
@@ -63,7 +65,10 @@ on_frame (gpointer owner, const Frame *frame)
 static void
 on_ended (gpointer owner)
 {
+  g_mutex_lock (&ended_lock);
   ((Taken *) owner)->n_ended++;
+  g_cond_signal (&ended);
+  g_mutex_unlock (&ended_lock);
 }
 
 static void
@@ -104,6 +109,10 @@ static void
 leave (Taken *taken)
 {
   frame_taker_free (taken->taker);
+  g_mutex_lock (&ended_lock);
+  while (taken->n_ended == 0)
+    g_cond_wait (&ended, &ended_lock);
+  g_mutex_unlock (&ended_lock);
   g_assert_cmpuint (taken->n_ended, ==, 1);
   for (guint i = 0; i < taken->n; i++)
     gst_buffer_unref (taken->frames[i]);
@@ -419,6 +428,81 @@ a_keyframe_of_several_slices_is_one_frame (Fixture *f, gconstpointer unused)
   gst_object_unref (pipeline);
 }
 
+#define ROUNDS 300
+
+typedef struct {
+  Fixture *f;
+  gint stops; // atomic
+} Pusher;
+
+// Pushes the first access units again and again, as a stream that goes on.
+static gpointer
+push_on (gpointer data)
+{
+  Pusher *self = data;
+  AvcRtp rtp = avc_packetize (&plain, FALSE, 0);
+  guint32 n_aus = 0;
+  guint16 seq = 0;
+
+  while (!g_atomic_int_get (&self->stops)) {
+    for (gsize i = 0; i < rtp.n && GST_READ_UINT32_BE (rtp.packets[i].data + 4) < 1000 + 30000;
+        i++) {
+      AvcPacket packet = rtp.packets[i];
+      guint32 au = n_aus + (GST_READ_UINT32_BE (packet.data + 4) - 1000) / 3000;
+
+      GST_WRITE_UINT16_BE (packet.data + 2, seq++);
+      GST_WRITE_UINT32_BE (packet.data + 4, 1000 + au * 3000);
+      relay_push (self->f->source, 0, gst_buffer_new_memdup (packet.data, packet.len),
+          LEVEL + au * PICTURE, RELAY_NO_BASE);
+    }
+    n_aus += 10;
+  }
+  free (rtp.packets);
+  return NULL;
+}
+
+// Counts frames.
+static void
+count (gpointer owner, const Frame *frame)
+{
+  Taken *self = owner;
+
+  g_assert_cmpuint (self->n_formats, >, 0);
+  g_assert_cmpuint (self->n_ended, ==, 0);
+  g_assert_cmpuint (gst_buffer_get_size (frame->data), >, 0);
+  g_atomic_int_inc (&self->n_arrived);
+}
+
+static void
+takers_come_and_go_while_packets_pass (Fixture *f, gconstpointer unused)
+{
+  static const FrameTakerFunctions counting = { NULL, on_format, count, on_ended, on_failed };
+  const FrameWish all = wish (FALSE, FRAMES_FROM_NOW);
+  Pusher pusher = { f };
+  GThread *thread = g_thread_new ("pusher", push_on, &pusher);
+  Taken *taken = g_new0 (Taken, 3);
+  guint n = 0;
+
+  for (guint i = 0; i < ROUNDS; i++) {
+    Taken *each = &taken[i % 3];
+
+    if (each->taker) {
+      leave (each);
+      n += each->n_arrived > 0;
+    }
+    *each = (Taken) { frame_taker_new (f->relay, 0, g_ptr_array_index (f->caps, 0), &all, NULL) };
+    frame_taker_start (each->taker, &counting, each, "test");
+    while (i % 10 == 0 && g_atomic_int_get (&each->n_arrived) == 0)
+      g_thread_yield ();
+  }
+  for (guint i = 0; i < 3; i++)
+    leave (&taken[i]);
+  g_atomic_int_set (&pusher.stops, 1);
+  g_thread_join (thread);
+  g_assert_cmpuint (n, >=, ROUNDS / 10 - 1);
+  g_free (taken);
+}
+
 #define ADD(name, function)                                                                        \
   g_test_add ("/frame-taker/" name, Fixture, NULL, set_up, function, tear_down)
 
@@ -440,6 +524,7 @@ main (int argc, char **argv)
   ADD ("other-tracks-have-other-frames", other_tracks_have_other_frames);
   ADD ("elements-that-fail-end-all-takers", elements_that_fail_end_all_takers);
   ADD ("a-keyframe-of-several-slices-is-one-frame", a_keyframe_of_several_slices_is_one_frame);
+  ADD ("takers-come-and-go-while-packets-pass", takers_come_and_go_while_packets_pass);
   status = g_test_run ();
   avc_free (&plain);
   avc_free (&svc);
