@@ -69,10 +69,10 @@ start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **err
   Api *api;
   gchar *base;
 
-  if (config->api == API_OFF)
+  if (config->api.is_off)
     return NULL;
   api = api_new (config, proxy, reload, &why);
-  if (!api && config->api == API_ON) {
+  if (!api && config->api.is_given) {
     g_propagate_error (error, why);
   } else if (!api) {
     log_event (
@@ -233,7 +233,7 @@ serve_mounts (
   notices = notices_new (proxy);
   reload = reload_new (options, proxy, config);
   api = start_api (config, proxy, reload, error);
-  if (api || config->api != API_ON) {
+  if (api || config->api.is_off || !config->api.is_given) {
     run_proxy (proxy, config, reload);
     log_event ("stopping");
     stop_outlets (all, N_SERVING);

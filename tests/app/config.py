@@ -22,6 +22,8 @@ BAD_URI = ('not a valid URI like rtsp://HOST:PORT/PATH; in a password, write @ a
            '%2F')
 NO_URI = f'upstream: {BAD_URI}'
 NO_TEXT = 'expected a single value'
+NO_SIZE = 'is not a size from {} to {}; write it in K, M, G or T, such as 64M'
+NO_RATE = 'is not a rate from 64k to 100G bits a second; write it in k, M or G, such as 6M'
 NO_STAGE = 'there is no stage "no-such"; known stages: aac, decode, opus, pull, restamp, transcode'
 
 
@@ -214,7 +216,8 @@ def what_a_person_meant_is_named():
         (b'\xef\xbb\xbflisten: x\r\n' + MOUNT.replace('\n', '\r\n').encode(),
          f'FILE:1:9: listen: "x" {listen}'),
         ('- listen: :8554\n', f'FILE:1:1: {lines}; this is a list'),
-        (mount('cache: [60s]'), 'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}'),
+        (mount('cache: [60s]'), 'FILE:4:12: cache: expected {time: TIME}, such as {time: 60s, bytes: 64M}; '
+         'this is a list'),
         *((mount(f'max-readers: {number}'), f'FILE:4:18: max-readers: "{number}" is not a number from 0 to 1000000')
           for number in ('10k', '1,000', '1_000', '1.0', '0x10', '10 readers', '-1', '1e3')),
     ])
@@ -507,17 +510,14 @@ def wrong_pipelines_are_named():
         (mount('cache: {time: 60}'),
          f'FILE:4:19: time: "60" {NO_CACHE_TIME}'),
         (mount('cache: {time: 24h}'), f'FILE:4:19: time: "24h" {NO_CACHE_TIME}'),
-        (mount('cache: {time: 1m, bytes: 9K}'),
-         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
-        (mount('cache: {time: 1m, bytes: 2T}'),
-         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
+        (mount('cache: {time: 1m, bytes: 9K}'), f'FILE:4:30: bytes: "9K" {NO_SIZE.format("1M", "1T")}'),
+        (mount('cache: {time: 1m, bytes: 2T}'), f'FILE:4:30: bytes: "2T" {NO_SIZE.format("1M", "1T")}'),
         (mount('cache: {time: 1m, bytes: 3G}'),
          'FILE:4:12: cache: more than 2G of bytes needs a file on disk; add spill: FOLDER'),
         (mount('cache: {time: 1m, spill: /nowhere}'),
          'FILE:4:30: spill: cannot write to the folder /nowhere: it does not exist or is not '
          'writable'),
-        (mount('cache: {time: 1m, bytes: 5MB}'),
-         'FILE:4:30: bytes: expected a size from 1M to 1T, such as 64M'),
+        (mount('cache: {time: 1m, bytes: 5MB}'), f'FILE:4:30: bytes: "5MB" {NO_SIZE.format("1M", "1T")}'),
         (mount('choices: [a]'),
          'FILE:4:14: choices: expected stages with lists of parameters: {STAGE: [PARAMETER, ...]}'),
         (mount('choices: {a: b}'), f'FILE:4:18: choices: {params}'),
@@ -612,9 +612,7 @@ def wrong_broadcasts_are_named():
     multicast = 'not a multicast address; take one of 239.0.0.0/8'
     none = 'the scheme {} has none; remove this key'
     port = 'expected an even number from 1024 to 65520, such as 5004'
-    first = 'expected a time from 100ms to 24h, such as 10s'
-    threshold = 'expected auto, or a time from 1ms to 24h, such as 60s'
-    rate = 'expected bits a second from 64k to 100G, such as 100M'
+    threshold = f'is not auto or a time from 1ms to 24h; {WITH_UNIT}'
     needs = 'needs at least 2 groups, as each segment of a title has its own'
     ok = 'groups: 239.1.1.0/28'
     at = len('    broadcast: {' + ok) + 3
@@ -623,7 +621,7 @@ def wrong_broadcasts_are_named():
                      '{groups: 239.1.1.0/28, scheme: gdb}'),
         (films('{scheme: gdb}'),
          'FILE:4:16: broadcast: the groups are missing; add groups: ADDRESS/BITS'),
-        (films('{groups: [a]}'), f'FILE:4:25: groups: {groups}'),
+        (films('{groups: [a]}'), f'FILE:4:25: groups: {NO_TEXT}'),
         (films('{groups: 239.1.1}'), f'FILE:4:25: groups: {groups}'),
         (films('{groups: 239.1.1.0/33}'), f'FILE:4:25: groups: {groups}'),
         (films('{groups: "ff0e::1"}'), f'FILE:4:25: groups: {groups}'),
@@ -642,10 +640,10 @@ def wrong_broadcasts_are_named():
         (films('{groups: 239.1.1.0/28, scheme: gbd}'),
          f'FILE:4:{at + 8}: scheme: "gbd" is not one of gdb, greedy, skyscraper, staggered, '
          'batching, patching, auto'),
-        (films('{groups: 239.1.1.0/28, first: 0s}'), f'FILE:4:{at + 7}: first: {first}'),
-        (films('{groups: 239.1.1.0/28, first: 10}'), f'FILE:4:{at + 7}: first: {first}'),
+        (films('{groups: 239.1.1.0/28, first: 0s}'), f'FILE:4:{at + 7}: first: "0s" {NO_TIMEOUT}'),
+        (films('{groups: 239.1.1.0/28, first: 10}'), f'FILE:4:{at + 7}: first: "10" {NO_TIMEOUT}'),
         (films('{groups: 239.1.1.0/28, threshold: 0s}'),
-         f'FILE:4:{at + 11}: threshold: {threshold}'),
+         f'FILE:4:{at + 11}: threshold: "0s" {threshold}'),
         (films('{groups: 239.1.1.0/28, threshold: 60s, scheme: gdb}'),
          f'FILE:4:{at + 11}: threshold: {none.format("gdb")}'),
         (films('{groups: 239.1.1.0/28, first: 10s, scheme: patching}'),
@@ -659,11 +657,11 @@ def wrong_broadcasts_are_named():
          f'FILE:4:{at + 5}: ttl: with 0 no packet leaves this machine; set at least 1, or iface: lo'),
         (films('{groups: 239.1.1.0/28, iface: nosuch0}'),
          f'FILE:4:{at + 7}: iface: no such network interface: nosuch0; `ip link` lists them'),
-        (films('{groups: 239.1.1.0/28, rate: 63k}'), f'FILE:4:{at + 6}: rate: {rate}'),
-        (films('{groups: 239.1.1.0/28, rate: 101G}'), f'FILE:4:{at + 6}: rate: {rate}'),
-        (films('{groups: 239.1.1.0/28, rate: 99999999999G}'), f'FILE:4:{at + 6}: rate: {rate}'),
+        (films('{groups: 239.1.1.0/28, rate: 63k}'), f'FILE:4:{at + 6}: rate: "63k" {NO_RATE}'),
+        (films('{groups: 239.1.1.0/28, rate: 101G}'), f'FILE:4:{at + 6}: rate: "101G" {NO_RATE}'),
+        (films('{groups: 239.1.1.0/28, rate: 99999999999G}'), f'FILE:4:{at + 6}: rate: "99999999999G" {NO_RATE}'),
         (films('{groups: 239.1.1.0/28, cache: 3G}'),
-         f'FILE:4:{at + 7}: cache: expected a size from 1M to 2G, such as 32M'),
+         f'FILE:4:{at + 7}: cache: "3G" {NO_SIZE.format("1M", "2G")}'),
         (mount('broadcast: {groups: 239.1.1.0/28}'),
          'FILE:4:25: groups: the upstream is a stream, which needs one group; write one address'),
         (mount('broadcast: {groups: 239.1.1.1}'),

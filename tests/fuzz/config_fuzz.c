@@ -7,6 +7,7 @@
 #include "app.h"
 #include "config/mount_read.h"
 #include "config/proxy_config.h"
+#include "stages/stage_set.h"
 
 static StageSet *stages;
 

@@ -49,7 +49,6 @@ release (Broadcast *self)
   block_cache_unref (self->cache);
   store_unref (self->store);
   g_mutex_clear (&self->lock);
-  g_free (self->config.groups);
   g_free (self->config.iface);
   g_free (self->mount_path);
   g_free (self->run);
@@ -507,7 +506,6 @@ broadcast_new (const gchar *mount_path, const BroadcastConfig *config, Store *st
   self->mount_path = g_strdup (mount_path);
   self->run = g_uuid_string_random ();
   self->config = *config;
-  self->config.groups = g_strdup (config->groups);
   self->config.iface = g_strdup (config->iface);
   inet_pton (AF_INET, config->groups, self->first_group);
   self->store = store_ref (store);

@@ -9,6 +9,8 @@
 //
 // Reference-counted. Call from any thread; nothing here waits for a disk or another process.
 
+#include <netinet/in.h>
+
 #include "schedule/scheme.h"
 #include "stores/store.h"
 
@@ -18,9 +20,9 @@ typedef struct {
   WeirSchemeKind scheme;
   guint64 first_ns;     // of the first segment, or the wait of batching; see WeirSchemeConfig
   guint64 threshold_ns; // of patching; 0: the best one for the arrival rate
-  gchar *groups;        // the first multicast address
-  guint n_groups;       // number of consecutive addresses
-  guint16 port;         // even; track N of a title is on port + 2 N
+  gchar groups[INET_ADDRSTRLEN]; // the first multicast address
+  guint n_groups;                // number of consecutive addresses
+  guint16 port;                  // even; track N of a title is on port + 2 N
   guint ttl;
   gchar *iface;        // interface to send on; NULL: the system's choice
   guint64 rate;        // bits a second of all channels together; 0: no limit

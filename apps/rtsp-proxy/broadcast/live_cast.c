@@ -118,7 +118,6 @@ live_cast_new (const gchar *label, const BroadcastConfig *config, Relay *relay)
   g_mutex_init (&self->lock);
   self->label = g_strdup (label);
   self->config = *config;
-  self->config.groups = g_strdup (config->groups);
   self->config.iface = g_strdup (config->iface);
   self->relay = relay_ref (relay);
   self->sinks = g_ptr_array_new ();
@@ -142,7 +141,6 @@ live_cast_unref (LiveCast *self)
   g_ptr_array_unref (self->sinks);
   g_ptr_array_unref (self->caps);
   relay_unref (self->relay);
-  g_free (self->config.groups);
   g_free (self->config.iface);
   g_free (self->label);
   g_mutex_clear (&self->lock);

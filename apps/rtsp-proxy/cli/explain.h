@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/proxy_config.h"
+#include "sources/pull.h"
 #include "stages/stage.h"
 
 // Describes a presentation: comments and, where possible, a gst-launch-1.0 line that handles the

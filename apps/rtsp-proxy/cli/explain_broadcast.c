@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "cli/explain_broadcast.h"
 
+#include "config/mount_broadcast.h"
 #include "schedule/theory.h"
 
 #define NS_PER_S 1e9
@@ -73,7 +74,7 @@ append_patching (GString *out, const BroadcastConfig *broadcast)
 gchar *
 explain_broadcast (const MountConfig *mount)
 {
-  const BroadcastConfig *broadcast = &mount->broadcast;
+  const BroadcastConfig config = mount_broadcast_get (mount), *broadcast = &config;
   WeirSchemeKind scheme = broadcast->scheme;
   GString *out = g_string_new (NULL);
   WeirCut cut;

@@ -60,46 +60,39 @@ const gchar options_epilogue[] =
 static void
 print_config_docs (void)
 {
-  gchar *top = schema_to_markdown (proxy_config_keys (), "", proxy_effect_words);
-  gchar *mount = schema_to_markdown (mount_config_keys (), "", mount_effect_words);
-  gchar *cache = schema_to_markdown (mount_cache_keys (), "cache.", mount_effect_words);
-  gchar *swarm = schema_to_markdown (mount_swarm_keys (), "swarm.", mount_effect_words);
-  gchar *broadcast = schema_to_markdown (mount_broadcast_keys (), "broadcast.", mount_effect_words);
-  gchar *record = schema_to_markdown (mount_record_keys (), "record.", mount_effect_words);
-  gchar *tls = schema_to_markdown (tls_config_keys (), "tls.", proxy_effect_words);
-  gchar *http = schema_to_markdown (http_config_keys (), "http.", proxy_effect_words);
-  gchar *hls = schema_to_markdown (hls_config_keys (), "hls.", proxy_effect_words);
-  gchar *srt = schema_to_markdown (srt_config_keys (), "srt.", proxy_effect_words);
-  gchar *rtmp = schema_to_markdown (rtmp_config_keys (), "rtmp.", proxy_effect_words);
-  gchar *user = schema_to_markdown (user_keys (), "users.", proxy_effect_words);
-  gchar *permission =
-      schema_to_markdown (permission_keys (), "users.permissions.", proxy_effect_words);
-  gchar *limits = schema_to_markdown (limits_keys (), "limits.", proxy_effect_words);
-  gchar *jwt = schema_to_markdown (jwt_config_keys (), "jwt.", proxy_effect_words);
-  gchar *external =
-      schema_to_markdown (external_auth_config_keys (), "external-auth.", proxy_effect_words);
+  const struct {
+    const SchemaKey *keys;
+    const gchar *prefix;
+    const gchar *const *effects;
+  } tables[] = {
+    { proxy_config_keys (), "", proxy_effect_words },
+    { mount_config_keys (), "", mount_effect_words },
+    { mount_cache_object.keys, "cache.", mount_effect_words },
+    { mount_swarm_object.keys, "swarm.", mount_effect_words },
+    { mount_broadcast_object.keys, "broadcast.", mount_effect_words },
+    { mount_record_object.keys, "record.", mount_effect_words },
+    { tls_config_object.keys, "tls.", proxy_effect_words },
+    { http_config_object.keys, "http.", proxy_effect_words },
+    { hls_config_object.keys, "hls.", proxy_effect_words },
+    { srt_config_object.keys, "srt.", proxy_effect_words },
+    { rtmp_config_object.keys, "rtmp.", proxy_effect_words },
+    { user_keys (), "users.", proxy_effect_words },
+    { permission_keys (), "users.permissions.", proxy_effect_words },
+    { jwt_config_keys (), "jwt.", proxy_effect_words },
+    { external_auth_config_keys (), "external-auth.", proxy_effect_words },
+    { limits_object.keys, "limits.", proxy_effect_words },
+  };
   gchar *kinds = kinds_to_markdown ();
 
-  printf ("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", top, mount, cache,
-      swarm, broadcast, record, tls, http, hls, srt, rtmp, user, permission, jwt, external, kinds,
-      limits);
-  g_free (limits);
-  g_free (jwt);
-  g_free (external);
-  g_free (tls);
-  g_free (http);
-  g_free (hls);
-  g_free (srt);
-  g_free (rtmp);
-  g_free (user);
-  g_free (permission);
+  for (guint i = 0; i < G_N_ELEMENTS (tables); i++) {
+    gchar *table = schema_to_markdown (tables[i].keys, tables[i].prefix, tables[i].effects);
+
+    if (i + 1 == G_N_ELEMENTS (tables))
+      printf ("%s\n", kinds);
+    printf (i + 1 < G_N_ELEMENTS (tables) ? "%s\n" : "%s", table);
+    g_free (table);
+  }
   g_free (kinds);
-  g_free (top);
-  g_free (mount);
-  g_free (cache);
-  g_free (swarm);
-  g_free (broadcast);
-  g_free (record);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))

@@ -35,6 +35,7 @@ static const SchemaValue jwks_value = { .read = read_jwks };
 
 static const SchemaKey jwt_keys[] = {
   { "jwks", SCHEMA_OTHER, .form = "FILE or URL", .value = &jwks_value, .effect = EFFECT_RELOAD,
+      .missing = "the keys that sign tokens are missing; add jwks: FILE or jwks: URL",
       .help = "the JSON Web Key Set with the public keys that sign tokens, required; it is read "
               "again every hour, and when a token names an unknown key" },
   { "issuer", SCHEMA_TEXT, AT (issuer), .form = "TEXT", .effect = EFFECT_RELOAD,
@@ -87,9 +88,6 @@ jwt_config_read (const gchar *name, YamlReader *reader, YamlNode *node, GError *
 
   schema_init (jwt_keys, self);
   ok = schema_read (jwt_keys, self, reader, node, name, SCHEMA_WHOLE, error);
-  if (ok && !self->jwks)
-    ok = yaml_fail (reader, node, name, CONFIG_ERROR_KEY, error,
-        "the keys that sign tokens are missing; add jwks: FILE or jwks: URL");
   if (!ok)
     g_clear_pointer (&self, jwt_config_unref);
   return self;
@@ -97,15 +95,10 @@ jwt_config_read (const gchar *name, YamlReader *reader, YamlNode *node, GError *
 
 // ---- external-auth ----
 
-static gboolean
-read_url (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+static gchar *
+check_url (SchemaText *it)
 {
-  ExternalAuthConfig *self = object;
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong = text ? web_url_check (text) : g_strdup ("expected a URL");
-
-  self->url = g_strdup (text);
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return web_url_check (it->text);
 }
 
 // Returns the action with this name, or -1.
@@ -140,11 +133,12 @@ read_exclude (
   return TRUE;
 }
 
-static const SchemaValue url_value = { .read = read_url };
 static const SchemaValue exclude_value = { .read = read_exclude };
 
 static const SchemaKey external_auth_keys[] = {
-  { "url", SCHEMA_OTHER, .form = "URL", .value = &url_value, .effect = EFFECT_RELOAD,
+  { "url", SCHEMA_TEXT, G_STRUCT_OFFSET (ExternalAuthConfig, url), .form = "URL",
+      .check = check_url, .missing = "the server to ask is missing; add url: https://HOST/PATH",
+      .effect = EFFECT_RELOAD,
       .help = "where the proxy asks about each client by POST, required; an answer of 200 to 299 "
               "lets the client in" },
   { "timeout", SCHEMA_DURATION, G_STRUCT_OFFSET (ExternalAuthConfig, timeout), .preset = "5s",
@@ -189,9 +183,6 @@ external_auth_config_read (const gchar *name, YamlReader *reader, YamlNode *node
 
   schema_init (external_auth_keys, self);
   ok = schema_read (external_auth_keys, self, reader, node, name, SCHEMA_WHOLE, error);
-  if (ok && !self->url)
-    ok = yaml_fail (reader, node, name, CONFIG_ERROR_KEY, error,
-        "the server to ask is missing; add url: https://HOST/PATH");
   if (!ok)
     g_clear_pointer (&self, external_auth_config_unref);
   return self;

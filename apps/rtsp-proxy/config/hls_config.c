@@ -22,35 +22,21 @@ static const SchemaKey keys[] = {
 
 #undef AT
 
-const SchemaKey *
-hls_config_keys (void)
-{
-  return keys;
-}
-
-void
-hls_config_init (HlsConfig *self)
-{
-  *self = (HlsConfig) { 0 };
-  schema_init (keys, self);
-}
-
-gboolean
-hls_config_read (
+static gboolean
+check_lengths (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  HlsConfig *self = (HlsConfig *) ((guint8 *) object + key->offset);
+  const HlsConfig *self = object;
 
-  if (!yaml_is_mapping (node))
-    return schema_fail (reader, node, key, error, "expected {KEY: VALUE}, such as {part: 300ms}");
-  hls_config_init (self);
-  if (!schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
-    return FALSE;
   if (self->segment_ms > SEGMENT_MAX_MS || self->part_ms > PART_MAX_MS)
     return schema_fail (reader, node, key, error, "a segment is 60s long at most, and a part 5s");
   return self->part_ms <= self->segment_ms
          || schema_fail (reader, node, key, error, "a part cannot be longer than a segment");
 }
+
+const SchemaObject hls_config_object = {
+  .keys = keys, .expected = "expected {KEY: VALUE}, such as {part: 300ms}", .check = check_lengths
+};
 
 gboolean
 hls_config_check (YamlReader *reader, const YamlNode *root, gboolean has_http, GError **error)
@@ -60,11 +46,4 @@ hls_config_check (YamlReader *reader, const YamlNode *root, gboolean has_http, G
   return !value || has_http
          || yaml_fail (reader, value, "hls", CONFIG_ERROR_VALUE, error,
              "HLS is served over HTTP; set http: {listen: ADDR:PORT}");
-}
-
-gboolean
-hls_config_equal (const HlsConfig *a, const HlsConfig *b)
-{
-  return a->segment_ms == b->segment_ms && a->part_ms == b->part_ms
-         && a->n_segments == b->n_segments;
 }

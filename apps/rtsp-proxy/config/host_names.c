@@ -6,9 +6,10 @@
 
 #define NAME_MAX_BYTES 253 // RFC 1035
 
-static gchar *
-check_name (const gchar *name)
+gchar *
+host_names_check (SchemaText *it)
 {
+  const gchar *name = it->text;
   gsize len = strlen (name);
   gboolean ok = len > 0 && len <= NAME_MAX_BYTES && name[0] != '.';
 
@@ -20,16 +21,10 @@ check_name (const gchar *name)
                   name);
 }
 
-gboolean
-host_names_read (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+gchar *
+host_names_check_origin (SchemaText *it)
 {
-  return text_list_read (key, object, check_name, reader, node, error);
-}
-
-static gchar *
-check_origin (const gchar *origin)
-{
+  const gchar *origin = it->text;
   const gchar *host = g_str_has_prefix (origin, "http://")    ? origin + strlen ("http://")
                       : g_str_has_prefix (origin, "https://") ? origin + strlen ("https://")
                                                               : NULL;
@@ -38,13 +33,6 @@ check_origin (const gchar *origin)
     return NULL;
   return g_strdup_printf (
       "\"%.64s\" is not an origin; write it like https://www.example.org, without a path", origin);
-}
-
-gboolean
-host_names_read_origins (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return text_list_read (key, object, check_origin, reader, node, error);
 }
 
 // Returns the host of a header such as "localhost:9554" or "[::1]". (transfer full)

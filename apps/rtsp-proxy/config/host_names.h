@@ -5,14 +5,11 @@
 // resolve to any address (DNS rebinding), and the browser then takes the proxy's answers for those
 // of the page's own server. But it still sends the page's name in the Host header.
 
-#include "config/text_list.h"
+#include "text/schema.h"
 
-// SchemaValue.read() of a list of such names, and of a list of the origins of web pages:
-// https://HOST[:PORT], or * for all.
-gboolean host_names_read (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
-gboolean host_names_read_origins (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
+// Check such a name, and the origin of a web page: https://HOST[:PORT], or * for all.
+gchar *host_names_check (SchemaText *it);
+gchar *host_names_check_origin (SchemaText *it);
 
 // Reports whether a Host header, such as "proxy.example.org:8888" or NULL, names this machine: by
 // an IP address, as localhost, by its host name, or by one of `names`, which may be NULL.

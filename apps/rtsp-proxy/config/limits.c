@@ -8,27 +8,6 @@
 #define MEMORY_MIN (G_GUINT64_CONSTANT (16) << 20)
 #define MEMORY_MAX (G_GUINT64_CONSTANT (1) << 40)
 
-static gboolean
-read_memory (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  const gchar *text = yaml_text (reader, node);
-  guint64 bytes;
-
-  if (!text || !schema_parse_bytes (text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
-    return schema_fail (reader, node, key, error, "expected a size from 16M to 1T, such as 2G");
-  ((Limits *) object)->memory = bytes;
-  return TRUE;
-}
-
-static gboolean
-equal_memory (gconstpointer a, gconstpointer b)
-{
-  return ((const Limits *) a)->memory == ((const Limits *) b)->memory;
-}
-
-static const SchemaValue memory_value = { .read = read_memory, .equal = equal_memory };
-
 #define AT(field) G_STRUCT_OFFSET (Limits, field)
 #define LIMIT .effect = PROXY_EFFECT_RELOAD
 
@@ -76,7 +55,7 @@ static const SchemaKey keys[] = {
       .help =
           "Mb/s of all streams of block stores together, by the rates of their titles; a further "
           "one gets 453 over RTSP and 503 over HTTP; 0: no limit" },
-  { "memory", SCHEMA_OTHER, .form = "size from 16M to 1T", .value = &memory_value, LIMIT,
+  { "memory", SCHEMA_SIZE, AT (memory), .min = MEMORY_MIN, .max = MEMORY_MAX, LIMIT,
       .help = "memory of the process; at 90% new connections and readers are refused with 503, and "
               "at 95% the readers that lag most are closed. The default is the limit of the "
               "control group, if it has one" },
@@ -86,43 +65,8 @@ static const SchemaKey keys[] = {
 #undef AT
 #undef LIMIT
 
-const SchemaKey *
-limits_keys (void)
-{
-  return keys;
-}
-
-void
-limits_init (Limits *self)
-{
-  *self = (Limits) { 0 };
-  schema_init (keys, self);
-}
-
-// ---- the key ----
-
-gboolean
-limits_read (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  Limits *self = (Limits *) ((guint8 *) object + key->offset);
-
-  if (!yaml_is_mapping (node))
-    return schema_fail (
-        reader, node, key, error, "expected {KEY: VALUE}, such as {connections: 1000}");
-  limits_init (self);
-  return schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error);
-}
-
-gboolean
-limits_equal (const Limits *a, const Limits *b)
-{
-  for (const SchemaKey *key = keys; key->name; key++) {
-    if (!schema_key_equal (key, a, b))
-      return FALSE;
-  }
-  return TRUE;
-}
+const SchemaObject limits_object = { .keys = keys,
+  .expected = "expected {KEY: VALUE}, such as {connections: 1000}" };
 
 // ---- the limits in effect ----
 
@@ -135,7 +79,7 @@ limits_get (Limits *limits)
 {
   g_mutex_lock (&lock);
   if (!is_set)
-    limits_init (&current);
+    schema_init (keys, &current);
   is_set = TRUE;
   *limits = current;
   g_mutex_unlock (&lock);

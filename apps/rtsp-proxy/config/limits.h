@@ -18,19 +18,10 @@ typedef struct {
   guint no_session_ms;       // until a further one, without a session
   guint write_ms;            // until a client reads its responses
   guint line_rate;           // Mb/s of all streams of block stores; 0: no limit
-  guint64 memory;            // bytes; 0: the limit of the control group, or none
+  SchemaSize memory;         // 0: the limit of the control group, or none
 } Limits;
 
-// Returns the table of the keys.
-const SchemaKey *limits_keys (void);
-
-// Sets the defaults.
-void limits_init (Limits *self);
-
-// Read the value of a key `limits` into the Limits at its offset, and compare two.
-gboolean limits_read (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
-gboolean limits_equal (const Limits *a, const Limits *b);
+extern const SchemaObject limits_object;
 
 // Get and set the limits in effect: the defaults before the first call of limits_set(). Call from
 // any thread.

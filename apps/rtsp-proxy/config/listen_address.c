@@ -45,12 +45,6 @@ listen_address_parse (ListenAddress *self, const gchar *text)
   return NULL;
 }
 
-gboolean
-listen_address_equal (const ListenAddress *a, const ListenAddress *b)
-{
-  return !g_strcmp0 (a->address, b->address) && a->port == b->port;
-}
-
 gchar *
 listen_address_dup_url (const ListenAddress *self, const gchar *scheme)
 {
@@ -58,21 +52,76 @@ listen_address_dup_url (const ListenAddress *self, const gchar *scheme)
       self->address, self->port);
 }
 
-gboolean
-listen_address_maybe_equal (const ListenAddress *a, const ListenAddress *b)
+// ---- values ----
+
+static ListenAddress *
+get_listen (const SchemaKey *key, gconstpointer object)
 {
-  return a->address && b->address ? listen_address_equal (a, b) : a->address == b->address;
+  return (ListenAddress *) ((guint8 *) object + key->offset);
+}
+
+static void
+clear_listen (const SchemaKey *key, gpointer object)
+{
+  g_clear_pointer (&get_listen (key, object)->address, g_free);
+}
+
+static void
+reset_listen (const SchemaKey *key, gpointer object)
+{
+  clear_listen (key, object);
+  *get_listen (key, object) = (ListenAddress) { 0 };
+  if (key->preset)
+    g_free (listen_address_parse (get_listen (key, object), key->preset));
+}
+
+static gboolean
+read_address (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node,
+    const gchar *expected, GError **error)
+{
+  ListenAddress *listen = get_listen (key, object);
+  const gchar *text = yaml_text (reader, node);
+  gchar *wrong = text ? listen_address_parse (listen, text) : g_strdup (expected);
+
+  listen->is_off = FALSE;
+  listen->is_given = TRUE;
+  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
 }
 
 static gboolean
 read_listen (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  ListenAddress *listen = (ListenAddress *) ((guint8 *) object + key->offset);
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong = text ? listen_address_parse (listen, text) : g_strdup ("expected ADDR:PORT");
-
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return read_address (key, object, reader, node, "expected ADDR:PORT", error);
 }
 
-const SchemaValue listen_address_value = { .read = read_listen };
+static gboolean
+read_listen_or_off (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  if (g_strcmp0 (yaml_text (reader, node), "off") != 0)
+    return read_address (key, object, reader, node, "expected ADDR:PORT or off", error);
+  get_listen (key, object)->is_off = get_listen (key, object)->is_given = TRUE;
+  return TRUE;
+}
+
+static gboolean
+equal_listen (const SchemaKey *key, gconstpointer a, gconstpointer b)
+{
+  const ListenAddress *x = get_listen (key, a), *y = get_listen (key, b);
+
+  return !g_strcmp0 (x->address, y->address) && x->port == y->port && x->is_off == y->is_off;
+}
+
+static void
+copy_listen (const SchemaKey *key, gpointer to, gconstpointer from)
+{
+  clear_listen (key, to);
+  *get_listen (key, to) = *get_listen (key, from);
+  get_listen (key, to)->address = g_strdup (get_listen (key, from)->address);
+}
+
+const SchemaValue listen_address_value = { read_listen, reset_listen, equal_listen, NULL,
+  copy_listen, clear_listen };
+const SchemaValue listen_address_or_off_value = { read_listen_or_off, reset_listen, equal_listen,
+  NULL, copy_listen, clear_listen };

@@ -4,13 +4,14 @@
 // The key `broadcast`: the multicast groups on which the titles of a mount are sent, and the scheme
 // that says what is sent when; or the group on which a stream is sent.
 
+#include "broadcast/broadcast.h"
 #include "config/mount_values.h"
 #include "text/schema.h"
 
-extern const SchemaValue mount_broadcast_value;
+extern const SchemaObject mount_broadcast_object;
 
-// Returns the table of the keys in `broadcast`.
-const SchemaKey *mount_broadcast_keys (void);
+// Returns the broadcast of a mount, without groups if it has none. The texts stay those of `mount`.
+BroadcastConfig mount_broadcast_get (const MountConfig *mount);
 
 // Checks the values of the key against each other and against the upstream, when all keys of the
 // mount were read. `place` is the mount, `mapping` has its keys. Returns FALSE and sets `error` if

@@ -6,9 +6,6 @@
 #include "config/mount_values.h"
 #include "text/schema.h"
 
-extern const SchemaValue mount_cache_value;
-
-// Returns the table of the keys in `cache`.
-const SchemaKey *mount_cache_keys (void);
+extern const SchemaObject mount_cache_object;
 
 #define MOUNT_CACHE_EXPECTED "expected {time: TIME}, such as {time: 60s, bytes: 64M}"

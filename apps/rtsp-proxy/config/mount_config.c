@@ -3,6 +3,8 @@
 
 #include "config/mount_broadcast.h"
 #include "config/mount_keys.h"
+#include "sources/pull.h"
+#include "stages/stage.h"
 
 static void
 pull_free (gpointer data)
@@ -59,11 +61,8 @@ mount_config_copy (const MountConfig *self)
 gboolean
 mount_config_equal (const MountConfig *a, const MountConfig *b)
 {
-  for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
-    if (!schema_key_equal (key, a, b))
-      return FALSE;
-  }
-  return g_str_equal (a->path, b->path) && !g_strcmp0 (a->lack, b->lack);
+  return schema_equal (mount_config_keys (), a, b) && g_str_equal (a->path, b->path)
+         && !g_strcmp0 (a->lack, b->lack);
 }
 
 GPtrArray *
@@ -76,22 +75,6 @@ mount_config_differences (const MountConfig *a, const MountConfig *b)
       g_ptr_array_add (names, (gpointer) key->name);
   }
   return names;
-}
-
-const gchar *
-mount_config_get_folder (const MountConfig *self)
-{
-  return mount_config_get_titles (self)
-             ? ((const PullConfig *) g_ptr_array_index (self->pulls, 0))->path
-             : NULL;
-}
-
-gboolean
-mount_config_is_limited (const MountConfig *self)
-{
-  const PullConfig *pull = self->pulls->len ? g_ptr_array_index (self->pulls, 0) : NULL;
-
-  return pull && pull->is_limited;
 }
 
 MountEffect
@@ -109,16 +92,6 @@ mount_config_same_broadcast (const MountConfig *a, const MountConfig *b)
 {
   gboolean titles = mount_config_get_titles (a) || mount_config_get_titles (b);
 
-  return mount_broadcast_value.equal (a, b)
+  return schema_equal (mount_broadcast_object.keys, a, b)
          && (!titles || mount_config_get_effect (a, b) < MOUNT_EFFECT_UPSTREAM);
-}
-
-gboolean
-mount_config_awaits (const MountConfig *self)
-{
-  gboolean awaits = FALSE;
-
-  for (guint i = 0; i < self->pulls->len; i++)
-    awaits |= pull_config_awaits (g_ptr_array_index (self->pulls, i));
-  return awaits;
 }

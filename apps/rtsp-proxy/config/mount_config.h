@@ -4,6 +4,7 @@
 // The configuration of one mount. It is reference-counted and never changes after it is checked, so
 // threads that hold a reference need no lock. mount_read.h reads it; mount_keys.h has its keys.
 
+#include "config/mount_pulls.h"
 #include "config/mount_values.h"
 
 // Makes a configuration with the defaults. The caller owns the reference.
@@ -25,12 +26,3 @@ MountEffect mount_config_get_effect (const MountConfig *from, const MountConfig 
 
 // Reports whether both broadcast alike: the stream, or the titles of the same store.
 gboolean mount_config_same_broadcast (const MountConfig *a, const MountConfig *b);
-
-// Returns the folder, store or URL of the titles, or NULL for a mount of one stream.
-const gchar *mount_config_get_folder (const MountConfig *self);
-
-// Reports whether an API client has named the first upstream (base/file_roots.h).
-gboolean mount_config_is_limited (const MountConfig *self);
-
-// Reports whether clients may publish to the mount: one of its upstreams is `publish`.
-gboolean mount_config_awaits (const MountConfig *self);

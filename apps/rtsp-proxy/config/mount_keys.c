@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_keys.h"
 
-#include "base/file_roots.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
@@ -11,6 +10,7 @@
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
+#include "stores/sigv4.h"
 #include "text/config_error.h"
 #include "text/layer_choice.h"
 
@@ -26,67 +26,14 @@ const gchar *const mount_effect_words[] = { NULL, "unnoticed", "layers", "servin
 
 // ---- slate ----
 
-static void
-clear_slate (gpointer object)
+static gchar *
+check_slate (SchemaText *it)
 {
-  g_clear_pointer (&((MountConfig *) object)->slate, g_free);
-  ((MountConfig *) object)->is_slate_limited = FALSE;
+  if (g_file_test (it->text, G_FILE_TEST_IS_REGULAR))
+    return NULL;
+  it->code = CONFIG_ERROR_ABSENT;
+  return g_strdup_printf ("no such file: %s", it->text);
 }
-
-static void
-reset_slate (const SchemaKey *key, gpointer object)
-{
-  clear_slate (object);
-}
-
-static gboolean
-read_slate (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  MountConfig *mount = object;
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong;
-
-  clear_slate (mount);
-  if (!text)
-    return schema_fail (reader, node, key, error, "expected a single value");
-  wrong = mount->from_api ? file_roots_check (text) : NULL;
-  if (wrong)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
-  if (!g_file_test (text, G_FILE_TEST_IS_REGULAR))
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_ABSENT, error,
-        g_strdup_printf ("no such file: %s", text));
-  mount->slate = g_strdup (text);
-  mount->is_slate_limited = mount->from_api;
-  return TRUE;
-}
-
-static gboolean
-equal_slates (gconstpointer a, gconstpointer b)
-{
-  return !g_strcmp0 (((const MountConfig *) a)->slate, ((const MountConfig *) b)->slate);
-}
-
-static void
-write_slate (gconstpointer object, JsonBuilder *builder)
-{
-  const MountConfig *mount = object;
-
-  if (!mount->slate)
-    return;
-  json_builder_set_member_name (builder, "slate");
-  json_builder_add_string_value (builder, mount->slate);
-}
-
-static void
-copy_slate (gpointer to, gconstpointer from)
-{
-  ((MountConfig *) to)->slate = g_strdup (((const MountConfig *) from)->slate);
-  ((MountConfig *) to)->is_slate_limited = ((const MountConfig *) from)->is_slate_limited;
-}
-
-static const SchemaValue slate_value = { read_slate, reset_slate, equal_slates, write_slate,
-  copy_slate, clear_slate, NULL };
 
 // ---- layers ----
 
@@ -110,14 +57,14 @@ read_layers (
 }
 
 static gboolean
-equal_layers (gconstpointer a, gconstpointer b)
+equal_layers (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   return weir_layer_set_equal (
       ((const MountConfig *) a)->layers, ((const MountConfig *) b)->layers);
 }
 
 static void
-write_layers (gconstpointer object, JsonBuilder *builder)
+write_layers (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   gchar *text = layer_choice_dup_text (((const MountConfig *) object)->layers);
 
@@ -127,26 +74,20 @@ write_layers (gconstpointer object, JsonBuilder *builder)
 }
 
 static void
-copy_layers (gpointer to, gconstpointer from)
+copy_layers (const SchemaKey *key, gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->layers = ((const MountConfig *) from)->layers;
 }
 
 static const SchemaValue layers_value = { read_layers, reset_layers, equal_layers, write_layers,
-  copy_layers, NULL, NULL };
+  copy_layers, NULL };
 
 // ---- keys-file ----
 
 static void
-clear_keys (gpointer object)
+clear_keys (const SchemaKey *key, gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->keys, s3_keys_free);
-}
-
-static void
-reset_keys (const SchemaKey *key, gpointer object)
-{
-  clear_keys (object);
 }
 
 static gboolean
@@ -158,7 +99,7 @@ read_keys (
   GError *why = NULL;
   gchar *wrong;
 
-  clear_keys (mount);
+  clear_keys (key, mount);
   if (!path)
     return schema_fail (reader, node, key, error, "expected a single value");
   mount->keys = s3_keys_read (path, &why);
@@ -170,7 +111,7 @@ read_keys (
 }
 
 static gboolean
-equal_keys (gconstpointer a, gconstpointer b)
+equal_keys (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   const S3Keys *x = ((const MountConfig *) a)->keys, *y = ((const MountConfig *) b)->keys;
 
@@ -180,20 +121,15 @@ equal_keys (gconstpointer a, gconstpointer b)
          && g_str_equal (x->region, y->region);
 }
 
-// They are secret.
 static void
-write_keys (gconstpointer object, JsonBuilder *builder)
-{
-}
-
-static void
-copy_keys (gpointer to, gconstpointer from)
+copy_keys (const SchemaKey *key, gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->keys = s3_keys_copy (((const MountConfig *) from)->keys);
 }
 
-static const SchemaValue keys_value = { read_keys, reset_keys, equal_keys, write_keys, copy_keys,
-  clear_keys, NULL };
+// They are secret, so they are not written.
+static const SchemaValue keys_value = { read_keys, clear_keys, equal_keys, NULL, copy_keys,
+  clear_keys };
 
 // ---- the table ----
 
@@ -233,17 +169,17 @@ static const SchemaKey mount_keys[] = {
       .help = "what reads an RTSP upstream; `light`: a client on a few threads that all upstreams "
               "share; `rtspsrc`: a GStreamer pipeline for each upstream, which tolerates fewer "
               "errors of cameras than `light`" },
-  { "tls-verify", SCHEMA_FLAG, AT (tls_verify), "yes", .effect = MOUNT_EFFECT_UPSTREAM,
+  { "tls-verify", SCHEMA_FLAG, AT (pull.tls_verify), "yes", .effect = MOUNT_EFFECT_UPSTREAM,
       .help =
           "whether an `rtsps://` or `https://` upstream must have a certificate for its host name "
           "from a known "
           "authority; `no`: any certificate will do, so that anyone in between can read along" },
-  { "tls-ca", SCHEMA_OTHER, .form = "FILE", .value = &mount_tls_ca_value,
+  { "tls-ca", SCHEMA_PATH, AT (pull.tls_ca), .form = "FILE", .check = mount_tls_check_ca,
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "the certificates of the authorities to trust, in PEM form, in place of those of the "
               "system" },
-  { "tls-fingerprint", SCHEMA_OTHER, .form = "SHA-256", .value = &mount_tls_fingerprint_value,
-      .effect = MOUNT_EFFECT_UPSTREAM,
+  { "tls-fingerprint", SCHEMA_TEXT, AT (pull.tls_fingerprint), .form = "SHA-256",
+      .check = mount_tls_check_fingerprint, .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "the only certificate that an `rtsps://` or `https://` upstream may have, for "
               "cameras that sign "
               "their own: its SHA-256 as 64 hexadecimal digits, with or without colons; needs "
@@ -253,14 +189,16 @@ static const SchemaKey mount_keys[] = {
       .help = "whether the next of several `upstreams` is connected before it is needed; `cold`: "
               "no; `warm`: yes, with its packets since its last keyframe in memory, so that it "
               "replaces one that fails at once" },
-  { "slate", SCHEMA_OTHER, .form = "FILE", .value = &slate_value, .effect = MOUNT_EFFECT_UPSTREAM,
+  { "slate", SCHEMA_PATH, AT (slate), .form = "FILE", .check = check_slate,
+      .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "a clip that readers see while no upstream is available" },
   { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",
       .value = &mount_pipeline_value, .effect = MOUNT_EFFECT_PIPELINE,
       .help = "the stages that media passes through, with their parameters" },
   { "choices", SCHEMA_OTHER, .form = "{STAGE: [NAME, ...]}", .value = &mount_choices_value,
       .effect = MOUNT_EFFECT_PIPELINE, .help = "the parameters of stages that a URL may set" },
-  { "renditions", SCHEMA_OTHER, .form = "[QUERY, ...]", .value = &mount_renditions_value,
+  { "renditions", SCHEMA_LIST, AT (renditions), .max = MOUNT_RENDITIONS_MAX, .form = "[QUERY, ...]",
+      .expected = "expected a list of queries: [\"size=640x360&rate=600k\", ...]",
       .effect = MOUNT_EFFECT_NONE,
       .help =
           "up to 7 sets of `choices` and `layers`, as in a URL (`size=640x360&rate=600k`, "
@@ -306,29 +244,30 @@ static const SchemaKey mount_keys[] = {
       .help =
           "timestamps for a reader that starts in the past; `live`: compressed, so that its player "
           "catches up with the live edge; `delay`: unchanged, so that it stays behind" },
-  { "cache", SCHEMA_OTHER, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}",
-      .value = &mount_cache_value, .effect = MOUNT_EFFECT_SERVING,
+  { "cache", SCHEMA_OBJECT, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}",
+      .object = &mount_cache_object, .effect = MOUNT_EFFECT_SERVING,
       .help =
           "keeps the last `time` of the stream for readers that pause, seek or ask for a delay, or "
           "`bytes` of the blocks of titles that an HTTP server or a block store has; "
           "`bytes` (default `64M`) limits each track; `spill` stores the data in a file in "
           "this folder" },
-  { "swarm", SCHEMA_OTHER, .form = "{upload: RATE, storage: SIZE, ...}",
-      .value = &mount_swarm_value, .effect = MOUNT_EFFECT_SERVING, .file_only = TRUE,
+  { "swarm", SCHEMA_OBJECT, .form = "{upload: RATE, storage: SIZE, ...}",
+      .object = &mount_swarm_object, .effect = MOUNT_EFFECT_SERVING, .file_only = TRUE,
       .feature = FEATURE_SWARM,
       .help = "for a folder of torrents: what is asked of peers, and what they get" },
-  { "broadcast", SCHEMA_OTHER, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
-      .value = &mount_broadcast_value, .effect = MOUNT_EFFECT_NONE, .feature = FEATURE_BROADCAST,
+  { "broadcast", SCHEMA_OBJECT, .form = "{groups: ADDRESS/BITS, scheme: NAME, ...}",
+      .object = &mount_broadcast_object, .effect = MOUNT_EFFECT_NONE, .feature = FEATURE_BROADCAST,
       .help =
           "sends the titles of a folder or a store on multicast groups, too, or a stream on one "
           "group, for any number of clients that know broadcasts" },
-  { "push", SCHEMA_OTHER, .form = "[URI, ...]", .value = &mount_push_value,
+  { "push", SCHEMA_LIST, AT (push), .max = PUSHES_MAX, .form = "[URI, ...]", .check = push_check,
+      .show = push_dup_shown, .expected = "expected a list of URIs: [URI, ...]",
       .effect = MOUNT_EFFECT_NONE,
       .help = "up to 8 receivers to which the stream is sent all the time: `udp://ADDR:PORT` (with "
               "`?ttl=` and `iface=` for a group), `srt://HOST:PORT?streamid=...`, "
               "`rtmp://HOST/APP/STREAM` or `rtmps://`" },
-  { "record", SCHEMA_OTHER, .form = "{folder: FOLDER, segment: TIME, ...}",
-      .value = &mount_record_value, .effect = MOUNT_EFFECT_NONE, .file_only = TRUE,
+  { "record", SCHEMA_OBJECT, .form = "{folder: FOLDER, segment: TIME, ...}",
+      .object = &mount_record_object, .effect = MOUNT_EFFECT_NONE, .file_only = TRUE,
       .help = "writes the stream into files all the time" },
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,

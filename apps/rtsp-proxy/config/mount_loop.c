@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_loop.h"
 
+#include "sources/pull.h"
+
 #include <gio/gio.h>
 #include <string.h>
 

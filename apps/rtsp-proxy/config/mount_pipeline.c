@@ -62,6 +62,7 @@ read_pipeline (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
   MountConfig *mount = object;
+  gboolean ok = TRUE;
   YamlNode *item;
 
   g_ptr_array_set_size (mount->pipeline, 0);
@@ -71,14 +72,13 @@ read_pipeline (
   for (guint i = 0; (item = yaml_item (reader, node, i)); i++) {
     if (i == STEPS_MAX)
       return schema_fail (reader, item, key, error, "too many stages: at most 32 are allowed");
-    if (!read_step (key, mount, reader, item, error))
-      return FALSE;
+    ok = read_step (key, mount, reader, item, error) && ok;
   }
-  return TRUE;
+  return ok;
 }
 
 static gboolean
-equal_pipelines (gconstpointer a, gconstpointer b)
+equal_pipelines (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   const MountConfig *from = a, *to = b;
   const GPtrArray *x = from->pipeline, *y = to->pipeline;
@@ -93,7 +93,7 @@ equal_pipelines (gconstpointer a, gconstpointer b)
 }
 
 static void
-write_pipeline (gconstpointer object, JsonBuilder *builder)
+write_pipeline (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   const GPtrArray *pipeline = ((const MountConfig *) object)->pipeline;
 
@@ -122,7 +122,7 @@ write_pipeline (gconstpointer object, JsonBuilder *builder)
 }
 
 static void
-clear_pipeline (gpointer object)
+clear_pipeline (const SchemaKey *key, gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->pipeline, g_ptr_array_unref);
 }
@@ -130,12 +130,12 @@ clear_pipeline (gpointer object)
 static void
 reset_pipeline (const SchemaKey *key, gpointer object)
 {
-  clear_pipeline (object);
+  clear_pipeline (key, object);
   ((MountConfig *) object)->pipeline = g_ptr_array_new_with_free_func (mount_step_free);
 }
 
 static void
-copy_pipeline (gpointer to, gconstpointer from)
+copy_pipeline (const SchemaKey *key, gpointer to, gconstpointer from)
 {
   const GPtrArray *pipeline = ((const MountConfig *) from)->pipeline;
 
@@ -145,7 +145,7 @@ copy_pipeline (gpointer to, gconstpointer from)
 }
 
 const SchemaValue mount_pipeline_value = { read_pipeline, reset_pipeline, equal_pipelines,
-  write_pipeline, copy_pipeline, clear_pipeline, NULL };
+  write_pipeline, copy_pipeline, clear_pipeline };
 
 // ---- choices ----
 
@@ -185,20 +185,19 @@ read_choices (
 {
   MountConfig *mount = object;
   YamlNode *stage, *params;
+  gboolean ok = TRUE;
 
   g_hash_table_remove_all (mount->choices);
   if (!yaml_is_mapping (node))
     return schema_fail (reader, node, key, error,
         "expected stages with lists of parameters: {STAGE: [PARAMETER, ...]}");
-  for (guint i = 0; yaml_pair (reader, node, i, &stage, &params); i++) {
-    if (!read_choice (key, mount, reader, stage, params, error))
-      return FALSE;
-  }
-  return TRUE;
+  for (guint i = 0; yaml_pair (reader, node, i, &stage, &params); i++)
+    ok = read_choice (key, mount, reader, stage, params, error) && ok;
+  return ok;
 }
 
 static gboolean
-equal_choices (gconstpointer a, gconstpointer b)
+equal_choices (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   GHashTable *x = ((const MountConfig *) a)->choices, *y = ((const MountConfig *) b)->choices;
   GHashTableIter iter;
@@ -217,7 +216,7 @@ equal_choices (gconstpointer a, gconstpointer b)
 }
 
 static void
-write_choices (gconstpointer object, JsonBuilder *builder)
+write_choices (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   GHashTableIter iter;
   gpointer stage, params;
@@ -236,7 +235,7 @@ write_choices (gconstpointer object, JsonBuilder *builder)
 }
 
 static void
-clear_choices (gpointer object)
+clear_choices (const SchemaKey *key, gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->choices, g_hash_table_unref);
 }
@@ -244,13 +243,13 @@ clear_choices (gpointer object)
 static void
 reset_choices (const SchemaKey *key, gpointer object)
 {
-  clear_choices (object);
+  clear_choices (key, object);
   ((MountConfig *) object)->choices =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_strfreev);
 }
 
 static void
-copy_choices (gpointer to, gconstpointer from)
+copy_choices (const SchemaKey *key, gpointer to, gconstpointer from)
 {
   GHashTableIter iter;
   gpointer stage, params;
@@ -261,4 +260,4 @@ copy_choices (gpointer to, gconstpointer from)
 }
 
 const SchemaValue mount_choices_value = { read_choices, reset_choices, equal_choices, write_choices,
-  copy_choices, clear_choices, NULL };
+  copy_choices, clear_choices };

@@ -4,10 +4,6 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "config/mount_values.h"
-#include "text/config_error.h"
-
-#define PUSHES_MAX 8
 #define TTL_DEFAULT 16
 #define STREAM_ID_MAX 512 // bytes, as libsrt allows, as are those of a passphrase
 #define PASSPHRASE_MIN 10
@@ -189,91 +185,25 @@ push_uri_parse (const gchar *text, PushUri *out)
 
 // ---- the key ----
 
-static void
-clear_push (gpointer object)
-{
-  g_clear_pointer (&((MountConfig *) object)->push, g_strfreev);
-}
-
-static void
-reset_push (const SchemaKey *key, gpointer object)
-{
-  clear_push (object);
-  ((MountConfig *) object)->push = g_new0 (gchar *, 1);
-}
-
-static gchar *
-check (const gchar *text, guint n)
+gchar *
+push_check (SchemaText *it)
 {
   PushUri uri;
-  gchar *wrong;
+  gchar *wrong = push_uri_parse (it->text, &uri);
 
-  if (!text)
-    return g_strdup ("expected a single value");
-  if (n == PUSHES_MAX)
-    return g_strdup_printf ("too many URIs: at most %u are allowed", PUSHES_MAX);
-  wrong = push_uri_parse (text, &uri);
   if (!wrong)
     push_uri_clear (&uri);
   return wrong;
 }
 
-static gboolean
-read_push (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  MountConfig *mount = object;
-  GStrvBuilder *uris;
-  YamlNode *item;
-  gchar *wrong = NULL;
-
-  if (!yaml_is_sequence (node))
-    return schema_fail (reader, node, key, error, "expected a list of URIs: [URI, ...]");
-  uris = g_strv_builder_new ();
-  for (guint i = 0; !wrong && (item = yaml_item (reader, node, i)); i++) {
-    wrong = check (yaml_text (reader, item), i);
-    if (wrong)
-      yaml_fail_take (reader, item, key->name, CONFIG_ERROR_VALUE, error, wrong);
-    else
-      g_strv_builder_add (uris, yaml_text (reader, item));
-  }
-  clear_push (mount);
-  mount->push = g_strv_builder_end (uris);
-  g_strv_builder_unref (uris);
-  return !wrong;
-}
-
-static gboolean
-equal_push (gconstpointer a, gconstpointer b)
-{
-  return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->push,
-      (const gchar *const *) ((const MountConfig *) b)->push);
-}
-
-static void
-write_push (gconstpointer object, JsonBuilder *builder)
+gchar *
+push_dup_shown (const gchar *text)
 {
   PushUri uri;
+  gchar *wrong = push_uri_parse (text, &uri), *shown = g_strdup (wrong ? "***" : uri.shown);
 
-  json_builder_set_member_name (builder, "push");
-  json_builder_begin_array (builder);
-  for (gchar **each = ((const MountConfig *) object)->push; *each; each++) {
-    gchar *wrong = push_uri_parse (*each, &uri);
-
-    json_builder_add_string_value (builder, wrong ? "***" : uri.shown);
-    if (!wrong)
-      push_uri_clear (&uri);
-    g_free (wrong);
-  }
-  json_builder_end_array (builder);
+  if (!wrong)
+    push_uri_clear (&uri);
+  g_free (wrong);
+  return shown;
 }
-
-static void
-copy_push (gpointer to, gconstpointer from)
-{
-  clear_push (to);
-  ((MountConfig *) to)->push = g_strdupv (((const MountConfig *) from)->push);
-}
-
-const SchemaValue mount_push_value = { read_push, reset_push, equal_push, write_push, copy_push,
-  clear_push, NULL };

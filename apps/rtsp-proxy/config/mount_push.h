@@ -5,7 +5,11 @@
 
 #include "text/schema.h"
 
-extern const SchemaValue mount_push_value;
+#define PUSHES_MAX 8
+
+// For the row of the key: the check of a URI, and what the API shows of it.
+gchar *push_check (SchemaText *it);
+gchar *push_dup_shown (const gchar *uri);
 
 typedef enum { PUSH_UDP, PUSH_SRT, PUSH_RTMP } PushKind;
 

@@ -6,6 +6,7 @@
 #include "config/mount_keys.h"
 #include "config/mount_stages.h"
 #include "config/mount_upstreams.h"
+#include "sources/pull.h"
 #include "text/config_error.h"
 
 #include <string.h>
@@ -43,7 +44,8 @@ static gchar *
 check_folders (const MountConfig *mount)
 {
   gboolean alone = (mount->pulls->len == 1 || are_origins (mount)) && mount->pipeline->len == 0
-                   && !mount->slate && g_hash_table_size (mount->choices) == 0 && mount->on_demand;
+                   && !mount->slate.path && g_hash_table_size (mount->choices) == 0
+                   && mount->on_demand;
 
   for (guint i = 0; i < mount->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
@@ -154,13 +156,13 @@ check_cache (const Reading *self)
 
   if (!find_value (self, "cache"))
     return TRUE;
-  if (is_origin && mount->cache.is_spill_limited)
+  if (is_origin && mount->cache.spill.is_limited)
     wrong = "for an HTTP server, spill is allowed in the configuration file only";
-  else if (stored && (mount->cache.time_ms > 0 || mount->cache.spill))
+  else if (stored && (mount->cache.time_ms > 0 || mount->cache.spill.path))
     wrong = "for a block store, expected {bytes: SIZE}: the memory for its blocks, such as 1G";
   else if (!stored && mount->cache.time_ms == 0 && !is_origin)
     wrong = MOUNT_CACHE_EXPECTED;
-  else if (!stored && mount->cache.bytes > CACHE_MEMORY_MAX && !mount->cache.spill)
+  else if (!stored && mount->cache.size.bytes > CACHE_MEMORY_MAX && !mount->cache.spill.path)
     wrong = "more than 2G of bytes needs a file on disk; add spill: FOLDER";
   return judge (self, "cache", wrong);
 }
@@ -296,22 +298,6 @@ mount_read_file (MountConfig **mount, gboolean strict, StageSet *set, YamlReader
   return ok;
 }
 
-// Refuses the keys that would let an API client read files and variables of this machine.
-static gboolean
-check_from_api (YamlReader *reader, const YamlNode *mapping, GError **error)
-{
-  for (const SchemaKey *key = mount_config_keys (); yaml_is_mapping (mapping) && key->name; key++) {
-    YamlNode *node = key->file_only ? yaml_get (reader, mapping, key->name) : NULL;
-
-    if (node)
-      return yaml_fail (reader, node, key->name, CONFIG_ERROR_VALUE, error,
-          g_str_has_prefix (key->name, "password")
-              ? "this key is allowed in the configuration file only; use password"
-              : "this key is allowed in the configuration file only");
-  }
-  return TRUE;
-}
-
 MountConfig *
 mount_read_body (
     StageSet *set, const gchar *path, YamlReader *body, const MountConfig *base, GError **error)
@@ -327,8 +313,7 @@ mount_read_body (
   }
   mount = base ? mount_config_copy (base) : mount_config_new (path);
   mount->from_api = TRUE;
-  if (!check_from_api (body, root, error)
-      || !mount_read (mount, set, body, root, root, base ? SCHEMA_PATCH : SCHEMA_WHOLE, error))
+  if (!mount_read (mount, set, body, root, root, base ? SCHEMA_PATCH : SCHEMA_BODY, error))
     g_clear_pointer (&mount, mount_config_unref);
   return mount;
 }

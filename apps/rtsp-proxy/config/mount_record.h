@@ -5,7 +5,4 @@
 
 #include "text/schema.h"
 
-extern const SchemaValue mount_record_value;
-
-// The keys within its value.
-const SchemaKey *mount_record_keys (void);
+extern const SchemaObject mount_record_object;

@@ -2,81 +2,8 @@
 #include "config/mount_renditions.h"
 
 #include "stages/choice.h"
-#include "text/config_error.h"
 #include "text/demand.h"
 #include "text/layer_choice.h"
-
-static void
-clear_renditions (gpointer object)
-{
-  g_clear_pointer (&((MountConfig *) object)->renditions, g_strfreev);
-}
-
-static void
-reset_renditions (const SchemaKey *key, gpointer object)
-{
-  clear_renditions (object);
-  ((MountConfig *) object)->renditions = g_new0 (gchar *, 1);
-}
-
-static gboolean
-read_renditions (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  GStrvBuilder *queries;
-  YamlNode *item;
-  gboolean ok = TRUE;
-
-  if (!yaml_is_sequence (node))
-    return schema_fail (
-        reader, node, key, error, "expected a list of queries: [\"size=640x360&rate=600k\", ...]");
-  queries = g_strv_builder_new ();
-  for (guint i = 0; ok && (item = yaml_item (reader, node, i)); i++) {
-    const gchar *text = yaml_text (reader, item);
-
-    if (!text || !*text)
-      ok = yaml_fail (reader, item, key->name, CONFIG_ERROR_VALUE, error,
-          "expected a query such as size=640x360&rate=600k");
-    else if (i == MOUNT_RENDITIONS_MAX)
-      ok = yaml_fail (reader, item, key->name, CONFIG_ERROR_VALUE, error,
-          "too many renditions: at most 7 are allowed");
-    else
-      g_strv_builder_add (queries, text);
-  }
-  clear_renditions (object);
-  ((MountConfig *) object)->renditions = g_strv_builder_end (queries);
-  g_strv_builder_unref (queries);
-  return ok;
-}
-
-static gboolean
-equal_renditions (gconstpointer a, gconstpointer b)
-{
-  return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->renditions,
-      (const gchar *const *) ((const MountConfig *) b)->renditions);
-}
-
-static void
-write_renditions (gconstpointer object, JsonBuilder *builder)
-{
-  json_builder_set_member_name (builder, "renditions");
-  json_builder_begin_array (builder);
-  for (gchar **each = ((const MountConfig *) object)->renditions; *each; each++)
-    json_builder_add_string_value (builder, *each);
-  json_builder_end_array (builder);
-}
-
-static void
-copy_renditions (gpointer to, gconstpointer from)
-{
-  clear_renditions (to);
-  ((MountConfig *) to)->renditions = g_strdupv (((const MountConfig *) from)->renditions);
-}
-
-const SchemaValue mount_renditions_value = { read_renditions, reset_renditions, equal_renditions,
-  write_renditions, copy_renditions, clear_renditions, NULL };
-
-// ---- the streams ----
 
 WeirLayerSet
 mount_rendition_split (const MountConfig *config, const gchar *query, gchar **choices)

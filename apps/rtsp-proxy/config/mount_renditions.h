@@ -5,11 +5,8 @@
 // stream. Each is the query of a URL, such as "size=640x360&rate=600k" or "layers=0.0.*".
 
 #include "config/mount_values.h"
-#include "text/schema.h"
 
 #define MOUNT_RENDITIONS_MAX 7
-
-extern const SchemaValue mount_renditions_value;
 
 // Checks them when the stages are made. Returns what is wrong (transfer full), or NULL.
 gchar *mount_renditions_check (const MountConfig *config);

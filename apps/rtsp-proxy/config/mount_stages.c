@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "config/mount_renditions.h"
+#include "sources/pull.h"
 #include "stages/choice.h"
 
 static gchar *

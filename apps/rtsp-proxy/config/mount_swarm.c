@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_swarm.h"
 
+#include "config/folder_check.h"
+#include "config/mount_pulls.h"
 #include "text/config_error.h"
 
 #include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STORAGE_MIN (G_GUINT64_CONSTANT (1) << 20)
 #define UPLOAD_MIN 64000
@@ -15,40 +15,45 @@ static const gchar *const pickers[] = { "rarest", "in-order", "beta", "hybrid", 
 static const gchar *const leaves[] = { "download", "stream", "seed", NULL };
 static const gchar *const chokings[] = { "tit-for-tat", "rate-blind", NULL };
 
-// ---- texts; each check returns what is wrong, or NULL ----
-
-static const gchar *
-check_origin (const gchar *text)
+static gchar *
+check_origin (SchemaText *it)
 {
-  g_autoptr (GUri) uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
+  g_autoptr (GUri) uri = g_uri_parse (it->text, G_URI_FLAGS_ENCODED, NULL);
   const gchar *scheme = uri ? g_uri_get_scheme (uri) : "";
 
   if ((g_str_equal (scheme, "http") || g_str_equal (scheme, "https")) && g_uri_get_host (uri)
       && *g_uri_get_host (uri))
     return NULL;
-  return "expected a URL such as http://10.0.0.1/films/";
+  return g_strdup ("expected a URL such as http://10.0.0.1/films/");
 }
 
-static const gchar *
-check_upload (const gchar *text)
+static gchar *
+check_upload (SchemaText *it)
 {
   guint64 rate;
 
-  return schema_parse_rate (text, &rate) && rate >= UPLOAD_MIN
+  return schema_parse_rate (it->text, &rate) && rate >= UPLOAD_MIN
              ? NULL
-             : "expected at least 64k bits a second, such as 6M";
+             : g_strdup ("expected at least 64k bits a second, such as 6M");
 }
 
-static const gchar *
-check_storage (const gchar *text)
+static gchar *
+check_storage (SchemaText *it)
 {
+  const gchar *text = it->text;
   const gsize digits = strspn (text, "0123456789");
   guint64 bytes, percent = g_ascii_strtoull (text, NULL, 10);
 
   if (g_str_equal (text + digits, "%") ? percent >= 1 && percent <= 100
                                        : schema_parse_bytes (text, &bytes) && bytes >= STORAGE_MIN)
     return NULL;
-  return "expected a size of at least 1M, or 1% to 100% of a title";
+  return g_strdup ("expected a size of at least 1M, or 1% to 100% of a title");
+}
+
+static gchar *
+check_folder (SchemaText *it)
+{
+  return folder_check_writable (it, "it must exist and be writable");
 }
 
 static gboolean
@@ -106,42 +111,45 @@ is_list (const gchar *text, gboolean (*is_item) (const gchar *item))
   return good;
 }
 
-static const gchar *
-check_networks (const gchar *text)
+static gchar *
+check_networks (SchemaText *it)
 {
-  return is_list (text, is_network) ? NULL : "expected networks such as 10.0.0.0/8,192.168.1.0/24";
+  return is_list (it->text, is_network)
+             ? NULL
+             : g_strdup ("expected networks such as 10.0.0.0/8,192.168.1.0/24");
 }
 
-static const gchar *
-check_endpoints (const gchar *text)
+static gchar *
+check_endpoints (SchemaText *it)
 {
-  return is_list (text, is_endpoint)
+  return is_list (it->text, is_endpoint)
              ? NULL
-             : "expected addresses with ports such as 10.0.0.7:6881,[::1]:0";
+             : g_strdup ("expected addresses with ports such as 10.0.0.7:6881,[::1]:0");
 }
 
 // ---- the keys ----
 
 #define AT(field) G_STRUCT_OFFSET (MountConfig, swarm.field)
-#define TEXT(field, text) SCHEMA_TEXT, AT (field), .form = text, .effect = MOUNT_EFFECT_SERVING
+#define TEXT(field, text, judge)                                                                   \
+  SCHEMA_TEXT, AT (field), .form = text, .check = judge, .effect = MOUNT_EFFECT_SERVING
 #define WORD(field, text, names)                                                                   \
   SCHEMA_WORD, AT (field), text, .words = names, .effect = MOUNT_EFFECT_SERVING
 #define FLAG(field, text) SCHEMA_FLAG, AT (field), text, .effect = MOUNT_EFFECT_SERVING
 
 static const SchemaKey swarm_keys[] = {
-  { "origin", TEXT (origin, "URL"),
+  { "origin", TEXT (origin, "URL", check_origin),
       .help = "where pieces come from that no peer has in time; one that ends with a slash has "
               "each title below it. Without it: the web seed of each torrent, if its host is an "
               "address within `networks`" },
-  { "upload", TEXT (upload, "RATE"),
+  { "upload", TEXT (upload, "RATE", check_upload),
       .help =
           "limit for what peers get of each title, at least `64k` bits a second (k, M and G are "
           "powers of 1000); without it, there is no limit" },
-  { "storage", TEXT (storage, "SIZE or PERCENT"), .preset = "256M",
+  { "storage", TEXT (storage, "SIZE or PERCENT", check_storage), .preset = "256M",
       .help =
           "how much of each title is kept; K, M and G are powers of 1024; `50%` is half of it, but "
           "at least 3 pieces" },
-  { "folder", TEXT (folder, "FOLDER"),
+  { "folder", TEXT (folder, "FOLDER", check_folder),
       .help = "keeps the pieces in a file in this folder; without it they are kept in memory" },
   { "picker", WORD (picker, "hybrid", pickers),
       .help =
@@ -156,11 +164,12 @@ static const SchemaKey swarm_keys[] = {
       .help = "how many titles may be in the swarm when not all have readers" },
   { "choking", WORD (choking, "tit-for-tat", chokings),
       .help = "which peers get pieces; `tit-for-tat`: those who send most; `rate-blind`: all" },
-  { "peers", TEXT (peers, "ADDRESS:PORT,..."), .help = "peers that are asked without a tracker" },
-  { "networks", TEXT (networks, "NETWORK,..."),
+  { "peers", TEXT (peers, "ADDRESS:PORT,...", check_endpoints),
+      .help = "peers that are asked without a tracker" },
+  { "networks", TEXT (networks, "NETWORK,...", check_networks),
       .help = "where peers, trackers and web seeds may be, such as `10.0.0.0/8`; without it: "
               "loopback, private and link-local networks" },
-  { "listen", TEXT (listen, "ADDRESS:PORT,..."), .preset = "0.0.0.0:0,[::]:0",
+  { "listen", TEXT (listen, "ADDRESS:PORT,...", check_endpoints), .preset = "0.0.0.0:0,[::]:0",
       .help = "where peers reach this proxy; port 0: any, as where a port is taken" },
   { "trackers", FLAG (trackers, "yes"), .help = "whether the trackers of the torrents are asked" },
   { "exchange", FLAG (exchange, "yes"),
@@ -175,106 +184,28 @@ static const SchemaKey swarm_keys[] = {
 
 #undef AT
 
-const SchemaKey *
-mount_swarm_keys (void)
-{
-  return swarm_keys;
-}
-
-static const struct {
-  const gchar *name;
-  gsize offset;
-  const gchar *(*check) (const gchar *text);
-} texts[] = {
-  { "origin", G_STRUCT_OFFSET (MountConfig, swarm.origin), check_origin },
-  { "upload", G_STRUCT_OFFSET (MountConfig, swarm.upload), check_upload },
-  { "storage", G_STRUCT_OFFSET (MountConfig, swarm.storage), check_storage },
-  { "peers", G_STRUCT_OFFSET (MountConfig, swarm.peers), check_endpoints },
-  { "networks", G_STRUCT_OFFSET (MountConfig, swarm.networks), check_networks },
-  { "listen", G_STRUCT_OFFSET (MountConfig, swarm.listen), check_endpoints },
-};
-
-// ---- the key as a whole ----
-
-static void
-clear_swarm (gpointer object)
-{
-  schema_clear (swarm_keys, object);
-}
-
-static void
-reset_swarm (const SchemaKey *key, gpointer object)
-{
-  clear_swarm (object);
-  memset (&((MountConfig *) object)->swarm, 0, sizeof ((MountConfig *) object)->swarm);
-  schema_init (swarm_keys, object);
-}
-
 static gboolean
-read_swarm (
+check_swarm (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
   const MountConfig *mount = object;
-  gboolean ok;
 
-  reset_swarm (key, object);
-  if (!yaml_is_mapping (node))
-    return schema_fail (
-        reader, node, key, error, "expected {KEY: VALUE, ...}, such as {upload: 6M}");
-  ok = schema_read (swarm_keys, object, reader, node, key->name, SCHEMA_WHOLE, error);
-  for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
-    const gchar *text = *(gchar **) ((guint8 *) object + texts[i].offset);
-    const gchar *wrong = text ? texts[i].check (text) : NULL;
-
-    if (wrong)
-      ok = yaml_fail (reader, yaml_get (reader, node, texts[i].name), texts[i].name,
-          CONFIG_ERROR_VALUE, error, wrong);
-  }
-  if (mount->swarm.folder
-      && (!g_file_test (mount->swarm.folder, G_FILE_TEST_IS_DIR)
-          || g_access (mount->swarm.folder, W_OK | X_OK) < 0))
-    ok = yaml_fail_take (reader, yaml_get (reader, node, "folder"), "folder", CONFIG_ERROR_ABSENT,
-        error,
-        g_strdup_printf (
-            "cannot write to the folder %s: it must exist and be writable", mount->swarm.folder));
-  if (mount->swarm.dht && !are_all (mount->swarm.networks))
-    ok = yaml_fail (reader, yaml_get (reader, node, "dht"), "dht", CONFIG_ERROR_VALUE, error,
-        "the nodes of the hash table are anywhere: set networks to 0.0.0.0/0,::/0, or dht to no");
-  return ok;
+  return !mount->swarm.dht || are_all (mount->swarm.networks)
+         || yaml_fail (reader, yaml_get (reader, node, "dht"), "dht", CONFIG_ERROR_VALUE, error,
+             "the nodes of the hash table are anywhere: set networks to 0.0.0.0/0,::/0, or dht to "
+             "no");
 }
 
 static gboolean
-equal_swarms (gconstpointer a, gconstpointer b)
+is_shown (gconstpointer object)
 {
-  for (const SchemaKey *key = swarm_keys; key->name; key++) {
-    if (!schema_key_equal (key, a, b))
-      return FALSE;
-  }
-  return TRUE;
+  return mount_config_get_titles (object) == PULL_TITLES_SWARM;
 }
 
-static void
-write_swarm (gconstpointer object, JsonBuilder *builder)
-{
-  const MountConfig *mount = object;
-
-  if (mount_config_get_titles (mount) != PULL_TITLES_SWARM)
-    return;
-  json_builder_set_member_name (builder, "swarm");
-  json_builder_begin_object (builder);
-  schema_write (swarm_keys, object, builder);
-  json_builder_end_object (builder);
-}
-
-static void
-copy_swarm (gpointer to, gconstpointer from)
-{
-  clear_swarm (to);
-  schema_copy (swarm_keys, to, from);
-}
-
-const SchemaValue mount_swarm_value = { read_swarm, reset_swarm, equal_swarms, write_swarm,
-  copy_swarm, clear_swarm, NULL };
+const SchemaObject mount_swarm_object = { .keys = swarm_keys,
+  .expected = "expected {KEY: VALUE, ...}, such as {upload: 6M}",
+  .check = check_swarm,
+  .is_shown = is_shown };
 
 // ---- for the store ----
 

@@ -6,10 +6,7 @@
 #include "config/mount_values.h"
 #include "text/schema.h"
 
-extern const SchemaValue mount_swarm_value;
-
-// Returns the table of the keys in `swarm`.
-const SchemaKey *mount_swarm_keys (void);
+extern const SchemaObject mount_swarm_object;
 
 // Returns names and values of swarmsrc's properties in turn. (transfer full)
 GStrv mount_swarm_dup_properties (const MountConfig *mount);

@@ -3,7 +3,7 @@
 
 // The keys `tls-ca` and `tls-fingerprint` of a mount.
 
-#include "config/mount_values.h"
 #include "text/schema.h"
 
-extern const SchemaValue mount_tls_ca_value, mount_tls_fingerprint_value;
+gchar *mount_tls_check_ca (SchemaText *it);
+gchar *mount_tls_check_fingerprint (SchemaText *it);

@@ -25,8 +25,10 @@ apply_settings (const MountConfig *mount, PullConfig *pull)
   pull->read_timeout_ms = mount->pull.read_timeout_ms;
   if (pull_config_awaits (pull) && !pull->path)
     pull->path = g_strdup (mount->path);
-  tls_trust_copy (&pull->trust, &mount->pull.trust);
-  pull->trust.any = !mount->tls_verify;
+  pull->trust = (TlsTrust) { .any = !mount->pull.tls_verify,
+    .fingerprint = g_strdup (mount->pull.tls_fingerprint),
+    .ca = g_strdup (mount->pull.tls_ca.path),
+    .is_limited = mount->pull.tls_ca.is_limited };
   // The keys `user` and `password` override credentials in the URI.
   if (mount->pull.user) {
     g_free (pull->user);
@@ -50,13 +52,12 @@ has_fixed_trust (const PullConfig *pull)
 static gchar *
 check_trust (const MountConfig *mount)
 {
-  const TlsTrust *trust = &mount->pull.trust;
-  const gchar *key = trust->ca            ? "tls-ca"
-                     : trust->fingerprint ? "tls-fingerprint"
-                     : !mount->tls_verify ? "tls-verify: no"
-                                          : NULL;
+  const gchar *key = mount->pull.tls_ca.path       ? "tls-ca"
+                     : mount->pull.tls_fingerprint ? "tls-fingerprint"
+                     : !mount->pull.tls_verify     ? "tls-verify: no"
+                                                   : NULL;
 
-  if (trust->fingerprint && mount->pull.client == PULL_RTSPSRC)
+  if (mount->pull.tls_fingerprint && mount->pull.client == PULL_RTSPSRC)
     return g_strdup ("tls-fingerprint needs client: light; rtspsrc does not show the certificate");
   for (guint i = 0; key && i < mount->pulls->len; i++) {
     if (has_fixed_trust (g_ptr_array_index (mount->pulls, i)))
@@ -79,7 +80,7 @@ mount_upstreams_apply (MountConfig *mount)
   else
     wrong = check_trust (mount);
   // It costs nothing while no one publishes, and a reader then sees a picture at once.
-  if (!wrong && mount->pulls->len == 1 && !mount->slate
+  if (!wrong && mount->pulls->len == 1 && !mount->slate.path
       && pull_config_awaits (g_ptr_array_index (mount->pulls, 0)))
     mount->on_demand = FALSE;
   for (guint i = 0; !wrong && i < mount->pulls->len; i++)
@@ -88,7 +89,7 @@ mount_upstreams_apply (MountConfig *mount)
 }
 
 static void
-clear_upstreams (gpointer object)
+clear_upstreams (const SchemaKey *key, gpointer object)
 {
   g_clear_pointer (&((MountConfig *) object)->upstreams, g_strfreev);
 }
@@ -96,14 +97,16 @@ clear_upstreams (gpointer object)
 static void
 reset_upstreams (const SchemaKey *key, gpointer object)
 {
-  clear_upstreams (object);
+  clear_upstreams (key, object);
   g_ptr_array_set_size (((MountConfig *) object)->pulls, 0);
 }
 
 static gboolean
-is_absent (const MountConfig *mount, guint i)
+is_last_absent (const MountConfig *mount)
 {
-  return i < mount->pulls->len && ((PullConfig *) g_ptr_array_index (mount->pulls, i))->absent;
+  const guint n = mount->pulls->len;
+
+  return n > 0 && ((PullConfig *) g_ptr_array_index (mount->pulls, n - 1))->absent;
 }
 
 // Reads one upstream, or a list.
@@ -123,7 +126,7 @@ read_upstreams (
   if (list && (!yaml_is_sequence (node) || !yaml_item (reader, node, 0)))
     return schema_fail (reader, node, key, error, "expected a list of URIs: [URI, ...]");
   uris = g_strv_builder_new ();
-  for (guint i = 0; ok && (item = list ? yaml_item (reader, node, i) : node); i++) {
+  for (guint i = 0; i <= UPSTREAMS_MAX && (item = list ? yaml_item (reader, node, i) : node); i++) {
     const gchar *uri = yaml_text (reader, item);
     gchar *wrong = uri ? parse (mount, uri, flags) : g_strdup ("expected a single value");
 
@@ -131,10 +134,9 @@ read_upstreams (
       wrong = g_strdup_printf ("too many upstreams: at most %u are allowed", UPSTREAMS_MAX);
     if (uri)
       g_strv_builder_add (uris, uri);
-    ok = !wrong;
-    if (!ok)
-      yaml_fail_take (reader, item, key->name,
-          is_absent (mount, i) ? CONFIG_ERROR_ABSENT : CONFIG_ERROR_VALUE, error, wrong);
+    if (wrong)
+      ok = yaml_fail_take (reader, item, key->name,
+          uri && is_last_absent (mount) ? CONFIG_ERROR_ABSENT : CONFIG_ERROR_VALUE, error, wrong);
     if (!list)
       break;
   }
@@ -144,21 +146,21 @@ read_upstreams (
 }
 
 static void
-copy_upstreams (gpointer to, gconstpointer from)
+copy_upstreams (const SchemaKey *key, gpointer to, gconstpointer from)
 {
   ((MountConfig *) to)->upstreams = g_strdupv (((const MountConfig *) from)->upstreams);
   ((MountConfig *) to)->are_limited = ((const MountConfig *) from)->are_limited;
 }
 
 static gboolean
-equal_upstreams (gconstpointer a, gconstpointer b)
+equal_upstreams (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   return g_strv_equal ((const gchar *const *) ((const MountConfig *) a)->upstreams,
       (const gchar *const *) ((const MountConfig *) b)->upstreams);
 }
 
 static void
-write_upstreams (gconstpointer object, JsonBuilder *builder)
+write_upstreams (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   const MountConfig *mount = object;
 
@@ -175,5 +177,5 @@ write_upstreams (gconstpointer object, JsonBuilder *builder)
 }
 
 const SchemaValue mount_upstreams_value = { read_upstreams, reset_upstreams, equal_upstreams,
-  write_upstreams, copy_upstreams, clear_upstreams, NULL };
+  write_upstreams, copy_upstreams, clear_upstreams };
 const SchemaValue mount_upstreams_list_value = { .read = read_upstreams, .reset = reset_upstreams };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The values of a mount's keys; mount_config.h has the functions.
+// The values of a mount's keys, which are plain data; mount_config.h has the functions.
 
-#include "broadcast/broadcast.h"
 #include "config/mount_step.h"
-#include "sources/pull.h"
-#include "stages/stage.h"
-#include "stores/sigv4.h"
 #include "svc/layerset.h"
+#include "text/schema.h"
+
+typedef struct _Stage Stage;
+typedef struct _StageSet StageSet;
+typedef struct _S3Keys S3Keys;
 
 // How each reader's layers are chosen; see readers/adaptation.h.
 typedef enum {
@@ -44,18 +45,23 @@ typedef struct {
   GStrv upstreams;      // URIs as written, in order of preference
   gboolean are_limited; // the upstreams: an API client has named them (base/file_roots.h)
   GPtrArray *pulls;     // of PullConfig: the upstreams, with the settings of `pull`
-  PullConfig pull;      // settings for all upstreams
-  gboolean tls_verify;  // their certificates
-  S3Keys *keys;         // for upstreams that are buckets, or NULL
-  guint standby;        // MountStandby
-  gchar *slate;         // a file, or NULL
-  gboolean is_slate_limited;
-  GPtrArray *pipeline; // of MountStep; empty: pull alone
-  StageSet *stage_set; // the set of `stages`; NULL before these are made
-  GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
-  gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
-  GHashTable *choices; // stage -> GStrv: parameters that a URL may set
-  GStrv renditions;    // queries of the URLs of further renditions in HLS
+  struct {
+    gchar *user, *password;
+    guint transport, client; // PullTransport, PullClient
+    guint connect_timeout_ms, read_timeout_ms;
+    gboolean tls_verify;
+    SchemaPath tls_ca;
+    gchar *tls_fingerprint; // as tls_fingerprint_to_text()
+  } pull;                   // settings for all upstreams
+  S3Keys *keys;             // for upstreams that are buckets, or NULL
+  guint standby;            // MountStandby
+  SchemaPath slate;         // a file, or NULL
+  GPtrArray *pipeline;      // of MountStep; empty: pull alone
+  StageSet *stage_set;      // the set of `stages`; NULL before these are made
+  GPtrArray *stages;        // of Stage: the stages of `pipeline`, with the upstream in pull
+  gchar *stage_files;       // names and checksums of all stage files in use; see choice_check()
+  GHashTable *choices;      // stage -> GStrv: parameters that a URL may set
+  GStrv renditions;         // queries of the URLs of further renditions in HLS
   guint max_presentations;
   guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;
@@ -67,10 +73,8 @@ typedef struct {
   guint start_timeout_ms;
   struct {
     guint time_ms; // 0: no window; the other values are for titles on HTTP servers and block stores
-    guint64 bytes; // for each track, or for the blocks of all titles
-    gboolean has_bytes; // they were given
-    gchar *spill;       // the folder of its file; NULL: in memory
-    gboolean is_spill_limited;
+    SchemaSize size;  // for each track, or for the blocks of all titles
+    SchemaPath spill; // the folder of its file; NULL: in memory
   } cache;
   struct {
     gchar *origin, *upload, *storage, *folder, *peers, *networks, *listen; // as written, or NULL
@@ -78,7 +82,15 @@ typedef struct {
     guint window_ms, titles;
     gboolean trackers, exchange, dht, local_discovery;
   } swarm;
-  BroadcastConfig broadcast; // `groups` NULL: no broadcast
+  struct {
+    gchar *groups; // ADDRESS or ADDRESS/BITS; NULL: no broadcast
+    guint scheme;  // WeirSchemeKind
+    guint first_ms, threshold_ms;
+    guint port, ttl;
+    gchar *iface;
+    guint64 rate;
+    SchemaSize cache;
+  } broadcast;
   // Values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;
@@ -86,18 +98,11 @@ typedef struct {
   struct {
     gchar *folder; // NULL: no recording
     guint segment_ms, part_ms;
-    guint64 keep_s, limit; // 0: no limit; bytes
-    gchar *hook;           // a command, a URL, or NULL
+    guint64 keep_s;   // 0: no limit
+    SchemaSize limit; // 0: none
+    gchar *hook;      // a command, a URL, or NULL
   } record;
   guint priority;
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the highest layers that any reader gets
 } MountConfig;
-
-// Returns where the titles of the mount are, or NONE for a mount of one stream.
-static inline PullTitles
-mount_config_get_titles (const MountConfig *self)
-{
-  return self->pulls->len ? ((const PullConfig *) g_ptr_array_index (self->pulls, 0))->titles
-                          : PULL_TITLES_NONE;
-}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/proxy_config.h"
+#include "sources/pull.h"
+#include "stages/stage_set.h"
 #include "text/config_error.h"
 
 #include "base/trusted_networks.h"
@@ -33,106 +35,19 @@ add_mount (ProxyConfig *self, MountConfig *mount)
 
 // ---- the file ----
 
-static gboolean
-read_listen (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+static gchar *
+check_file_root (SchemaText *it)
 {
-  ProxyConfig *self = object;
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong;
-
-  self->listen_off = text && g_str_equal (text, "off");
-  if (self->listen_off)
-    return TRUE;
-  wrong =
-      text ? listen_address_parse (&self->listen, text) : g_strdup ("expected ADDR:PORT or off");
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+  return g_path_is_absolute (it->text)
+             ? NULL
+             : g_strdup_printf (
+                   "\"%s\" is not the absolute path of a folder, such as /srv/films", it->text);
 }
 
-static gboolean
-equal_listen (gconstpointer a, gconstpointer b)
+static gchar *
+check_network (SchemaText *it)
 {
-  const ProxyConfig *x = a, *y = b;
-
-  return listen_address_equal (&x->listen, &y->listen) && x->listen_off == y->listen_off;
-}
-
-static gboolean
-read_api (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  ProxyConfig *self = object;
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong;
-
-  self->api = text && g_str_equal (text, "off") ? API_OFF : API_ON;
-  if (self->api == API_OFF)
-    return TRUE;
-  wrong = text ? listen_address_parse (&self->api_listen, text)
-               : g_strdup ("expected ADDR:PORT or off");
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
-}
-
-static gboolean
-equal_api (gconstpointer a, gconstpointer b)
-{
-  const ProxyConfig *x = a, *y = b;
-
-  return listen_address_equal (&x->api_listen, &y->api_listen)
-         && (x->api == API_OFF) == (y->api == API_OFF);
-}
-
-static gboolean
-equal_hosts (gconstpointer a, gconstpointer b)
-{
-  return text_list_equal (((const ProxyConfig *) a)->hosts, ((const ProxyConfig *) b)->hosts);
-}
-
-static gboolean
-equal_file_roots (gconstpointer a, gconstpointer b)
-{
-  return text_list_equal (
-      ((const ProxyConfig *) a)->file_roots, ((const ProxyConfig *) b)->file_roots);
-}
-
-static gboolean
-read_trusted_networks (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return text_list_read (key, object, trusted_networks_check, reader, node, error);
-}
-
-static gboolean
-equal_trusted_networks (gconstpointer a, gconstpointer b)
-{
-  const ProxyConfig *x = a, *y = b;
-
-  return !x->trusted_networks == !y->trusted_networks
-         && text_list_equal (x->trusted_networks, y->trusted_networks);
-}
-
-static gboolean
-read_tls (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return tls_config_read (&((ProxyConfig *) object)->tls, key, reader, node, error);
-}
-
-static gboolean
-equal_tls (gconstpointer a, gconstpointer b)
-{
-  return tls_config_equal (&((const ProxyConfig *) a)->tls, &((const ProxyConfig *) b)->tls);
-}
-
-static gboolean
-read_http (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  return http_config_read (&((ProxyConfig *) object)->http, key, reader, node, error);
-}
-
-static gboolean
-equal_http (gconstpointer a, gconstpointer b)
-{
-  return http_config_equal (&((const ProxyConfig *) a)->http, &((const ProxyConfig *) b)->http);
+  return trusted_networks_check (it->text);
 }
 
 static gboolean
@@ -151,36 +66,18 @@ read_receive_tick (
   return TRUE;
 }
 
+static void
+reset_receive_tick (const SchemaKey *key, gpointer object)
+{
+  ((ProxyConfig *) object)->receive_tick = RECEIVE_TICK_US;
+}
+
 static gboolean
-equal_receive_tick (gconstpointer a, gconstpointer b)
+equal_receive_tick (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   const ProxyConfig *x = a, *y = b;
 
   return x->receive_tick == y->receive_tick;
-}
-
-static gboolean
-equal_hls (gconstpointer a, gconstpointer b)
-{
-  return hls_config_equal (&((const ProxyConfig *) a)->hls, &((const ProxyConfig *) b)->hls);
-}
-
-static gboolean
-equal_rtmp (gconstpointer a, gconstpointer b)
-{
-  return rtmp_config_equal (&((const ProxyConfig *) a)->rtmp, &((const ProxyConfig *) b)->rtmp);
-}
-
-static gboolean
-equal_srt (gconstpointer a, gconstpointer b)
-{
-  return srt_config_equal (&((const ProxyConfig *) a)->srt, &((const ProxyConfig *) b)->srt);
-}
-
-static gboolean
-equal_limits (gconstpointer a, gconstpointer b)
-{
-  return limits_equal (&((const ProxyConfig *) a)->limits, &((const ProxyConfig *) b)->limits);
 }
 
 static gboolean
@@ -261,7 +158,7 @@ read_users (
 }
 
 static gboolean
-equal_users (gconstpointer a, gconstpointer b)
+equal_users (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   const UserSet *x = ((const ProxyConfig *) a)->users, *y = ((const ProxyConfig *) b)->users;
 
@@ -289,23 +186,11 @@ read_external_auth (
 
 const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
-static const SchemaValue listen_value = { .read = read_listen, .equal = equal_listen };
-static const SchemaValue api_value = { .read = read_api, .equal = equal_api };
-static const SchemaValue hosts_value = { .read = host_names_read, .equal = equal_hosts };
-static const SchemaValue file_roots_value = { .read = text_list_read_folders,
-  .equal = equal_file_roots };
-static const SchemaValue trusted_networks_value = { .read = read_trusted_networks,
-  .equal = equal_trusted_networks };
-static const SchemaValue tls_value = { .read = read_tls, .equal = equal_tls };
-static const SchemaValue http_value = { .read = read_http, .equal = equal_http };
-static const SchemaValue receive_tick_value = { .read = read_receive_tick,
-  .equal = equal_receive_tick };
+static const SchemaValue receive_tick_value = {
+  .read = read_receive_tick, .reset = reset_receive_tick, .equal = equal_receive_tick
+};
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
 static const SchemaValue users_file_value = { .read = read_users };
-static const SchemaValue hls_value = { .read = hls_config_read, .equal = equal_hls };
-static const SchemaValue rtmp_value = { .read = rtmp_config_read, .equal = equal_rtmp };
-static const SchemaValue srt_value = { .read = srt_config_read, .equal = equal_srt };
-static const SchemaValue limits_value = { .read = limits_read, .equal = equal_limits };
 static const SchemaValue jwt_value = { .read = read_jwt };
 static const SchemaValue external_auth_value = { .read = read_external_auth };
 static const SchemaValue stages_value = { .read = read_stages };
@@ -317,31 +202,31 @@ static const gchar *const kernel_paths[] = { "off", "auto", "on", NULL }; // by 
 #define AT(field) G_STRUCT_OFFSET (ProxyConfig, field)
 
 static const SchemaKey top_keys[] = {
-  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8554", .form = "ADDR:PORT", .value = &listen_value,
-      .effect = PROXY_EFFECT_RESTART,
+  { "listen", SCHEMA_OTHER, AT (listen), "127.0.0.1:8554", .form = "ADDR:PORT",
+      .value = &listen_address_or_off_value, .effect = PROXY_EFFECT_RESTART,
       .help =
           "where readers connect; `:8554`: all IPv4 addresses, `[::]:8554`: all addresses, port "
           "0: any free port, `off`: nowhere without TLS" },
-  { "tls", SCHEMA_OTHER, .form = "{certificate: FILE, ...}", .value = &tls_value,
-      .effect = PROXY_EFFECT_RESTART,
+  { "tls", SCHEMA_OBJECT, AT (tls), .form = "{certificate: FILE, ...}",
+      .object = &tls_config_object, .effect = PROXY_EFFECT_RESTART,
       .help = "serves readers over TLS (RTSPS), and the API over HTTPS" },
-  { "http", SCHEMA_OTHER, .form = "{listen: ADDR:PORT}", .value = &http_value,
+  { "http", SCHEMA_OBJECT, AT (http), .form = "{listen: ADDR:PORT}", .object = &http_config_object,
       .effect = PROXY_EFFECT_RESTART,
       .help = "serves the titles of mounts over HTTP, too, as they are stored and at their own "
               "rate, and live mounts as HLS; off without this key" },
-  { "hls", SCHEMA_OTHER, AT (hls), .form = "{KEY: ...}", .value = &hls_value,
+  { "hls", SCHEMA_OBJECT, AT (hls), .form = "{KEY: ...}", .object = &hls_config_object,
       .effect = PROXY_EFFECT_RESTART,
       .help =
           "how live mounts are cut for HLS, which the listener of `http` serves; see the keys of "
           "`hls`" },
-  { "srt", SCHEMA_OTHER, AT (srt), .form = "{listen: ADDR:PORT, ...}", .value = &srt_value,
-      .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_SRT,
+  { "srt", SCHEMA_OBJECT, AT (srt), .form = "{listen: ADDR:PORT, ...}",
+      .object = &srt_config_object, .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_SRT,
       .help = "takes publishers over SRT, and serves live mounts over SRT as MPEG-TS; off without "
               "this key" },
-  { "rtmp", SCHEMA_OTHER, AT (rtmp), .form = "{listen: ADDR:PORT}", .value = &rtmp_value,
+  { "rtmp", SCHEMA_OBJECT, AT (rtmp), .form = "{listen: ADDR:PORT}", .object = &rtmp_config_object,
       .effect = PROXY_EFFECT_RESTART, .help = "takes publishers over RTMP; off without this key" },
-  { "api", SCHEMA_OTHER, .preset = "127.0.0.1:9554", .form = "ADDR:PORT", .value = &api_value,
-      .effect = PROXY_EFFECT_RESTART,
+  { "api", SCHEMA_OTHER, AT (api), "127.0.0.1:9554", .form = "ADDR:PORT",
+      .value = &listen_address_or_off_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
   { "api-token", SCHEMA_SECRET, AT (api_token), .form = "TEXT", .effect = PROXY_EFFECT_RESTART,
       .help =
@@ -353,15 +238,15 @@ static const SchemaKey top_keys[] = {
   { "api-token-env", SCHEMA_OTHER, AT (api_token), .form = "NAME",
       .value = &schema_secret_elsewhere, .effect = PROXY_EFFECT_RESTART,
       .help = "an environment variable that holds the token" },
-  { "hosts", SCHEMA_OTHER, AT (hosts), .form = "[NAME, ...]", .value = &hosts_value,
+  { "hosts", SCHEMA_LIST, AT (hosts), .form = "[NAME, ...]", .check = host_names_check,
       .effect = PROXY_EFFECT_RESTART,
       .help = "the names by which HTTP clients without a secret may call this machine, beside its "
               "addresses, `localhost` and its host name; other names get 403" },
-  { "file-roots", SCHEMA_OTHER, AT (file_roots), .form = "[DIR, ...]", .value = &file_roots_value,
+  { "file-roots", SCHEMA_LIST, AT (file_roots), .form = "[DIR, ...]", .check = check_file_root,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "the folders below which API clients may name files; none without this key" },
-  { "trusted-networks", SCHEMA_OTHER, AT (trusted_networks), .form = "[NETWORK, ...]",
-      .value = &trusted_networks_value, .effect = PROXY_EFFECT_RELOAD,
+  { "trusted-networks", SCHEMA_LIST, AT (trusted_networks), .form = "[NETWORK, ...]",
+      .check = check_network, .effect = PROXY_EFFECT_RELOAD,
       .preset = "loopback, private and link-local",
       .help = "networks in which UDP readers need send no datagram, see "
               "[operations](operations.md#readers-that-send-nothing-over-udp)" },
@@ -403,7 +288,7 @@ static const SchemaKey top_keys[] = {
   { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
       .help = "the most worker processes of each kind; upstreams, stages and titles share them "
               "beyond that number, and end together if their worker crashes" },
-  { "limits", SCHEMA_OTHER, AT (limits), .form = "{KEY: ...}", .value = &limits_value,
+  { "limits", SCHEMA_OBJECT, AT (limits), .form = "{KEY: ...}", .object = &limits_object,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "what RTSP and HTTP clients may use, see the keys of `limits`; a change concerns new "
               "connections" },
@@ -427,15 +312,7 @@ proxy_config_new (void)
 {
   ProxyConfig *self = g_new0 (ProxyConfig, 1);
 
-  self->listen = (ListenAddress) { g_strdup ("127.0.0.1"), 8554 };
-  self->api_listen = (ListenAddress) { g_strdup ("127.0.0.1"), 9554 };
-  tls_config_init (&self->tls);
-  self->receive_tick = RECEIVE_TICK_US;
-  self->isolate = ISOLATE_AUTO;
-  self->workers = 16;
-  hls_config_init (&self->hls);
-  srt_config_init (&self->srt);
-  limits_init (&self->limits);
+  schema_init (top_keys, self);
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;
@@ -444,16 +321,8 @@ proxy_config_new (void)
 void
 proxy_config_free (ProxyConfig *self)
 {
-  g_free (self->listen.address);
-  g_free (self->api_listen.address);
-  tls_config_clear (&self->tls);
-  http_config_clear (&self->http);
-  srt_config_clear (&self->srt);
-  rtmp_config_clear (&self->rtmp);
-  g_free (self->api_token);
-  g_strfreev (self->hosts);
-  g_strfreev (self->file_roots);
-  g_strfreev (self->trusted_networks);
+  schema_clear (top_keys, self);
+  g_clear_pointer (&self->tls.pair, tls_pair_unref);
   g_free (self->stage_folder);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_clear_pointer (&self->users, user_set_unref);
@@ -467,7 +336,7 @@ proxy_config_free (ProxyConfig *self)
 void
 proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3])
 {
-  if (!self->listen_off)
+  if (!self->listen.is_off)
     *own++ = self->listen;
   if (self->tls.pair)
     *own++ = self->tls.listen;
@@ -502,8 +371,8 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   // Without users, clients on this machine would be admitted without a token or check.
   if ((self->jwt || self->external_auth) && !self->users)
     self->users = user_set_new ();
-  if (self->api == API_ON && !self->api_token && !self->jwt && !self->external_auth
-      && !proxy_config_is_loopback (self->api_listen.address)
+  if (self->api.is_given && !self->api.is_off && !self->api_token && !self->jwt
+      && !self->external_auth && !proxy_config_is_loopback (self->api.address)
       && !(self->users && user_set_has_action (self->users, ACCESS_API, FALSE)))
     return yaml_fail (reader, yaml_get (reader, root, "api"), "api", CONFIG_ERROR_VALUE, error,
         "other machines can reach this address: set a token (api-token-file: FILE), or add a user "
@@ -518,7 +387,7 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
         "client on this machine and might read; add users");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
-  if (self->listen_off && !self->tls.pair)
+  if (self->listen.is_off && !self->tls.pair)
     return yaml_fail (reader, yaml_get (reader, root, "listen"), "listen", CONFIG_ERROR_VALUE,
         error, "with `off` there is nowhere to connect; set tls");
   return hls_config_check (
@@ -540,7 +409,7 @@ proxy_config_set_listen (ProxyConfig *self, const gchar *listen, GError **error)
 {
   gchar *wrong = listen_address_parse (&self->listen, listen);
 
-  self->listen_off = FALSE;
+  self->listen.is_off = FALSE;
   if (wrong) {
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "--listen: %s", wrong);
     g_free (wrong);
@@ -588,7 +457,7 @@ proxy_config_add_mount (
 gboolean
 proxy_config_guards (const ProxyConfig *self, AccessAction action)
 {
-  if (self->api_token || !proxy_config_is_loopback (self->api_listen.address))
+  if (self->api_token || !proxy_config_is_loopback (self->api.address))
     return TRUE;
   if (!self->users)
     return FALSE;

@@ -19,25 +19,17 @@
 #include "config/users.h"
 #include "text/schema.h"
 
-typedef enum {
-  API_DEFAULT, // not configured: the proxy serves even if the default port is in use
-  API_ON,      // configured: the proxy does not start if the API cannot listen
-  API_OFF,
-} ApiWanted;
-
 typedef struct {
-  ListenAddress listen;
-  gboolean listen_off; // readers connect over TLS only
+  ListenAddress listen; // off: readers connect over TLS only
   TlsConfig tls;
   HttpConfig http;
   // Each is NULL if it is not configured.
   JwtConfig *jwt;
   ExternalAuthConfig *external_auth;
-  ApiWanted api;
-  ListenAddress api_listen;
+  ListenAddress api;      // if it is not given, the proxy serves even if it is in use
   gchar *api_token;       // NULL: the API asks for no token
-  GStrv hosts;            // names by which HTTP clients may call this machine; may be NULL
-  GStrv file_roots;       // folders below which API clients may name files; may be NULL
+  GStrv hosts;            // names by which HTTP clients may call this machine
+  GStrv file_roots;       // folders below which API clients may name files
   GStrv trusted_networks; // NULL: private ones
   HlsConfig hls;
   SrtConfig srt;

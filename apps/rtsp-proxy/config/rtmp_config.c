@@ -16,37 +16,17 @@ static const SchemaKey keys[] = {
   { NULL },
 };
 
-const SchemaKey *
-rtmp_config_keys (void)
-{
-  return keys;
-}
-
-void
-rtmp_config_clear (RtmpConfig *self)
-{
-  g_free (self->listen.address);
-  g_free (self->tls_listen.address);
-}
-
-gboolean
-rtmp_config_read (
+static gboolean
+check_rtmp (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  RtmpConfig *self = (RtmpConfig *) ((guint8 *) object + key->offset);
+  const RtmpConfig *self = object;
 
-  if (!yaml_is_mapping (node))
-    return schema_fail (reader, node, key, error, "expected {listen: ADDR:PORT}");
-  if (!schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
-    return FALSE;
   return self->listen.address || self->tls_listen.address
          || schema_fail (
              reader, node, key, error, "listen is missing; write it like {listen: 0.0.0.0:1935}");
 }
 
-gboolean
-rtmp_config_equal (const RtmpConfig *a, const RtmpConfig *b)
-{
-  return listen_address_maybe_equal (&a->listen, &b->listen)
-         && listen_address_maybe_equal (&a->tls_listen, &b->tls_listen);
-}
+const SchemaObject rtmp_config_object = {
+  .keys = keys, .expected = "expected {listen: ADDR:PORT}", .check = check_rtmp
+};

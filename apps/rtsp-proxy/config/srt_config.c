@@ -12,6 +12,7 @@
 
 static const SchemaKey keys[] = {
   { "listen", SCHEMA_OTHER, AT (listen), .form = "ADDR:PORT", .value = &listen_address_value,
+      .missing = "listen is missing; write it like {listen: 0.0.0.0:8890}",
       .effect = PROXY_EFFECT_RESTART,
       .help = "where SRT callers connect, written like the `listen` of the file; one UDP port for "
               "all mounts" },
@@ -30,66 +31,35 @@ static const SchemaKey keys[] = {
 
 #undef AT
 
-const SchemaKey *
-srt_config_keys (void)
-{
-  return keys;
-}
-
-void
-srt_config_init (SrtConfig *self)
-{
-  *self = (SrtConfig) { 0 };
-  schema_init (keys, self);
-}
-
 void
 srt_config_copy (SrtConfig *self, const SrtConfig *from)
 {
-  *self = *from;
-  self->listen.address = g_strdup (from->listen.address);
-  self->passphrase = g_strdup (from->passphrase);
+  *self = (SrtConfig) { 0 };
+  schema_copy (keys, self, from);
 }
 
 void
 srt_config_clear (SrtConfig *self)
 {
-  g_free (self->listen.address);
-  g_free (self->passphrase);
+  schema_clear (keys, self);
 }
 
-static const gchar *
-find_mistake (const SrtConfig *self)
-{
-  gsize len = self->passphrase ? strlen (self->passphrase) : PASSPHRASE_MIN;
-
-  if (!self->listen.address)
-    return "listen is missing; write it like {listen: 0.0.0.0:8890}";
-  if (len < PASSPHRASE_MIN || len > PASSPHRASE_MAX)
-    return "an SRT passphrase has 10 to 79 bytes";
-  return self->latency_ms > LATENCY_MAX_MS ? "the latency is 60s at most" : NULL;
-}
-
-gboolean
-srt_config_read (
+static gboolean
+check_srt (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  SrtConfig *self = (SrtConfig *) ((guint8 *) object + key->offset);
-  const gchar *wrong;
+  const SrtConfig *self = object;
+  gsize len = self->passphrase ? strlen (self->passphrase) : PASSPHRASE_MIN;
 
-  if (!yaml_is_mapping (node))
-    return schema_fail (reader, node, key, error, "expected {listen: ADDR:PORT}");
   if (!yaml_check_alternatives (reader, node, "passphrase",
-          "set only one of passphrase, passphrase-file and passphrase-env", error)
-      || !schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
+          "set only one of passphrase, passphrase-file and passphrase-env", error))
     return FALSE;
-  wrong = find_mistake (self);
-  return !wrong || schema_fail (reader, node, key, error, wrong);
+  if (len < PASSPHRASE_MIN || len > PASSPHRASE_MAX)
+    return schema_fail (reader, node, key, error, "an SRT passphrase has 10 to 79 bytes");
+  return self->latency_ms <= LATENCY_MAX_MS
+         || schema_fail (reader, node, key, error, "the latency is 60s at most");
 }
 
-gboolean
-srt_config_equal (const SrtConfig *a, const SrtConfig *b)
-{
-  return listen_address_maybe_equal (&a->listen, &b->listen)
-         && !g_strcmp0 (a->passphrase, b->passphrase) && a->latency_ms == b->latency_ms;
-}
+const SchemaObject srt_config_object = {
+  .keys = keys, .expected = "expected {listen: ADDR:PORT}", .check = check_srt
+};

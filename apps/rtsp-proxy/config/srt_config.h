@@ -12,16 +12,7 @@ typedef struct {
   guint latency_ms;
 } SrtConfig;
 
-// Returns the table of the keys of `srt`.
-const SchemaKey *srt_config_keys (void);
+extern const SchemaObject srt_config_object;
 
-// Sets the defaults.
-void srt_config_init (SrtConfig *self);
 void srt_config_copy (SrtConfig *self, const SrtConfig *from);
 void srt_config_clear (SrtConfig *self);
-
-// Reads the value of the key `srt` into the SrtConfig at its offset.
-gboolean srt_config_read (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error);
-
-gboolean srt_config_equal (const SrtConfig *a, const SrtConfig *b);

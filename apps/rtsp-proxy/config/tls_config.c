@@ -4,27 +4,14 @@
 #include "config/proxy_effect.h"
 #include "text/config_error.h"
 
-#define TLS_PORT 8322
-
-static gboolean
-read_listen (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
-{
-  const gchar *text = yaml_text (reader, node);
-  gchar *wrong = text ? listen_address_parse (&((TlsConfig *) object)->listen, text)
-                      : g_strdup ("expected ADDR:PORT");
-
-  return !wrong || yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
-}
-
-static const SchemaValue listen_value = { .read = read_listen };
+#define EXPECTED "expected {certificate: FILE}, such as {certificate: proxy.pem}"
 
 static const SchemaKey keys[] = {
-  { "listen", SCHEMA_OTHER, .preset = "127.0.0.1:8322", .form = "ADDR:PORT", .value = &listen_value,
-      .effect = PROXY_EFFECT_RESTART,
+  { "listen", SCHEMA_OTHER, G_STRUCT_OFFSET (TlsConfig, listen), "127.0.0.1:8322",
+      .form = "ADDR:PORT", .value = &listen_address_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where readers connect over TLS, written like the `listen` of the file" },
   { "certificate", SCHEMA_TEXT, G_STRUCT_OFFSET (TlsConfig, certificate), .form = "FILE",
-      .effect = PROXY_EFFECT_RESTART,
+      .missing = EXPECTED, .effect = PROXY_EFFECT_RESTART,
       .help = "the certificate in PEM form, followed by those of its issuers; required" },
   { "key", SCHEMA_TEXT, G_STRUCT_OFFSET (TlsConfig, key), .form = "FILE",
       .effect = PROXY_EFFECT_RESTART,
@@ -35,40 +22,16 @@ static const SchemaKey keys[] = {
   { NULL },
 };
 
-const SchemaKey *
-tls_config_keys (void)
+// Reads the files.
+static gboolean
+load_pair (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  return keys;
-}
-
-void
-tls_config_init (TlsConfig *self)
-{
-  self->listen = (ListenAddress) { g_strdup ("127.0.0.1"), TLS_PORT };
-}
-
-void
-tls_config_clear (TlsConfig *self)
-{
-  g_free (self->listen.address);
-  g_free (self->certificate);
-  g_free (self->key);
-  g_clear_pointer (&self->pair, tls_pair_unref);
-}
-
-gboolean
-tls_config_read (
-    TlsConfig *self, const SchemaKey *key, YamlReader *reader, YamlNode *node, GError **error)
-{
+  TlsConfig *self = object;
   GError *why = NULL;
   const gchar *wrong;
   YamlNode *place;
 
-  if (!yaml_is_mapping (node) || !yaml_get (reader, node, "certificate"))
-    return schema_fail (
-        reader, node, key, error, "expected {certificate: FILE}, such as {certificate: proxy.pem}");
-  if (!schema_read (keys, self, reader, node, key->name, SCHEMA_WHOLE, error))
-    return FALSE;
   if (!self->key)
     self->key = g_strdup (self->certificate);
   self->pair = tls_pair_load (self->certificate, self->key, &why);
@@ -82,10 +45,4 @@ tls_config_read (
   return FALSE;
 }
 
-gboolean
-tls_config_equal (const TlsConfig *a, const TlsConfig *b)
-{
-  return !a->pair == !b->pair && listen_address_equal (&a->listen, &b->listen)
-         && !g_strcmp0 (a->certificate, b->certificate) && !g_strcmp0 (a->key, b->key)
-         && !a->api == !b->api;
-}
+const SchemaObject tls_config_object = { .keys = keys, .expected = EXPECTED, .check = load_pair };

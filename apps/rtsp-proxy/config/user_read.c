@@ -156,7 +156,7 @@ static const SchemaValue path_value = { .read = read_path };
 
 static const SchemaKey permission_table[] = {
   { "action", SCHEMA_INDEX, G_STRUCT_OFFSET (Permission, action), .words = access_action_words,
-      .effect = 1,
+      .missing = "the action is missing; add action: read", .effect = 1,
       .help = "`read`: live streams; `playback`: stored titles, and the past of live streams; "
               "`publish`: streams that clients send, over RTSP, SRT or RTMP; `api`, `metrics`: the "
               "HTTP "
@@ -182,9 +182,6 @@ read_permission (User *user, YamlReader *reader, YamlNode *node, GError **error)
   g_ptr_array_add (user->permissions, self);
   if (!schema_read (permission_table, self, reader, node, "permissions", SCHEMA_WHOLE, error))
     return FALSE;
-  if (!yaml_get (reader, node, "action"))
-    return yaml_fail (reader, node, "permissions", CONFIG_ERROR_KEY, error,
-        "the action is missing; add action: read");
   path = yaml_get (reader, node, "path");
   if (path && (self->action == ACCESS_API || self->action == ACCESS_METRICS))
     return yaml_fail (
@@ -309,6 +306,7 @@ static const SchemaValue permissions_value = { .read = read_permissions };
 
 static const SchemaKey user_table[] = {
   { "name", SCHEMA_OTHER, .form = "NAME", .value = &name_value, .effect = 1,
+      .missing = "the name is missing; add name: NAME",
       .help = "the name that the client sends; `any` is everybody, and has no secret" },
   { "password-file", SCHEMA_OTHER, .form = "FILE", .value = &password_file_value, .effect = 1,
       .help = "a file with the password in its first line, which other users of the machine cannot "
@@ -340,9 +338,6 @@ user_keys (void)
 static gboolean
 check (const User *self, YamlReader *reader, YamlNode *node, GError **error)
 {
-  if (!self->name)
-    return yaml_fail (
-        reader, node, "users", CONFIG_ERROR_KEY, error, "the name is missing; add name: NAME");
   if (self->is_any && user_has_secret (self))
     return yaml_fail (reader, node, "users", CONFIG_ERROR_VALUE, error,
         "the user any is everybody and has no secret; remove it, or choose another name");

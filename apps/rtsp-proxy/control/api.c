@@ -300,7 +300,7 @@ on_connection (GSocket *listening, gpointer data)
 static gboolean
 listen_on (Api *self, const ProxyConfig *config, GError **error)
 {
-  const ListenAddress *listen = &config->api_listen;
+  const ListenAddress *listen = &config->api;
 
   self->tls = config->tls.api && proxy_get_tls (self->proxy);
   self->port = port_new (listen->address, listen->port,
@@ -318,7 +318,7 @@ api_new (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error
   self->soup = soup_server_new ("server-header", "rtsp-proxy", NULL);
   self->proxy = proxy;
   self->reload = reload;
-  self->address = g_strdup (config->api_listen.address);
+  self->address = g_strdup (config->api.address);
   self->token = g_strdup (config->api_token);
   self->hosts = g_strdupv (config->hosts);
   self->started = g_get_monotonic_time ();

@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "base/timer.h"
+#include "sources/pull.h"
 
 // One reading of the file. It outlives the LookAgain if the thread is late.
 typedef struct {

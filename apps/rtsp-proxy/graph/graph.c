@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "graph/graph.h"
 
+#include "sources/pull.h"
+
 struct _Graph {
   GHashTable *nodes; // key -> Node, without a reference
 };
@@ -34,8 +36,8 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
     append_pull (key, g_ptr_array_index (config->pulls, i));
   if (config->standby == MOUNT_STANDBY_WARM)
     g_string_append (key, "standby warm\n");
-  if (config->slate)
-    g_string_append_printf (key, "slate %s\n", config->slate);
+  if (config->slate.path)
+    g_string_append_printf (key, "slate %s\n", config->slate.path);
   for (guint i = 1; i < n_stages; i++) {
     const Stage *each = g_ptr_array_index (stages, i);
     gchar *stage = stage_dup_key (each);

@@ -410,17 +410,17 @@ node_new_pull (MountConfig *config)
 
     node_add_inlet (self, pull, pull->make);
   }
-  if (config->slate) {
-    gchar *uri = g_filename_to_uri (config->slate, NULL, NULL);
+  if (config->slate.path) {
+    gchar *uri = g_filename_to_uri (config->slate.path, NULL, NULL);
 
     self->own = (PullConfig) {
-      .make = file_pull_new, .path = g_strdup (config->slate), .parser = PULL_PARSES
+      .make = file_pull_new, .path = g_strdup (config->slate.path), .parser = PULL_PARSES
     };
     self->own.connect_timeout_ms = config->pull.connect_timeout_ms;
     self->own.read_timeout_ms = config->pull.read_timeout_ms;
     self->own.encodes_sound = mount_config_encodes_sound (config);
     self->own.uri = uri;
-    self->own.is_limited = config->is_slate_limited;
+    self->own.is_limited = config->slate.is_limited;
     node_add_inlet (self, &self->own, file_pull_new)->is_slate = TRUE;
   }
   return self;

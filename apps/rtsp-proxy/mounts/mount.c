@@ -3,6 +3,7 @@
 
 #include "mounts/mount.h"
 
+#include "config/mount_broadcast.h"
 #include "mounts/mount_store.h"
 #include "mounts/offer.h"
 #include "stages/choice.h"
@@ -393,13 +394,16 @@ set_broadcast (Mount *self, Broadcast *broadcast, LiveCast *cast)
 // Makes the broadcast that the configuration says, and ends the one before only then: each packet
 // of a stream that changes its group is on one of both, and clients find it by its number.
 static void
-begin_broadcast (Mount *self, const BroadcastConfig *config)
+begin_broadcast (Mount *self, const MountConfig *mount_config)
 {
-  Store *store = config->groups ? mount_dup_store (self) : NULL;
-  Broadcast *broadcast = WITH_BROADCAST && store ? broadcast_new (self->path, config, store) : NULL;
+  const BroadcastConfig config = mount_broadcast_get (mount_config);
+  Store *store = config.n_groups > 0 ? mount_dup_store (self) : NULL;
+  Broadcast *broadcast =
+      WITH_BROADCAST && store ? broadcast_new (self->path, &config, store) : NULL;
   Relay *relay = presentation_get_relay (self->main);
-  LiveCast *cast =
-      WITH_BROADCAST && config->groups && !store ? live_cast_new (self->path, config, relay) : NULL;
+  LiveCast *cast = WITH_BROADCAST && config.n_groups > 0 && !store
+                       ? live_cast_new (self->path, &config, relay)
+                       : NULL;
 
   set_broadcast (self, broadcast, cast);
   g_clear_pointer (&store, store_unref);
@@ -453,7 +457,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
   if (recast)
-    begin_broadcast (self, &config->broadcast);
+    begin_broadcast (self, config);
 
   for (guint i = 0; i < all->len; i++) {
     Presentation *presentation = g_ptr_array_index (all, i);
@@ -553,7 +557,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
   self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
-  begin_broadcast (self, &config->broadcast);
+  begin_broadcast (self, config);
   return self;
 }
 

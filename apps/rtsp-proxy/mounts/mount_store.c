@@ -4,6 +4,7 @@
 #include "mounts/mount_store.h"
 
 #include "config/mount_swarm.h"
+#include "sources/pull.h"
 #include "stores/block_store.h"
 #include "stores/folder.h"
 #include "stores/origin_store.h"
@@ -18,8 +19,8 @@ make_origin_store (const MountConfig *config)
   OriginConfig origin = { .access = { config->keys, first->user, first->password, &first->trust },
     .connect_timeout_ms = first->connect_timeout_ms,
     .read_timeout_ms = first->read_timeout_ms,
-    .cache_bytes = config->cache.bytes,
-    .folder = config->cache.spill };
+    .cache_bytes = config->cache.size.bytes,
+    .folder = config->cache.spill.path };
 
   for (guint i = 0; i < MIN (config->pulls->len, ORIGINS_MAX); i++)
     origin.urls[i] = ((const PullConfig *) g_ptr_array_index (config->pulls, i))->uri;
@@ -51,7 +52,7 @@ mount_store_new (const MountConfig *config)
       return WITH_STORE ? make_origin_store (config) : NULL;
     case PULL_TITLES_BLOCK_STORE:
       return WITH_STORE ? block_store_new (folder, is_limited,
-                              config->cache.has_bytes ? config->cache.bytes : STORE_BYTES)
+                              config->cache.size.is_given ? config->cache.size.bytes : STORE_BYTES)
                         : NULL;
     case PULL_TITLES_SWARM:
       return WITH_SWARM ? make_swarm_store (config) : NULL;

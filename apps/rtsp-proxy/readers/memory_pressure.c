@@ -69,7 +69,7 @@ memory_pressure_check (void)
   Limits limits;
 
   limits_get (&limits);
-  level = memory_measure (limits.memory);
+  level = memory_measure (limits.memory.bytes);
   log_change (before, level);
   if (level == MEMORY_FULL)
     close_slowest ();

@@ -8,6 +8,7 @@
 
 #include "isolate/pool.h"
 #include "relay/relay.h"
+#include "sources/pull_titles.h"
 #include "sources/tls_trust.h"
 
 typedef enum {
@@ -66,15 +67,6 @@ typedef struct {
   gboolean is_open;
   gint fd; // if `is_open`: the socket; the run takes it
 } PullEndpoint;
-
-// Where the titles of a mount are that has no stream.
-typedef enum {
-  PULL_TITLES_NONE,
-  PULL_TITLES_FOLDER,
-  PULL_TITLES_BLOCK_STORE,
-  PULL_TITLES_SWARM,  // a folder of torrents
-  PULL_TITLES_ORIGIN, // an HTTP server
-} PullTitles;
 
 // Filled by kinds_check(), freed by pull_config_clear().
 struct _PullConfig {

@@ -6,11 +6,13 @@
 
 #include <gio/gio.h>
 
-typedef struct {
+typedef struct _S3Keys S3Keys;
+
+struct _S3Keys {
   gchar *access_key;
   gchar *secret_key;
   gchar *region;
-} S3Keys;
+};
 
 // Reads keys from a credentials file of the AWS command line: section [default] with
 // aws_access_key_id, aws_secret_access_key and, optionally, region (default us-east-1). Returns

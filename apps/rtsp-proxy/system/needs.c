@@ -197,9 +197,9 @@ add_folder (SystemNeeds *self, const gchar *folder, guint64 bytes)
 static void
 add_recordings (SystemNeeds *self, const MountConfig *mount)
 {
-  guint64 most = mount->record.limit ? mount->record.limit : G_MAXUINT64;
+  guint64 most = mount->record.limit.bytes ? mount->record.limit.bytes : G_MAXUINT64;
   guint64 kept = mount->record.keep_s ? self->rate / 8 * mount->record.keep_s : G_MAXUINT64;
-  gboolean endless = !mount->record.limit && !mount->record.keep_s;
+  gboolean endless = !mount->record.limit.bytes && !mount->record.keep_s;
   FolderNeed *folder = add_folder (self, mount->record.folder, endless ? 0 : MIN (kept, most));
 
   folder->endless |= endless;
@@ -226,14 +226,14 @@ static void
 add_window (SystemNeeds *self, const MountConfig *mount)
 {
   guint64 s = mount->cache.time_ms > 0 ? mount->cache.time_ms / 1000 + 1 : WINDOW_S;
-  guint64 most = mount->cache.time_ms > 0 ? mount->cache.bytes : WINDOW_BYTES;
+  guint64 most = mount->cache.time_ms > 0 ? mount->cache.size.bytes : WINDOW_BYTES;
   guint64 bytes = MIN (self->rate / 8 * s, most);
 
-  if (!mount->cache.spill) {
+  if (!mount->cache.spill.path) {
     self->memory += bytes;
     return;
   }
-  add_folder (self, mount->cache.spill, bytes);
+  add_folder (self, mount->cache.spill.path, bytes);
   self->maps += bytes / WINDOW_MAP + TRACKS;
   self->files += TRACKS;
 }
@@ -255,8 +255,8 @@ add_titles (SystemNeeds *self, const MountConfig *mount)
 
   add_served (self, mount, titles);
   add (self, &other_upstream, titles);
-  if (mount->cache.spill)
-    add_folder (self, mount->cache.spill, mount->cache.bytes);
+  if (mount->cache.spill.path)
+    add_folder (self, mount->cache.spill.path, mount->cache.size.bytes);
   if (mount->swarm.folder)
     add_folder (self, mount->swarm.folder, 0);
   if (WITH_STORE && mount_config_get_titles (mount) == PULL_TITLES_BLOCK_STORE)

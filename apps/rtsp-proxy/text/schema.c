@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "text/schema.h"
+#include "text/schema_private.h"
 
+#include "base/file_roots.h"
 #include "text/config_error.h"
 
 #include <string.h>
-
-#define RATE_MAX G_GUINT64_CONSTANT (1000000000000) // bits a second
-#define HOUR_MS (60 * 60 * 1000)
-#define DAY_MS (24 * HOUR_MS)
-#define HELP_COLUMN 36
-#define HELP_WIDTH 100
 
 static inline gpointer
 at (const SchemaKey *key, gconstpointer object)
@@ -17,138 +12,31 @@ at (const SchemaKey *key, gconstpointer object)
   return (guint8 *) object + key->offset;
 }
 
+// Reports whether the value begins with a text that it owns.
 static gboolean
 is_text (const SchemaKey *key)
 {
-  return key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET;
+  return key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET || key->type == SCHEMA_PATH;
 }
 
-// ---- values ----
+static gchar *
+get_text (const SchemaKey *key, gconstpointer object)
+{
+  return *(gchar **) at (key, object);
+}
+
+// Returns the bytes of a value that owns nothing.
+static gsize
+get_size (const SchemaKey *key)
+{
+  return key->type == SCHEMA_WORD   ? sizeof (gchar *)
+         : key->type == SCHEMA_RATE ? sizeof (guint64)
+         : key->type == SCHEMA_SIZE ? sizeof (SchemaSize)
+                                    : sizeof (guint);
+}
+
+// ---- one text ----
 // These functions return NULL, or an error message that the caller owns.
-
-gboolean
-schema_parse_time (const gchar *text, gdouble *ms)
-{
-  gchar *unit = NULL;
-  gdouble number;
-  guint scale;
-
-  if (!g_ascii_isdigit (*text))
-    return FALSE;
-  number = g_ascii_strtod (text, &unit);
-  if (strspn (text, "0123456789.") != (gsize) (unit - text)) // refuses hexadecimal and exponents
-    return FALSE;
-  if (g_str_equal (unit, "ms"))
-    scale = 1;
-  else if (g_str_equal (unit, "s"))
-    scale = 1000;
-  else if (g_str_equal (unit, "m"))
-    scale = 60 * 1000;
-  else if (g_str_equal (unit, "h"))
-    scale = 60 * 60 * 1000;
-  else
-    return FALSE;
-  if (!(number * scale <= DAY_MS))
-    return FALSE;
-  *ms = number * scale;
-  return TRUE;
-}
-
-gboolean
-schema_parse_duration (const gchar *text, guint *ms)
-{
-  gdouble exact;
-
-  if (!schema_parse_time (text, &exact))
-    return FALSE;
-  *ms = (guint) (exact + 0.5);
-  return TRUE;
-}
-
-gboolean
-schema_parse_bytes (const gchar *text, guint64 *bytes)
-{
-  static const gchar units[] = "KMGT";
-  gchar *unit = NULL;
-  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
-  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-  guint shift = found ? 10 * (guint) (found - units + 1) : 0;
-
-  if (!unit || (*unit && (!found || unit[1])) || number > G_MAXUINT32)
-    return FALSE;
-  *bytes = number << shift;
-  return TRUE;
-}
-
-gboolean
-schema_parse_rate (const gchar *text, guint64 *rate)
-{
-  static const gchar units[] = "kMG";
-  gchar *unit = NULL;
-  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
-  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-
-  if (!unit || (*unit && (!found || unit[1])) || number > RATE_MAX)
-    return FALSE;
-  for (const gchar *u = units; found && u <= found; u++)
-    number *= 1000;
-  *rate = number;
-  return number <= RATE_MAX;
-}
-
-static guint
-longest (const SchemaKey *key)
-{
-  return key->max ? key->max : DAY_MS;
-}
-
-static gchar *
-dup_duration (guint ms)
-{
-  if (ms > 0 && ms % HOUR_MS == 0)
-    return g_strdup_printf ("%uh", ms / HOUR_MS);
-  return ms % 1000 ? g_strdup_printf ("%ums", ms) : g_strdup_printf ("%us", ms / 1000);
-}
-
-// Returns "from 100ms to 24h".
-static gchar *
-dup_time_range (const SchemaKey *key)
-{
-  gchar *from = dup_duration (key->min), *to = dup_duration (longest (key));
-  gchar *range = g_strdup_printf ("from %s to %s", from, to);
-
-  g_free (from);
-  g_free (to);
-  return range;
-}
-
-static gchar *
-read_duration (const SchemaKey *key, const gchar *text, guint *ms)
-{
-  gchar *range, *wrong;
-  guint value;
-
-  if (schema_parse_duration (text, &value) && value >= key->min && value <= longest (key)) {
-    *ms = value;
-    return NULL;
-  }
-  range = dup_time_range (key);
-  wrong = g_strdup_printf (
-      "\"%s\" is not a time %s; write it with a unit, such as 10s or 500ms", text, range);
-  g_free (range);
-  return wrong;
-}
-
-static gchar *
-read_number (const SchemaKey *key, const gchar *text, guint *number)
-{
-  guint64 value;
-
-  if (!g_ascii_string_to_unsigned (text, 10, key->min, key->max, &value, NULL))
-    return g_strdup_printf ("\"%s\" is not a number from %u to %u", text, key->min, key->max);
-  *number = (guint) value;
-  return NULL;
-}
 
 static gchar *
 read_word (const SchemaKey *key, const gchar *text, guint *index)
@@ -178,49 +66,104 @@ read_flag (const gchar *text, gboolean *flag)
 }
 
 static gchar *
-read_text (const SchemaKey *key, gpointer object, const gchar *text)
+check_text (const SchemaKey *key, SchemaText *it)
+{
+  gchar *wrong = key->type == SCHEMA_PATH && it->from_api ? file_roots_check (it->text) : NULL;
+
+  return wrong || !key->check ? wrong : key->check (it);
+}
+
+static gchar *
+read_number (const SchemaKey *key, gpointer value, const gchar *text)
+{
+  guint64 number;
+
+  if (!schema_parse_number (key, text, &number))
+    return schema_dup_wrong_number (key, text);
+  if (key->type == SCHEMA_SIZE)
+    *(SchemaSize *) value = (SchemaSize) { number, TRUE };
+  else if (key->type == SCHEMA_RATE)
+    *(guint64 *) value = number;
+  else
+    *(guint *) value = (guint) number;
+  return NULL;
+}
+
+static gchar *
+read_text (const SchemaKey *key, gpointer object, SchemaText *it)
 {
   gpointer value = at (key, object);
+  gchar *wrong = check_text (key, it);
   guint index;
-  gchar *wrong;
 
+  if (wrong)
+    return wrong;
   switch (key->type) {
+    case SCHEMA_PATH:
+      ((SchemaPath *) value)->is_limited = it->from_api;
+      G_GNUC_FALLTHROUGH;
     case SCHEMA_TEXT:
     case SCHEMA_SECRET:
       g_free (*(gchar **) value);
-      *(gchar **) value = g_strdup (text);
+      *(gchar **) value = it->value ? it->value : g_strdup (it->text);
       return NULL;
     case SCHEMA_WORD:
-      wrong = read_word (key, text, &index);
-      if (!wrong)
-        *(const gchar **) value = key->words[index];
-      return wrong;
     case SCHEMA_INDEX:
-      wrong = read_word (key, text, &index);
-      if (!wrong)
+      wrong = read_word (key, it->text, &index);
+      if (!wrong && key->type == SCHEMA_WORD)
+        *(const gchar **) value = key->words[index];
+      else if (!wrong)
         *(guint *) value = index;
       return wrong;
-    case SCHEMA_NUMBER:
-      return read_number (key, text, value);
-    case SCHEMA_DURATION:
-      return read_duration (key, text, value);
     case SCHEMA_FLAG:
-      return read_flag (text, value);
-    case SCHEMA_OTHER:
-      break;
+      return read_flag (it->text, value);
+    default:
+      return read_number (key, value, it->text);
   }
-  return NULL;
+}
+
+// ---- values ----
+
+static void
+clear_value (const SchemaKey *key, gpointer object)
+{
+  if (is_text (key))
+    g_clear_pointer ((gchar **) at (key, object), g_free);
+  else if (key->type == SCHEMA_LIST)
+    g_clear_pointer ((GStrv *) at (key, object), g_strfreev);
+  else if (key->type == SCHEMA_OBJECT)
+    schema_clear (key->object->keys, at (key, object));
+  else if (key->type == SCHEMA_OTHER && key->value->clear)
+    key->value->clear (key, object);
 }
 
 static void
 set_default (const SchemaKey *key, gpointer object)
 {
-  if (key->type == SCHEMA_OTHER && key->value->reset)
-    key->value->reset (key, object);
-  if (is_text (key))
-    g_clear_pointer ((gchar **) at (key, object), g_free);
-  if (key->type != SCHEMA_OTHER && key->preset)
-    g_free (read_text (key, object, key->preset));
+  SchemaText preset = { .text = key->preset };
+
+  if (key->type == SCHEMA_OTHER) {
+    if (key->value->reset)
+      key->value->reset (key, object);
+    return;
+  }
+  clear_value (key, object);
+  if (key->type == SCHEMA_OBJECT) {
+    schema_init (key->object->keys, at (key, object));
+    return;
+  }
+  if (key->type == SCHEMA_LIST) {
+    *(GStrv *) at (key, object) = key->preset ? NULL : g_new0 (gchar *, 1);
+    return;
+  }
+  if (key->type == SCHEMA_PATH)
+    ((SchemaPath *) at (key, object))->is_limited = FALSE;
+  if (!is_text (key))
+    memset (at (key, object), 0, get_size (key));
+  if (key->preset)
+    g_free (read_text (key, object, &preset));
+  if (key->type == SCHEMA_SIZE)
+    ((SchemaSize *) at (key, object))->is_given = FALSE;
 }
 
 void
@@ -233,49 +176,77 @@ schema_init (const SchemaKey *keys, gpointer object)
 void
 schema_clear (const SchemaKey *keys, gpointer object)
 {
-  for (const SchemaKey *key = keys; key->name; key++) {
-    if (is_text (key))
-      g_clear_pointer ((gchar **) at (key, object), g_free);
-    else if (key->type == SCHEMA_OTHER && key->value->clear)
-      key->value->clear (object);
-  }
+  for (const SchemaKey *key = keys; key->name; key++)
+    clear_value (key, object);
 }
 
 void
 schema_copy (const SchemaKey *keys, gpointer to, gconstpointer from)
 {
   for (const SchemaKey *key = keys; key->name; key++) {
-    if (is_text (key)) {
-      g_free (*(gchar **) at (key, to));
-      *(gchar **) at (key, to) = g_strdup (*(gchar **) at (key, from));
-    } else if (key->type == SCHEMA_WORD) {
-      *(const gchar **) at (key, to) = *(const gchar **) at (key, from);
-    } else if (key->type == SCHEMA_OTHER) {
+    gpointer value = at (key, to);
+
+    if (key->type == SCHEMA_OTHER) {
       if (key->value->copy)
-        key->value->copy (to, from);
+        key->value->copy (key, to, from);
+    } else if (key->type == SCHEMA_OBJECT) {
+      schema_copy (key->object->keys, value, at (key, from));
+    } else if (is_text (key)) {
+      g_free (*(gchar **) value);
+      *(gchar **) value = g_strdup (get_text (key, from));
+      if (key->type == SCHEMA_PATH)
+        ((SchemaPath *) value)->is_limited = ((SchemaPath *) at (key, from))->is_limited;
+    } else if (key->type == SCHEMA_LIST) {
+      g_strfreev (*(GStrv *) value);
+      *(GStrv *) value = g_strdupv (*(GStrv *) at (key, from));
     } else {
-      *(guint *) at (key, to) = *(guint *) at (key, from);
+      memcpy (value, at (key, from), get_size (key));
     }
   }
+}
+
+gboolean
+schema_equal (const SchemaKey *keys, gconstpointer a, gconstpointer b)
+{
+  for (const SchemaKey *key = keys; key->name; key++) {
+    if (!schema_key_equal (key, a, b))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean
+equal_lists (const gchar *const *a, const gchar *const *b)
+{
+  return a && b ? g_strv_equal (a, b) : a == b;
 }
 
 gboolean
 schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
   if (key->type == SCHEMA_OTHER)
-    return !key->value->equal || key->value->equal (a, b);
+    return !key->value->equal || key->value->equal (key, a, b);
+  if (key->type == SCHEMA_OBJECT)
+    return schema_equal (key->object->keys, at (key, a), at (key, b));
+  if (key->type == SCHEMA_LIST)
+    return equal_lists (*(const gchar *const **) at (key, a), *(const gchar *const **) at (key, b));
   if (is_text (key) || key->type == SCHEMA_WORD)
-    return !g_strcmp0 (*(gchar **) at (key, a), *(gchar **) at (key, b));
-  return *(guint *) at (key, a) == *(guint *) at (key, b);
+    return !g_strcmp0 (get_text (key, a), get_text (key, b));
+  return memcmp (at (key, a), at (key, b), get_size (key)) == 0;
 }
 
 guint
 schema_key_effect (const SchemaKey *key, gconstpointer from, gconstpointer to)
 {
+  guint most = 0;
+
   if (schema_key_equal (key, from, to))
     return 0;
-  return key->type == SCHEMA_OTHER && key->value->effect ? key->value->effect (from, to)
-                                                         : key->effect;
+  if (key->type != SCHEMA_OBJECT)
+    return key->effect;
+  for (const SchemaKey *row = key->object->keys; row->name; row++)
+    most = MAX (most, schema_key_effect (row, at (key, from), at (key, to)));
+  return most;
 }
 
 // ---- from YAML ----
@@ -296,25 +267,88 @@ insists (const SchemaKey *key, const gchar *text)
 }
 
 static gboolean
-read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+read_list (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node,
+    SchemaMode mode, GError **error)
 {
-  const gchar *lack = feature_get_lack (key->feature), *text;
+  GStrvBuilder *texts = g_strv_builder_new ();
+  GStrv *list = at (key, object);
+  gboolean ok = yaml_is_sequence (node);
+  YamlNode *item;
+
+  if (!ok)
+    yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error,
+        key->expected ? g_strdup (key->expected)
+                      : g_strdup_printf ("expected a list: %s", key->form));
+  for (guint i = 0; yaml_is_sequence (node) && (item = yaml_item (reader, node, i)); i++) {
+    SchemaText it = { yaml_text (reader, item), mode != SCHEMA_WHOLE, CONFIG_ERROR_VALUE, NULL };
+    gchar *wrong = !it.text ? g_strdup ("expected a single value")
+                   : key->max && i >= key->max
+                       ? g_strdup_printf ("too many: at most %u are allowed", (guint) key->max)
+                       : check_text (key, &it);
+
+    if (wrong)
+      ok = yaml_fail_take (reader, item, key->name, it.code, error, wrong);
+    else
+      g_strv_builder_add (texts, it.text);
+    if (key->max && i >= key->max)
+      break;
+  }
+  g_strfreev (*list);
+  *list = g_strv_builder_end (texts);
+  g_strv_builder_unref (texts);
+  return ok;
+}
+
+static gboolean
+read_object (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node,
+    SchemaMode mode, GError **error)
+{
+  const SchemaObject *type = key->object;
+
+  set_default (key, object);
+  if (!yaml_expect_mapping (reader, node, key->name, type->expected, error)
+      || !schema_read (type->keys, at (key, object), reader, node, key->name,
+          mode == SCHEMA_PATCH ? SCHEMA_BODY : mode, error))
+    return FALSE;
+  return !type->check || type->check (key, at (key, object), reader, node, error);
+}
+
+static gboolean
+fail_from_api (const SchemaKey *key, YamlReader *reader, YamlNode *node, GError **error)
+{
+  gboolean elsewhere = key->type == SCHEMA_OTHER && key->value == &schema_secret_elsewhere;
+  gchar *wrong = g_strdup_printf ("this key is allowed in the configuration file only%s%.*s",
+      elsewhere ? "; use " : "", elsewhere ? (gint) (strrchr (key->name, '-') - key->name) : 0,
+      key->name);
+
+  return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
+}
+
+static gboolean
+read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node,
+    SchemaMode mode, GError **error)
+{
+  const gchar *lack = feature_get_lack (key->feature);
+  SchemaText it = { yaml_text (reader, node), mode != SCHEMA_WHOLE, CONFIG_ERROR_VALUE, NULL };
   gchar *wrong;
 
-  if (lack && insists (key, yaml_text (reader, node)))
+  if (mode != SCHEMA_WHOLE && key->file_only)
+    return fail_from_api (key, reader, node, error);
+  if (lack && insists (key, it.text))
     return schema_fail (reader, node, key, error, lack);
   if (yaml_is_missing (node))
     return schema_fail (reader, node, key, error,
         "the value is missing; a text that begins with #, & or ! needs quotes");
   if (key->type == SCHEMA_OTHER)
     return key->value->read (key, object, reader, node, error);
-  text = yaml_text (reader, node);
-  if (!text)
+  if (key->type == SCHEMA_OBJECT)
+    return read_object (key, object, reader, node, mode, error);
+  if (key->type == SCHEMA_LIST)
+    return read_list (key, object, reader, node, mode, error);
+  if (!it.text)
     return schema_fail (reader, node, key, error, "expected a single value");
-  wrong = read_text (key, object, text);
-  if (wrong)
-    return yaml_fail_take (reader, node, key->name, CONFIG_ERROR_VALUE, error, wrong);
-  return TRUE;
+  wrong = read_text (key, object, &it);
+  return !wrong || yaml_fail_take (reader, node, key->name, it.code, error, wrong);
 }
 
 static GStrv
@@ -350,21 +384,25 @@ schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const Y
     const gchar *name, SchemaMode mode, GError **error)
 {
   GStrv names = dup_names (keys), renamed = dup_renamed (keys);
-  gboolean ok = yaml_check_keys (
+  gboolean known = yaml_check_keys (
       reader, mapping, name, (const gchar *const *) names, (const gchar *const *) renamed, error);
+  gboolean ok = known;
 
   g_strfreev (names);
   g_strfreev (renamed);
-  if (!ok)
+  if (!known)
     yaml_set_wrong (reader, mapping);
   for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
     YamlNode *node = yaml_get (reader, mapping, key->name);
 
     if (node && mode == SCHEMA_PATCH && yaml_is_null (node)) {
       set_default (key, object);
-    } else if (node && !read_key (key, object, reader, node, error)) {
+    } else if (node && !read_key (key, object, reader, node, mode, error)) {
       yaml_set_wrong (reader, node);
       ok = FALSE;
+    } else if (!node && key->missing && known
+               && mode != SCHEMA_PATCH) { // otherwise perhaps misspelled
+      ok = yaml_fail (reader, mapping, name, CONFIG_ERROR_KEY, error, key->missing);
     }
   }
   return ok;
@@ -429,136 +467,108 @@ const SchemaValue schema_secret_elsewhere = { .read = read_secret, .reset = rese
 // ---- to JSON ----
 
 static void
-write_duration (JsonBuilder *builder, guint ms)
+add_text (const SchemaKey *key, JsonBuilder *builder, const gchar *text)
 {
-  gchar *text = ms % 1000 ? g_strdup_printf ("%ums", ms) : g_strdup_printf ("%us", ms / 1000);
+  gchar *shown = key->show ? key->show (text) : g_strdup (text);
 
+  json_builder_add_string_value (builder, shown);
+  g_free (shown);
+}
+
+static void
+add_list (const SchemaKey *key, JsonBuilder *builder, GStrv list)
+{
+  json_builder_begin_array (builder);
+  for (; *list; list++)
+    add_text (key, builder, *list);
+  json_builder_end_array (builder);
+}
+
+static void
+add_number (const SchemaKey *key, JsonBuilder *builder, gconstpointer value)
+{
+  gchar *text;
+
+  if (key->type == SCHEMA_NUMBER) {
+    json_builder_add_int_value (builder, *(guint *) value);
+    return;
+  }
+  text = key->type == SCHEMA_RATE ? schema_dup_rate (*(guint64 *) value)
+         : key->type == SCHEMA_SIZE
+             ? g_strdup_printf ("%" G_GUINT64_FORMAT "K", ((SchemaSize *) value)->bytes >> 10)
+         : key->zero && *(guint *) value == 0 ? g_strdup (key->zero)
+                                              : schema_dup_duration (*(guint *) value);
   json_builder_add_string_value (builder, text);
   g_free (text);
+}
+
+// Reports whether a value differs from one that nobody has set. That of a key with a default does
+// not, unless it shows that it was given.
+static gboolean
+is_set (const SchemaKey *key, gconstpointer object)
+{
+  gconstpointer value = at (key, object);
+
+  if (is_text (key))
+    return *(gchar **) value != NULL;
+  if (key->type == SCHEMA_SIZE)
+    return ((SchemaSize *) value)->is_given;
+  if (key->preset || key->type == SCHEMA_OTHER)
+    return FALSE;
+  return key->type == SCHEMA_RATE ? *(guint64 *) value != 0
+                                  : key->type == SCHEMA_DURATION && *(guint *) value != 0;
+}
+
+static void
+write_object (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
+{
+  const SchemaKey *rows = key->object->keys;
+  gboolean shown = FALSE;
+
+  for (const SchemaKey *row = rows; row->name; row++)
+    shown |= is_set (row, object);
+  if (key->object->is_shown ? !key->object->is_shown (object) : !shown)
+    return;
+  json_builder_set_member_name (builder, key->name);
+  json_builder_begin_object (builder);
+  if (key->object->write)
+    key->object->write (object, builder);
+  else
+    schema_write (rows, object, builder);
+  json_builder_end_object (builder);
+}
+
+static void
+write_key (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
+{
+  gconstpointer value = at (key, object);
+
+  if (key->type == SCHEMA_OTHER && key->value->write)
+    key->value->write (key, object, builder);
+  if (key->type == SCHEMA_OBJECT)
+    write_object (key, value, builder);
+  if (key->type == SCHEMA_SECRET || key->type == SCHEMA_OTHER || key->type == SCHEMA_OBJECT
+      || (key->type == SCHEMA_LIST ? !*(GStrv *) value
+                                   : !is_set (key, object) && (!key->preset || is_text (key))))
+    return;
+  json_builder_set_member_name (builder, key->name);
+  if (is_text (key))
+    add_text (key, builder, *(gchar **) value);
+  else if (key->type == SCHEMA_LIST)
+    add_list (key, builder, *(GStrv *) value);
+  else if (key->type == SCHEMA_WORD)
+    json_builder_add_string_value (builder, *(gchar **) value);
+  else if (key->type == SCHEMA_INDEX)
+    json_builder_add_string_value (builder, key->words[*(guint *) value]);
+  else if (key->type == SCHEMA_FLAG)
+    json_builder_add_boolean_value (builder, *(gboolean *) value);
+  else
+    add_number (key, builder, value);
 }
 
 void
 schema_write (const SchemaKey *keys, gconstpointer object, JsonBuilder *builder)
 {
-  for (const SchemaKey *key = keys; key->name; key++) {
-    gconstpointer value = at (key, object);
-
-    if (key->type == SCHEMA_SECRET || (key->type == SCHEMA_OTHER && !key->value->write)
-        || (key->type == SCHEMA_TEXT && !*(gchar **) value))
-      continue;
-    if (key->type == SCHEMA_OTHER) {
-      key->value->write (object, builder);
-      continue;
-    }
-    json_builder_set_member_name (builder, key->name);
-    if (key->type == SCHEMA_TEXT || key->type == SCHEMA_WORD)
-      json_builder_add_string_value (builder, *(gchar **) value);
-    else if (key->type == SCHEMA_INDEX)
-      json_builder_add_string_value (builder, key->words[*(guint *) value]);
-    else if (key->type == SCHEMA_NUMBER)
-      json_builder_add_int_value (builder, *(guint *) value);
-    else if (key->type == SCHEMA_DURATION)
-      write_duration (builder, *(guint *) value);
-    else
-      json_builder_add_boolean_value (builder, *(gboolean *) value);
-  }
-}
-
-// ---- documentation ----
-
-gchar *
-schema_dup_form (const SchemaKey *key)
-{
-  gchar *words, *range, *form;
-
-  switch (key->type) {
-    case SCHEMA_WORD:
-    case SCHEMA_INDEX:
-      words = g_strjoinv ("`, `", (gchar **) key->words);
-      form = g_strdup_printf ("`%s`", words);
-      g_free (words);
-      return form;
-    case SCHEMA_NUMBER:
-      return g_strdup_printf ("number from %u to %u", key->min, key->max);
-    case SCHEMA_DURATION:
-      range = dup_time_range (key);
-      form = g_strdup_printf ("time %s", range);
-      g_free (range);
-      return form;
-    case SCHEMA_FLAG:
-      return g_strdup ("`yes`, `no`");
-    default:
-      return g_strdup (key->form);
-  }
-}
-
-gchar *
-schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *const *effects)
-{
-  GString *out = g_string_new ("| key | value | default | change | meaning |\n"
-                               "|---|---|---|---|---|\n");
-
-  for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *form = schema_dup_form (key);
-    const gchar *quote = key->preset ? "`" : "";
-
-    g_string_append_printf (out, "| `%s%s` | %s | %s%s%s | %s | %s |\n", prefix, key->name, form,
-        quote, key->preset ? key->preset : "", quote, effects[key->effect], key->help);
-    g_free (form);
-  }
-  return g_string_free (out, FALSE);
-}
-
-// Appends a text without its Markdown quotes, wrapped at HELP_WIDTH and indented to HELP_COLUMN.
-// The current line of `out` is HELP_COLUMN long.
-static void
-append_wrapped (GString *out, const gchar *text)
-{
-  gchar **words = g_strsplit (text, " ", 0);
-  gsize column = HELP_COLUMN;
-
-  for (gchar **word = words; *word; word++) {
-    gchar **parts = g_strsplit (*word, "`", 0);
-    gchar *plain = g_strjoinv ("", parts);
-
-    if (column > HELP_COLUMN && column + 1 + strlen (plain) > HELP_WIDTH) {
-      g_string_append_printf (out, "\n%*s", HELP_COLUMN, "");
-      column = HELP_COLUMN;
-    }
-    g_string_append_printf (out, "%s%s", column > HELP_COLUMN ? " " : "", plain);
-    column += (column > HELP_COLUMN) + strlen (plain);
-    g_strfreev (parts);
-    g_free (plain);
-  }
-  g_strfreev (words);
-}
-
-void
-schema_append_help (GString *out, const gchar *subject, const gchar *help)
-{
-  gsize len = strlen (subject);
-
-  g_string_append (out, subject);
-  if (len >= HELP_COLUMN) {
-    g_string_append_c (out, '\n');
-    len = 0;
-  }
-  g_string_append_printf (out, "%*s", (int) (HELP_COLUMN - len), "");
-  append_wrapped (out, help);
-  g_string_append_c (out, '\n');
-}
-
-gchar *
-schema_to_help (const SchemaKey *keys, const gchar *indent)
-{
-  GString *out = g_string_new (NULL);
-
-  for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *subject =
-        g_strdup_printf ("%s%s: %s", indent, key->name, key->preset ? key->preset : key->form);
-
-    schema_append_help (out, subject, key->help);
-    g_free (subject);
-  }
-  return g_string_free (out, FALSE);
+  for (const SchemaKey *key = keys; key->name; key++)
+    write_key (key, object, builder);
 }

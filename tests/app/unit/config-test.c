@@ -78,16 +78,16 @@ dup_sample (const SchemaKey *key)
       word = key->words[g_str_equal (key->preset, key->words[0])];
       return g_strdup_printf ("\"%s\"", word);
     case SCHEMA_NUMBER:
-      return g_strdup_printf (
-          "%u", g_ascii_strtoull (key->preset, NULL, 10) == key->max ? key->min : key->max);
+      return g_strdup_printf ("%" G_GUINT64_FORMAT,
+          g_ascii_strtoull (key->preset, NULL, 10) == key->max ? key->min : key->max);
     case SCHEMA_DURATION:
       return g_strdup ("\"77s\"");
     case SCHEMA_FLAG:
       return g_strdup (g_str_equal (key->preset, "yes") ? "false" : "true");
     case SCHEMA_TEXT:
     case SCHEMA_SECRET:
-      return g_strdup ("\"other\"");
-    case SCHEMA_OTHER:
+      return key->check ? dup_other_sample (key->name) : g_strdup ("\"other\"");
+    default:
       break;
   }
   return dup_other_sample (key->name);
@@ -107,15 +107,18 @@ static void
 check_rows (const SchemaKey *keys, const gchar *const *words)
 {
   for (const SchemaKey *key = keys; key->name; key++) {
-    gboolean has_form =
-        key->type == SCHEMA_OTHER || key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET;
+    gchar *form = schema_dup_form (key);
 
     g_test_message ("%s", key->name);
     g_assert_true (key->help && *key->help);
-    g_assert_true (!has_form || key->form);
+    g_assert_true (form && *form);
+    g_free (form);
     g_assert_cmpuint (key->effect, !=, 0);
     g_assert_nonnull (words[key->effect]);
     g_assert_true (key->type != SCHEMA_OTHER || key->value->read);
+    g_assert_true (key->type != SCHEMA_OBJECT || (key->object->keys && key->object->expected));
+    if (key->type == SCHEMA_OBJECT)
+      check_rows (key->object->keys, words);
   }
 }
 
@@ -124,13 +127,6 @@ each_row_is_complete (void)
 {
   check_rows (mount_config_keys (), mount_effect_words);
   check_rows (proxy_config_keys (), proxy_effect_words);
-  check_rows (limits_keys (), proxy_effect_words);
-  check_rows (hls_config_keys (), proxy_effect_words);
-  check_rows (srt_config_keys (), proxy_effect_words);
-  check_rows (rtmp_config_keys (), proxy_effect_words);
-  check_rows (mount_cache_keys (), mount_effect_words);
-  check_rows (mount_broadcast_keys (), mount_effect_words);
-  check_rows (mount_swarm_keys (), mount_effect_words);
 }
 
 // The upstream is required, so null does not reset it.
@@ -197,9 +193,9 @@ a_broadcast_is_compared_copied_and_reset (void)
     gchar *text;
 
     g_assert_false (mount_config_equal (simple, other));
-    assert_same (mount_broadcast_keys (), other, copy);
+    assert_same (mount_broadcast_object.keys, other, copy);
     json_builder_begin_object (builder);
-    mount_broadcast_value.write (other, builder);
+    mount_broadcast_object.write (other, builder);
     json_builder_end_object (builder);
     node = json_builder_get_root (builder);
     text = json_to_string (node, FALSE);
@@ -213,7 +209,7 @@ a_broadcast_is_compared_copied_and_reset (void)
     g_free (value);
   }
   back = parse_with (simple, "broadcast", "null");
-  assert_same (mount_broadcast_keys (), base, back);
+  assert_same (mount_broadcast_object.keys, base, back);
   mount_config_unref (back);
   mount_config_unref (simple);
   mount_config_unref (base);

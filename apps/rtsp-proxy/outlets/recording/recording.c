@@ -159,7 +159,7 @@ recording_new (Mounts *mounts, MountConfig *config)
 {
   RecordingSettings settings = { g_strdup (config->record.folder),
     config->record.segment_ms * NS_PER_MS, (gint64) config->record.keep_s * G_USEC_PER_SEC,
-    config->record.limit };
+    config->record.limit.bytes };
   Recording *self = g_new0 (Recording, 1);
 
   self->mounts = mounts;
@@ -194,7 +194,7 @@ recording_free (gpointer data)
 gboolean
 recording_is_of (const Recording *self, const MountConfig *config)
 {
-  return mount_record_value.equal (self->config, config);
+  return schema_equal (mount_record_object.keys, self->config, config);
 }
 
 const gchar *

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "broadcast/source_address.h"
+#include "config/mount_broadcast.h"
 #include "outlets/rtsp/answer.h"
 #include "text/config_error.h"
 #include "weir-rtsp.h"
@@ -178,7 +179,8 @@ static gchar *
 dup_source (Mount *mount)
 {
   MountConfig *config = mount_dup_config (mount);
-  gchar *source = source_address_dup (config->broadcast.groups, config->broadcast.iface);
+  const BroadcastConfig broadcast = mount_broadcast_get (config);
+  gchar *source = source_address_dup (broadcast.groups, broadcast.iface);
 
   mount_config_unref (config);
   return source;

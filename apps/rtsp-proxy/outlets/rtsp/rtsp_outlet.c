@@ -285,7 +285,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   self->check = g_timeout_add_seconds (CHECK_INTERVAL_S, check_clients, self);
   if (proxy_add_mounts (proxy, config, error)
       && weir_serve (GST_RTSP_SERVER (self->listener), error)
-      && (config->listen_off || listen_plain (self, &config->listen, error)) && config->tls.pair)
+      && (config->listen.is_off || listen_plain (self, &config->listen, error)) && config->tls.pair)
     listen_tls (self, &config->tls.listen, error);
   return self; // the mounts refer to it
 }

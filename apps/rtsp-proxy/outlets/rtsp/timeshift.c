@@ -336,13 +336,13 @@ set_spill (GstElement *sink, const MountConfig *config)
   gchar *name;
   int fd;
 
-  if (!config->cache.is_spill_limited) {
-    g_object_set (sink, "spill-dir", config->cache.spill, NULL);
+  if (!config->cache.spill.is_limited) {
+    g_object_set (sink, "spill-dir", config->cache.spill.path, NULL);
     return;
   }
   if (g_object_get_data (G_OBJECT (sink), SPILL_FOLDER)) // readers are closed if it changes
     return;
-  fd = file_roots_open (config->cache.spill, O_PATH | O_DIRECTORY);
+  fd = file_roots_open (config->cache.spill.path, O_PATH | O_DIRECTORY);
   name = file_roots_dup_name (fd);
   g_object_set_data_full (G_OBJECT (sink), SPILL_FOLDER, GINT_TO_POINTER (fd + 1), close_folder);
   g_object_set (sink, "spill-dir", name, NULL);
@@ -352,7 +352,7 @@ set_spill (GstElement *sink, const MountConfig *config)
 void
 timeshift_configure_sink (GstElement *sink, const MountConfig *config)
 {
-  guint64 bytes = config->cache.bytes;
+  guint64 bytes = config->cache.size.bytes;
 
   if (config->cache.time_ms == 0) {
     reset (sink, "window-time");
@@ -384,7 +384,7 @@ timeshift_watch (GstElement *pipeline, const MountConfig *config)
 {
   GstBus *bus;
 
-  if (!config->cache.spill)
+  if (!config->cache.spill.path)
     return;
   bus = gst_element_get_bus (pipeline);
   gst_bus_enable_sync_message_emission (bus);
