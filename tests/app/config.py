@@ -143,7 +143,7 @@ def all_mistakes_of_a_mount_are_named():
     pipeline: [no-such]
   /c:
     linger: 5
-    pipeline: [no-such]
+    pipeline: [pull: {{a: b}}, no-such, transcode: {{sise: 1, rate: fast}}]
   /d:
     upstream: {URI}
     tls-verify: maybe
@@ -164,7 +164,10 @@ def all_mistakes_of_a_mount_are_named():
         f'FILE:15:16: pipeline: {NO_STAGE}',
         'FILE:16:3: /c: the upstream is missing; add upstream: URI',
         f'FILE:17:13: linger: "5" {NO_TIME}',
-        f'FILE:18:16: pipeline: {NO_STAGE}',
+        'FILE:18:26: pipeline: pull takes no parameters here; set upstream and transport of the mount',
+        f'FILE:18:30: pipeline: {NO_STAGE}',
+        'FILE:18:57: pipeline: transcode has no parameter "sise"; known parameters: encoder, keys, rate, size',
+        'FILE:18:66: pipeline: rate: "fast" is not a bitrate from 32k to 50M; the default is 600k',
         'FILE:21:17: tls-verify: "maybe" is not yes or no',
         'FILE:22:22: folder: the path of the folder x must begin with a slash',
         f'FILE:22:31: part: "1" {NO_TIMEOUT}',

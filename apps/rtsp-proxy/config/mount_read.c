@@ -117,23 +117,26 @@ check_titles (const Reading *self)
              self->reader, self->place, self->mount->path, CONFIG_ERROR_VALUE, self->error, wrong);
 }
 
+static void
+add_stage_mistake (gpointer data, guint line, guint column, gchar *text)
+{
+  const Reading *self = data;
+  // Messages about other keys begin with their names.
+  gboolean of_other =
+      g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "renditions: ");
+
+  yaml_fail_place (self->reader, line, column, of_other ? NULL : "pipeline", CONFIG_ERROR_VALUE,
+      self->error, text);
+}
+
 static gboolean
 check_stages (const Reading *self)
 {
-  guint line, column;
-  gchar *wrong;
+  MountConfig *mount = self->mount;
 
-  yaml_place (self->place, &line, &column);
-  self->mount->line = line;
-  self->mount->column = column;
-  wrong = mount_stages_make (self->mount, self->set, &line, &column);
-  if (wrong) // messages about other keys begin with their names
-    return yaml_fail_place (self->reader, line, column,
-        g_str_has_prefix (wrong, "choices: ") || g_str_has_prefix (wrong, "renditions: ")
-            ? NULL
-            : "pipeline",
-        CONFIG_ERROR_VALUE, self->error, wrong);
-  return TRUE;
+  yaml_place (self->place, &mount->line, &mount->column);
+  return mount_stages_make (
+      mount, self->set, mount->line, mount->column, add_stage_mistake, (gpointer) self);
 }
 
 static gboolean
@@ -257,13 +260,18 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
   return ok;
 }
 
+static void
+ignore_mistake (gpointer unused, guint line, guint column, gchar *text)
+{
+  g_free (text);
+}
+
 // Replaces a mount that was not read to its end by one that is down, for the reason `lack`.
 static void
 hold (MountConfig **mount, StageSet *set, const gchar *lack)
 {
   MountConfig *held = mount_config_new ((*mount)->path);
   PullConfig *pull = g_new0 (PullConfig, 1);
-  guint line = 0, column = 0;
 
   held->upstreams = g_strdupv ((*mount)->upstreams);
   if (!held->upstreams)
@@ -272,7 +280,7 @@ hold (MountConfig **mount, StageSet *set, const gchar *lack)
   g_ptr_array_add (held->pulls, pull);
   held->lack = g_strdup (lack);
   held->on_demand = FALSE;
-  g_free (mount_stages_make (held, set, &line, &column)); // no stages: nothing can be wrong
+  mount_stages_make (held, set, 0, 0, ignore_mistake, NULL);
   mount_config_unref (*mount);
   *mount = held;
 }
@@ -318,13 +326,25 @@ mount_read_body (
   return mount;
 }
 
+static void
+keep_first (gpointer data, guint line, guint column, gchar *text)
+{
+  gchar **first = data;
+
+  if (*first)
+    g_free (text);
+  else
+    *first = text;
+}
+
 gchar *
 mount_read_uri (MountConfig *mount, StageSet *set, const gchar *uri)
 {
-  guint line = 0, column = 0;
   gchar *wrong;
 
   mount->upstreams = g_strdupv ((gchar *[]) { (gchar *) uri, NULL });
   wrong = mount_upstreams_apply (mount);
-  return wrong ? wrong : mount_stages_make (mount, set, &line, &column);
+  if (!wrong)
+    mount_stages_make (mount, set, 0, 0, keep_first, &wrong);
+  return wrong;
 }

@@ -36,40 +36,51 @@ assign_upstream (const MountConfig *config, Stage *stage)
   return wrong ? wrong : stage_assign (stage, "transport", transports[config->pull.transport]);
 }
 
-static gchar *
-assign_params (
-    const MountConfig *config, Stage *stage, const MountStep *step, guint *line, guint *column)
+typedef struct {
+  MountConfig *config;
+  MountStagesWrong wrong;
+  gpointer data;
+  gboolean ok;
+} Making;
+
+// Takes ownership of `text`; NULL: nothing is wrong.
+static void
+judge (Making *self, guint line, guint column, gchar *text)
+{
+  if (!text)
+    return;
+  self->ok = FALSE;
+  self->wrong (self->data, line, column, text);
+}
+
+static void
+assign_params (Making *self, Stage *stage, const MountStep *step)
 {
   gboolean source = g_str_equal (stage_get_file (stage)->name, "pull");
 
   for (guint i = 0; i < step->params->len; i++) {
     const MountParam *param = g_ptr_array_index (step->params, i);
-    gchar *wrong =
-        source ? g_strdup ("pull takes no parameters here; set upstream and transport of the mount")
-               : stage_assign (stage, param->name, param->value);
 
-    if (wrong) {
-      *line = param->line;
-      *column = param->column;
-      return wrong;
-    }
+    judge (self, param->line, param->column,
+        source ? g_strdup ("pull takes no parameters here; set upstream and transport of the mount")
+               : stage_assign (stage, param->name, param->value));
   }
-  return source ? assign_upstream (config, stage) : NULL;
+  if (source)
+    judge (self, step->line, step->column, assign_upstream (self->config, stage));
 }
 
-static gchar *
-add_step (MountConfig *config, const MountStep *step, guint *line, guint *column)
+static void
+add_step (Making *self, const MountStep *step)
 {
   GError *error = NULL;
-  Stage *stage = stage_new (config->stage_set, step->name, &error);
+  Stage *stage = stage_new (self->config->stage_set, step->name, &error);
 
   if (!stage) {
-    *line = step->line;
-    *column = step->column;
-    return take_message (error);
+    judge (self, step->line, step->column, take_message (error));
+    return;
   }
-  g_ptr_array_add (config->stages, stage);
-  return assign_params (config, stage, step, line, column);
+  g_ptr_array_add (self->config->stages, stage);
+  assign_params (self, stage, step);
 }
 
 gboolean
@@ -84,27 +95,30 @@ mount_config_encodes_sound (const MountConfig *config)
   return FALSE;
 }
 
-gchar *
-mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column)
+gboolean
+mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
+    MountStagesWrong wrong, gpointer data)
 {
+  Making self = { config, wrong, data, TRUE };
   GError *error = NULL;
-  gchar *wrong = NULL;
   gboolean encodes_sound;
 
   config->stage_set = stage_set_ref (set);
   config->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   if (config->pipeline->len == 0) {
-    MountStep *alone = mount_step_new ("pull", *line, *column);
+    MountStep *alone = mount_step_new ("pull", line, column);
 
-    wrong = add_step (config, alone, line, column);
+    add_step (&self, alone);
     mount_step_free (alone);
   }
-  for (guint i = 0; !wrong && i < config->pipeline->len; i++)
-    wrong = add_step (config, g_ptr_array_index (config->pipeline, i), line, column);
+  for (guint i = 0; i < config->pipeline->len; i++)
+    add_step (&self, g_ptr_array_index (config->pipeline, i));
   encodes_sound = mount_config_encodes_sound (config);
   for (guint i = 0; i < config->pulls->len; i++)
     ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound = encodes_sound;
-  if (!wrong && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
-    wrong = take_message (error);
-  return wrong ? wrong : mount_renditions_check (config);
+  if (self.ok && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
+    judge (&self, line, column, take_message (error));
+  if (self.ok)
+    judge (&self, line, column, mount_renditions_check (config));
+  return self.ok;
 }

@@ -3,10 +3,14 @@
 
 #include "config/mount_config.h"
 
-// Makes the stages of a mount's pipeline, and checks them and the choices. Returns NULL, or an
-// error message that the caller owns. Sets `*line` and `*column` to the place of the error if it is
-// known.
-gchar *mount_stages_make (MountConfig *config, StageSet *set, guint *line, guint *column);
+// Gets a mistake of a pipeline, at its place in the configuration. Takes ownership of `text`.
+typedef void (*MountStagesWrong) (gpointer data, guint line, guint column, gchar *text);
+
+// Makes the stages of a mount's pipeline, and checks them and the choices. Returns FALSE if
+// something is wrong, after a call of `wrong` for each mistake. `line` and `column` are the place
+// of those without a place of their own.
+gboolean mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
+    MountStagesWrong wrong, gpointer data);
 
 // Reports whether a stage of the pipeline encodes sound of any codec anew.
 gboolean mount_config_encodes_sound (const MountConfig *config);

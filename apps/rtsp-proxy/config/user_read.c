@@ -135,24 +135,13 @@ read_password_from (User *self, const gchar *file)
 
 // ---- keys of a permission ----
 
-static gboolean
-read_path (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+static gchar *
+check_path (SchemaText *it)
 {
-  const gchar *text = yaml_text (reader, node);
-  Permission *self = object;
-
-  if (!text || (text[0] != '/' && text[0] != '*'))
-    return schema_fail (reader, node, key, error,
-        "expected a path like /cam, or a pattern like "
-        "/cam/*");
-  self->path = g_strdup (text);
-  if (strchr (text, '*'))
-    self->pattern = g_pattern_spec_new (text);
-  return TRUE;
+  if (it->text[0] == '/' || it->text[0] == '*')
+    return NULL;
+  return g_strdup ("expected a path like /cam, or a pattern like /cam/*");
 }
-
-static const SchemaValue path_value = { .read = read_path };
 
 static const SchemaKey permission_table[] = {
   { "action", SCHEMA_INDEX, G_STRUCT_OFFSET (Permission, action), .words = access_action_words,
@@ -161,7 +150,8 @@ static const SchemaKey permission_table[] = {
               "`publish`: streams that clients send, over RTSP, SRT or RTMP; `api`, `metrics`: the "
               "HTTP "
               "interface" },
-  { "path", SCHEMA_OTHER, .form = "PATH", .value = &path_value, .effect = 1,
+  { "path", SCHEMA_TEXT, G_STRUCT_OFFSET (Permission, path), .form = "PATH", .check = check_path,
+      .effect = 1,
       .help = "a mount, with everything below it, or a pattern in which `*` stands for any text; "
               "without this key: all paths" },
   { NULL },
@@ -186,29 +176,25 @@ read_permission (User *user, YamlReader *reader, YamlNode *node, GError **error)
   if (path && (self->action == ACCESS_API || self->action == ACCESS_METRICS))
     return yaml_fail (
         reader, path, "path", CONFIG_ERROR_KEY, error, "the actions api and metrics have no path");
+  if (self->path && strchr (self->path, '*'))
+    self->pattern = g_pattern_spec_new (self->path);
   self->place = yaml_dup_place (reader, path ? path : node);
   return TRUE;
 }
 
 // ---- keys of a user ----
 
-static gboolean
-read_name (
-    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+static gchar *
+check_name (SchemaText *it)
 {
-  const gchar *text = yaml_text (reader, node);
-  User *self = object;
-
-  if (!text || strlen (text) > NAME_MAX_LEN || !g_utf8_validate (text, -1, NULL))
-    return schema_fail (reader, node, key, error, "expected a name of at most 64 bytes");
-  for (const gchar *c = text; *c; c++) {
+  if (strlen (it->text) > NAME_MAX_LEN || !g_utf8_validate (it->text, -1, NULL))
+    return g_strdup ("expected a name of at most 64 bytes");
+  for (const gchar *c = it->text; *c; c++) {
     if ((guchar) *c <= 0x20 || *c == 0x7f || strchr (":\"\\,", *c))
-      return schema_fail (reader, node, key, error,
-          "a name contains no blank, colon, comma, quote, backslash or control character");
+      return g_strdup ("a name contains no blank, colon, comma, quote, backslash or control "
+                       "character");
   }
-  self->name = g_strdup (text);
-  self->is_any = g_str_equal (text, "any");
-  return TRUE;
+  return NULL;
 }
 
 static gboolean
@@ -297,7 +283,6 @@ read_permissions (
   return ok;
 }
 
-static const SchemaValue name_value = { .read = read_name };
 static const SchemaValue hash_value = { .read = read_hash };
 static const SchemaValue digest_value = { .read = read_digest };
 static const SchemaValue password_file_value = { .read = read_password_file };
@@ -305,8 +290,8 @@ static const SchemaValue networks_value = { .read = read_networks };
 static const SchemaValue permissions_value = { .read = read_permissions };
 
 static const SchemaKey user_table[] = {
-  { "name", SCHEMA_OTHER, .form = "NAME", .value = &name_value, .effect = 1,
-      .missing = "the name is missing; add name: NAME",
+  { "name", SCHEMA_TEXT, G_STRUCT_OFFSET (User, name), .form = "NAME", .check = check_name,
+      .effect = 1, .missing = "the name is missing; add name: NAME",
       .help = "the name that the client sends; `any` is everybody, and has no secret" },
   { "password-file", SCHEMA_OTHER, .form = "FILE", .value = &password_file_value, .effect = 1,
       .help = "a file with the password in its first line, which other users of the machine cannot "
@@ -361,6 +346,7 @@ user_read (YamlReader *reader, YamlNode *node, GError **error)
   self->networks = g_ptr_array_new_with_free_func (g_object_unref);
   self->permissions = g_ptr_array_new_with_free_func (permission_free);
   ok = schema_read (user_table, self, reader, node, "users", SCHEMA_WHOLE, error);
+  self->is_any = !g_strcmp0 (self->name, "any");
   if (ok && yaml_get (reader, node, "hash") && yaml_get (reader, node, "password-file"))
     ok = yaml_fail (
         reader, node, "users", CONFIG_ERROR_KEY, error, "set hash or password-file, not both");

@@ -232,6 +232,9 @@ schema_key_equal (const SchemaKey *key, gconstpointer a, gconstpointer b)
     return equal_lists (*(const gchar *const **) at (key, a), *(const gchar *const **) at (key, b));
   if (is_text (key) || key->type == SCHEMA_WORD)
     return !g_strcmp0 (get_text (key, a), get_text (key, b));
+  if (key->type == SCHEMA_SIZE) // not its padding
+    return ((SchemaSize *) at (key, a))->bytes == ((SchemaSize *) at (key, b))->bytes
+           && ((SchemaSize *) at (key, a))->is_given == ((SchemaSize *) at (key, b))->is_given;
   return memcmp (at (key, a), at (key, b), get_size (key)) == 0;
 }
 
