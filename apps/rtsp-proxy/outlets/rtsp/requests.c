@@ -272,6 +272,25 @@ lacks_session (RtspConnection *self, GstRTSPContext *ctx)
   return full;
 }
 
+// Uses the target of the request. The first SETUP of a connection starts no choice: its URL comes
+// from a description, and who wants the choice has asked for that.
+static Content *
+use_target (RequestTarget *request, GError **error)
+{
+  const Resolved *target = request_target_get (request, error);
+  GstRTSPContext *ctx = request->ctx;
+
+  if (!target)
+    return NULL;
+  if (ctx->method == GST_RTSP_SETUP && !ctx->session && target->path
+      && !mount_has_path (target->mount, target->path)) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "SETUP: no DESCRIBE has started %s",
+        request->demand->url);
+    return NULL;
+  }
+  return request_target_use (request, error);
+}
+
 // Uses the content of an admitted DESCRIBE or SETUP, so that gst-rtsp-server neither makes media
 // for an unknown path nor waits for an upstream. Returns OK if the content is ready, else the
 // status to answer. May put the request aside until the content is ready.
@@ -290,7 +309,7 @@ check_content (RequestTarget *request)
     g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_BUSY,
         "SETUP: the connection has too many sessions (limits.sessions)");
   else if (!content)
-    content = request_target_use (request, &error);
+    content = use_target (request, &error);
   if (!content)
     return refuse_content (connection, error);
   status = check_ready (connection, ctx, content);
