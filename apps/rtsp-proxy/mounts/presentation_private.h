@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The structure and functions that presentation.c (users, configuration) and
-// presentation_branches.c (the chains of stages that feed the relay) share.
+// The structure of a presentation, for presentation.c and its unit test.
 
 #include "base/log.h"
 #include "mounts/branch.h"
@@ -42,23 +41,3 @@ struct _Presentation {
   gboolean stopped;
   gboolean ended; // a session of a stored title: its upstream has ended
 };
-
-// Calls the callbacks of presentation_wait(), unless the state is STARTING. Call with no lock held.
-void presentation_end_waiting (Presentation *self);
-
-// Closes the readers. Main thread only.
-void presentation_close_readers (Presentation *self, const gchar *reason);
-
-// ---- branches; main thread only ----
-
-// Starts the current branch if it does not run.
-void presentation_start_branch (Presentation *self);
-
-// Replaces the current branch at once. Call only if no reader has received its media.
-void presentation_replace_branch (Presentation *self);
-
-// Starts the next branch, which replaces the current one at a join point.
-void presentation_start_beside (Presentation *self);
-
-// Drops the next branch, if there is one.
-void presentation_drop_next (Presentation *self);
