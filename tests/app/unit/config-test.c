@@ -307,6 +307,31 @@ make_certificate (void)
   g_free (name);
 }
 
+static void
+an_object_has_the_strongest_effect_of_its_rows (void)
+{
+  MountConfig *base = parse (NULL, "{" FIRST ", \"cache\": {\"time\": \"60s\"}}");
+  const struct {
+    const gchar *cache;
+    guint effect;
+  } changes[] = {
+    { "{\"time\": \"61s\"}", MOUNT_EFFECT_SERVING },
+    { "{\"time\": \"60s\", \"bytes\": \"64M\"}", MOUNT_EFFECT_SERVING }, // given, not the default
+    { "{\"time\": \"60s\", \"spill\": \"/tmp\"}", MOUNT_EFFECT_CLOSES },
+    { "{\"time\": \"61s\", \"spill\": \"/tmp\"}", MOUNT_EFFECT_CLOSES },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (changes); i++) {
+    MountConfig *other = parse_with (base, "cache", changes[i].cache);
+
+    g_assert_false (mount_config_equal (base, other));
+    g_assert_cmpuint (mount_config_get_effect (base, other), ==, changes[i].effect);
+    g_assert_true (!other->cache.spill.path || other->cache.spill.is_limited);
+    mount_config_unref (other);
+  }
+  mount_config_unref (base);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -329,6 +354,8 @@ main (int argc, char **argv)
       the_effect_in_a_row_agrees_with_the_graph);
   g_test_add_func ("/config/the-strongest-effect-of-several-changes-counts",
       the_strongest_effect_of_several_changes_counts);
+  g_test_add_func ("/config/an-object-has-the-strongest-effect-of-its-rows",
+      an_object_has_the_strongest_effect_of_its_rows);
   make_certificate ();
   status = g_test_run ();
   g_unlink (certificate);
