@@ -181,9 +181,9 @@ def a_url_with_choices_has_one_variant():
 def wrong_renditions_are_refused():
     base = {'upstream': 'rtsp://127.0.0.1:9/x', **RENDITIONS}
     cases = [('x', 'expected a list of queries'), (['bitrate=3'], 'renditions: bitrate=3: '),
-             (['size=160x90', 'size=160x90'], 'is the same as'), ([''], 'expected a query such as'),
-             (['size=1x1'], 'renditions: size=1x1: '), ([{}], 'expected a query such as'),
-             ([f'rate={n}k' for n in range(100, 900, 100)], 'too many renditions'),
+             (['size=160x90', 'size=160x90'], 'is the same as'), ([''], 'expected a list of queries'),
+             (['size=1x1'], 'renditions: size=1x1: '), ([{}], 'expected a list of queries'),
+             ([f'rate={n}k' for n in range(100, 900, 100)], 'renditions: too many: at most '),
              (['layers=1'], 'renditions: layers=1: layers must be given once'),
              (['layers=0.0.0&layers=1.0.0'], 'layers must be given once'),
              (['layers=*.*.*'], 'is the same as the mount'),

@@ -183,7 +183,7 @@ def wrong_uris_are_refused():
                               (f'srt://h:9?streamid={"x" * 513}', 'streamid must have'), ('srt://h:9?abc', 'cannot parse'),
                               ('srt://h:9/x', 'a path'),
                               ('rtmp://h/app', 'expected rtmp://HOST'), ('rtmp://h', 'expected rtmp://HOST'),
-                              ('rtmp:///a/b', 'the host is missing'), ('', 'expected a single value'), ('x', 'not a URI'), ('udp://[::1', 'not a URI')):
+                              ('rtmp:///a/b', 'the host is missing'), ('', 'expected a list of URIs'), ('x', 'not a URI'), ('udp://[::1', 'not a URI')):
             status, _, body = proxy.http('PATCH', '/v1/mounts/cam', {'push': [uri]})
             assert status == 400 and expected in str(body), (uri, status, body)
             assert 'short' not in str(body), body

@@ -284,7 +284,7 @@ read_list (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *
                       : g_strdup_printf ("expected a list: %s", key->form));
   for (guint i = 0; yaml_is_sequence (node) && (item = yaml_item (reader, node, i)); i++) {
     SchemaText it = { yaml_text (reader, item), mode != SCHEMA_WHOLE, CONFIG_ERROR_VALUE, NULL };
-    gchar *wrong = !it.text ? g_strdup ("expected a single value")
+    gchar *wrong = !it.text ? g_strdup (key->expected ? key->expected : "expected a single value")
                    : key->max && i >= key->max
                        ? g_strdup_printf ("too many: at most %u are allowed", (guint) key->max)
                        : check_text (key, &it);
