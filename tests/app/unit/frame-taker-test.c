@@ -3,6 +3,8 @@
 #include "frames/frame_taker.h"
 #include "relay/relay.h"
 
+#include <string.h>
+
 #define CAPS "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000, payload=96"
 #define AAC                                                                                        \
   "application/x-rtp, media=audio, encoding-name=MPEG4-GENERIC, clock-rate=48000, payload=97, "    \
@@ -202,10 +204,13 @@ has_svc (GstBuffer *frame)
   GstMapInfo map;
 
   gst_buffer_map (frame, &map, GST_MAP_READ);
-  for (gsize at = 0; at + 4 < map.size; at += 4 + GST_READ_UINT32_BE (map.data + at)) {
+  for (gsize at = 0; at + 4 < map.size;) {
     guint8 type = map.data[at + 4] & 31;
+    guint32 size;
 
     found |= type == 14 || type == 15 || type == 20;
+    memcpy (&size, map.data + at, sizeof size);
+    at += sizeof size + GUINT32_FROM_BE (size);
   }
   gst_buffer_unmap (frame, &map);
   return found;
