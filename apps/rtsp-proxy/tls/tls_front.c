@@ -34,6 +34,7 @@ struct _TlsFront {
 // A connection that is being made.
 typedef struct {
   TlsFront *front;
+  gchar *host;         // of the client, for the log
   GSocket *connection; // of the bridge; valid while the handshake is under way
   GSocket *listening;
   TlsFrontFunc taken;
@@ -123,9 +124,9 @@ is_silent (gpointer handshake)
 }
 
 // Counts a handshake that begins. Returns FALSE if there are too many. `ended` (transfer full) is
-// the connection of another one that has to end for it, or NULL.
+// the host of another one that has to end for it, or NULL.
 static gboolean
-begin_pending (TlsFront *self, const gchar *key, Arrival *arrival, GSocket **ended)
+begin_pending (TlsFront *self, const gchar *key, Arrival *arrival, gchar **ended)
 {
   gpointer other;
   gboolean ok;
@@ -133,11 +134,11 @@ begin_pending (TlsFront *self, const gchar *key, Arrival *arrival, GSocket **end
   g_mutex_lock (&self->lock);
   ok = tls_pending_add (self->pending, key, arrival, &other);
   self->counts.refused += !ok || other;
-  *ended = other ? g_object_ref (((Arrival *) other)->connection) : NULL;
+  *ended = other ? g_strdup (((Arrival *) other)->host) : NULL;
   // With the lock held, as the bridge may close its socket later. The bridge then finds the end of
   // the connection, and the handshake fails.
-  if (*ended)
-    g_socket_shutdown (*ended, TRUE, TRUE, NULL);
+  if (other)
+    g_socket_shutdown (((Arrival *) other)->connection, TRUE, TRUE, NULL);
   g_mutex_unlock (&self->lock);
   return ok;
 }
@@ -163,6 +164,22 @@ count_result (TlsFront *self, TlsResult result)
   self->counts.failed += result == TLS_RESULT_FAILED;
   self->counts.timeout += result == TLS_RESULT_TIMEOUT;
   g_mutex_unlock (&self->lock);
+}
+
+static void
+log_refused (const gchar *host, const gchar *where, const gchar *reason)
+{
+  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
+
+  log_event_limited (&limit, "client %s refused: %s%s", host, where, reason);
+}
+
+static void
+arrival_free (Arrival *self)
+{
+  g_object_unref (self->listening);
+  g_free (self->host);
+  g_free (self);
 }
 
 // ---- the bridge's owner; in a loop's thread ----
@@ -193,18 +210,6 @@ free_taken (gpointer data)
   g_free (taken);
 }
 
-static void
-log_refused (GSocket *connection, const gchar *where, const gchar *reason)
-{
-  static LogLimit limit = { .burst = 10, .interval_ms = 1000 };
-  GSocketAddress *peer = g_socket_get_remote_address (connection, NULL);
-  gchar *address = peer ? dup_host (peer) : g_strdup ("?");
-
-  log_event_limited (&limit, "client %s refused: %s%s", address, where, reason);
-  g_free (address);
-  g_clear_object (&peer);
-}
-
 static Loop *
 on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *reason, gint plain)
 {
@@ -218,7 +223,7 @@ on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *rea
     count_result (self, result);
   if (result != TLS_RESULT_OK) {
     if (counts)
-      log_refused (connection, TLS, reason);
+      log_refused (arrival->host, TLS, reason);
     return NULL;
   }
   client = make_client (connection, plain);
@@ -227,7 +232,7 @@ on_done (gpointer owner, GSocket *connection, TlsResult result, const gchar *rea
     *taken = (Taken) { arrival->taken, arrival->data, client, g_object_ref (arrival->listening) };
     g_idle_add_full (G_PRIORITY_DEFAULT, hand_over, taken, free_taken);
   } else {
-    log_refused (connection, TLS, g_strerror (errno)); // the bridge finds its socket closed
+    log_refused (arrival->host, TLS, g_strerror (errno)); // the bridge finds its socket closed
   }
   return self->loops[(guint) g_atomic_int_add (&self->next, 1) % self->n_loops];
 }
@@ -239,8 +244,7 @@ on_ended (gpointer owner)
 
   end_pending (arrival); // without on_done(), for example if the front is being freed
   g_atomic_int_add (&arrival->front->n_open, -1);
-  g_object_unref (arrival->listening);
-  g_free (arrival);
+  arrival_free (arrival);
 }
 
 static const TlsBridgeOps bridge_ops = { on_done, on_ended };
@@ -263,28 +267,28 @@ start (TlsFront *self, Arrival *arrival)
 void
 tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpointer data)
 {
-  GSocket *connection = g_socket_accept (listening, NULL, NULL), *ended = NULL;
+  GSocket *connection = g_socket_accept (listening, NULL, NULL);
   GSocketAddress *peer = connection ? g_socket_get_remote_address (connection, NULL) : NULL;
-  gchar *address = peer ? dup_host (peer) : NULL;
-  gchar *key = address ? address_dup_key_of_text (address) : NULL;
+  gchar *host = peer ? dup_host (peer) : NULL, *ended = NULL;
+  gchar *key = host ? address_dup_key_of_text (host) : NULL;
   Arrival *arrival;
 
   if (key) {
     arrival = g_new (Arrival, 1);
-    *arrival = (Arrival) { self, connection, g_object_ref (listening), taken, data };
+    *arrival =
+        (Arrival) { self, g_strdup (host), connection, g_object_ref (listening), taken, data };
     if (begin_pending (self, key, arrival, &ended)) {
       start (self, arrival);
     } else {
-      log_refused (connection, "", TOO_MANY);
-      g_object_unref (arrival->listening);
-      g_free (arrival);
+      log_refused (host, "", TOO_MANY);
+      arrival_free (arrival);
     }
     if (ended)
       log_refused (ended, "", TOO_MANY "; this one makes room for another");
   }
-  g_clear_object (&ended);
+  g_free (ended);
   g_free (key);
-  g_free (address);
+  g_free (host);
   g_clear_object (&peer);
   g_clear_object (&connection);
 }
