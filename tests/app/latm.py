@@ -85,8 +85,8 @@ def file_of(name):
 
 
 def sound(url, *words, track=0):
-    """Returns the hashes of the frames of AAC, without ADTS."""
-    done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-i', url, '-map', f'0:a:{track}', '-c', 'copy', '-bsf:a',
+    """Returns the hashes of the frames of AAC, without ADTS. FFmpeg 7 takes no frame of RTP for a keyframe."""
+    done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-i', url, '-map', f'0:a:{track}', '-c', 'copy', '-copyinkf', '-bsf:a',
                            'aac_adtstoasc', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60, check=False)
     return [line.split(',')[5].strip() for line in done.stdout.splitlines() if line[:1].isdigit()] # behind it are side data
 
