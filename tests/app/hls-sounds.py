@@ -50,7 +50,8 @@ def ffmpeg_gets_the_frames_of_three_sounds_of_a_transport_stream():
 
 @test(timeout=120)
 def ffmpeg_gets_the_frames_of_sounds_of_two_codecs():
-    check_frames(film('aac', 'libopus', form='mkv'), 'plain.m3u8')
+    # Not in Matroska: FFmpeg 7 writes a CodecDelay for AAC there, which matroskademux takes no notice of.
+    check_frames(film('aac', 'libopus'), 'plain.m3u8')
 
 
 @test(timeout=120)
