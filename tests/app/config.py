@@ -515,6 +515,8 @@ def wrong_pipelines_are_named():
         (mount('cache: {time: 24h}'), f'FILE:4:19: time: "24h" {NO_CACHE_TIME}'),
         (mount('cache: {time: 1m, bytes: 9K}'), f'FILE:4:30: bytes: "9K" {NO_SIZE.format("1M", "1T")}'),
         (mount('cache: {time: 1m, bytes: 2T}'), f'FILE:4:30: bytes: "2T" {NO_SIZE.format("1M", "1T")}'),
+        (mount('cache: {time: 1m, bytes: 16777217T}'),
+         f'FILE:4:30: bytes: "16777217T" {NO_SIZE.format("1M", "1T")}'),
         (mount('cache: {time: 1m, bytes: 3G}'),
          'FILE:4:12: cache: more than 2G of bytes needs a file on disk; add spill: FOLDER'),
         (mount('cache: {time: 1m, spill: /nowhere}'),

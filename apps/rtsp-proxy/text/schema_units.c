@@ -48,35 +48,37 @@ schema_parse_duration (const gchar *text, guint *ms)
   return TRUE;
 }
 
-gboolean
-schema_parse_bytes (const gchar *text, guint64 *bytes)
+// Parses a whole number of at most `number_max` with at most one letter of `units`, of which each
+// is `base` times the one before.
+static gboolean
+parse_with_unit (const gchar *text, guint64 base, const gchar *units, guint64 number_max,
+    guint64 most, guint64 *value)
 {
-  static const gchar units[] = "KMGT";
   gchar *unit = NULL;
   guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
   const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-  guint shift = found ? 10 * (guint) (found - units + 1) : 0;
 
-  if (!unit || (*unit && (!found || unit[1])) || number > G_MAXUINT32)
+  if (!unit || (*unit && (!found || unit[1])) || number > number_max)
     return FALSE;
-  *bytes = number << shift;
+  for (const gchar *u = units; found && u <= found; u++) {
+    if (number > most / base)
+      return FALSE;
+    number *= base;
+  }
+  *value = number;
   return TRUE;
+}
+
+gboolean
+schema_parse_bytes (const gchar *text, guint64 *bytes)
+{
+  return parse_with_unit (text, 1024, "KMGT", G_MAXUINT32, G_MAXUINT64, bytes);
 }
 
 gboolean
 schema_parse_rate (const gchar *text, guint64 *rate)
 {
-  static const gchar units[] = "kMG";
-  gchar *unit = NULL;
-  guint64 number = g_ascii_isdigit (*text) ? g_ascii_strtoull (text, &unit, 10) : 0;
-  const gchar *found = unit && *unit ? strchr (units, *unit) : NULL;
-
-  if (!unit || (*unit && (!found || unit[1])) || number > RATE_MAX)
-    return FALSE;
-  for (const gchar *u = units; found && u <= found; u++)
-    number *= 1000;
-  *rate = number;
-  return number <= RATE_MAX;
+  return parse_with_unit (text, 1000, "kMG", RATE_MAX, RATE_MAX, rate);
 }
 
 // ---- what a key allows ----
