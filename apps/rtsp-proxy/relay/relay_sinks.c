@@ -325,6 +325,12 @@ relay_expect_sinks (Relay *self)
   g_mutex_unlock (&self->lock);
 }
 
+static gboolean
+track_holds_for (const RelayTrack *track, gboolean from_start)
+{
+  return track->holding && (from_start || !track->released);
+}
+
 gboolean
 relay_holds_beginning (Relay *self)
 {
@@ -332,7 +338,7 @@ relay_holds_beginning (Relay *self)
 
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < self->n_tracks; i++)
-    holds &= self->tracks[i].holding && !self->tracks[i].released;
+    holds &= track_holds_for (&self->tracks[i], FALSE);
   g_mutex_unlock (&self->lock);
   return holds;
 }
@@ -343,8 +349,7 @@ relay_holds_for (Relay *self, guint track, gboolean from_start)
   gboolean holds;
 
   g_mutex_lock (&self->lock);
-  holds = track < self->n_tracks && self->tracks[track].holding
-          && (from_start || !self->tracks[track].released);
+  holds = track < self->n_tracks && track_holds_for (&self->tracks[track], from_start);
   g_mutex_unlock (&self->lock);
   return holds;
 }
