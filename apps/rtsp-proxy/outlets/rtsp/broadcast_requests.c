@@ -59,15 +59,6 @@ broadcast_requests_clear (BroadcastRequests *self)
 
 // ---- headers ----
 
-static const gchar *
-get_header (GstRTSPContext *ctx, GstRTSPHeaderField field, gint index)
-{
-  gchar *value = NULL;
-
-  gst_rtsp_message_get_header (ctx->request, field, &value, index);
-  return value;
-}
-
 // Reports whether one of the elements in a list of values, without their parameters, is `wanted`.
 static gboolean
 list_has (const gchar *list, const gchar *wanted)
@@ -88,7 +79,7 @@ header_has (GstRTSPContext *ctx, GstRTSPHeaderField field, const gchar *wanted)
 {
   const gchar *list;
 
-  for (gint i = 0; (list = get_header (ctx, field, i)); i++) {
+  for (gint i = 0; (list = request_get_header (ctx, field, i)); i++) {
     if (list_has (list, wanted))
       return TRUE;
   }
@@ -99,7 +90,8 @@ header_has (GstRTSPContext *ctx, GstRTSPHeaderField field, const gchar *wanted)
 static gboolean
 accepts (GstRTSPContext *ctx, const gchar *type)
 {
-  return !get_header (ctx, GST_RTSP_HDR_ACCEPT, 0) || header_has (ctx, GST_RTSP_HDR_ACCEPT, type)
+  return !request_get_header (ctx, GST_RTSP_HDR_ACCEPT, 0)
+         || header_has (ctx, GST_RTSP_HDR_ACCEPT, type)
          || header_has (ctx, GST_RTSP_HDR_ACCEPT, "application/*")
          || header_has (ctx, GST_RTSP_HDR_ACCEPT, "*/*");
 }

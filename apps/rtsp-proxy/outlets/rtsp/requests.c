@@ -21,15 +21,6 @@ static LogLimit undeferred = { .burst = 10, .interval_ms = 1000 };
 // Shared by all clients, because any peer can cause refusals as fast as it sends requests.
 static LogLimit refusals = { .burst = 100, .interval_ms = 100 };
 
-static gchar *
-get_header (GstRTSPContext *ctx, GstRTSPHeaderField field)
-{
-  gchar *value = NULL;
-
-  gst_rtsp_message_get_header (ctx->request, field, &value, 0);
-  return value;
-}
-
 // ---- who may ----
 
 typedef struct {
@@ -75,7 +66,8 @@ on_decided (AccessCase *decided, gpointer data)
 static gboolean
 seeks_into_the_past (RtspConnection *self, GstRTSPContext *ctx)
 {
-  const gchar *range = ctx->method == GST_RTSP_PLAY ? get_header (ctx, GST_RTSP_HDR_RANGE) : NULL;
+  const gchar *range =
+      ctx->method == GST_RTSP_PLAY ? request_get_header (ctx, GST_RTSP_HDR_RANGE, 0) : NULL;
   Content *content = range ? rtsp_connection_dup_content (self) : NULL;
   gboolean live = content && content->presentation;
   gint64 at;
@@ -119,7 +111,8 @@ find_token (RtspConnection *self, GstRTSPContext *ctx, const Demand *demand)
     g_free (self->token);
     self->token = g_strdup (demand->token);
   }
-  return demand->token || !get_header (ctx, GST_RTSP_HDR_AUTHORIZATION) ? self->token : NULL;
+  return demand->token || !request_get_header (ctx, GST_RTSP_HDR_AUTHORIZATION, 0) ? self->token
+                                                                                   : NULL;
 }
 
 // A path that no mount serves is asked about too, so that only those who may read find out which
@@ -135,9 +128,9 @@ ask_access (RequestTarget *request)
     .path = demand->path,
     .mount = target ? mount_get_path (target->mount) : NULL,
     .query = demand->query,
-    .user_agent = get_header (ctx, GST_RTSP_HDR_USER_AGENT),
+    .user_agent = request_get_header (ctx, GST_RTSP_HDR_USER_AGENT, 0),
     .method = gst_rtsp_method_as_text (ctx->method),
-    .authorization = get_header (ctx, GST_RTSP_HDR_AUTHORIZATION),
+    .authorization = request_get_header (ctx, GST_RTSP_HDR_AUTHORIZATION, 0),
     .token = find_token (connection, ctx, demand) };
   Later *later = g_new0 (Later, 1);
   AccessCase *result;
@@ -334,11 +327,9 @@ is_of_publisher (Requests *self, GstRTSPContext *ctx)
 static gboolean
 requires_something (GstRTSPContext *ctx)
 {
-  gchar *value;
+  const gchar *value;
 
-  for (gint i = 0;
-      gst_rtsp_message_get_header (ctx->request, GST_RTSP_HDR_REQUIRE, &value, i) == GST_RTSP_OK;
-      i++) {
+  for (gint i = 0; (value = request_get_header (ctx, GST_RTSP_HDR_REQUIRE, i)); i++) {
     if (value[strspn (value, " \t,")])
       return TRUE;
   }
@@ -349,8 +340,9 @@ static gboolean
 is_about_broadcast (GstRTSPContext *ctx)
 {
   return WITH_BROADCAST
-         && (ctx->method == GST_RTSP_DESCRIBE ? get_header (ctx, GST_RTSP_HDR_SUPPORTED) != NULL
-                                              : broadcast_requests_asks_for_packets (ctx));
+         && (ctx->method == GST_RTSP_DESCRIBE
+                 ? request_get_header (ctx, GST_RTSP_HDR_SUPPORTED, 0) != NULL
+                 : broadcast_requests_asks_for_packets (ctx));
 }
 
 // Checks what an admitted request asks for. Each step may put the request aside, so that all are

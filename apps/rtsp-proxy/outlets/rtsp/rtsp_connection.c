@@ -360,6 +360,15 @@ request_target_use (RequestTarget *self, GError **error)
   return content;
 }
 
+const gchar *
+request_get_header (GstRTSPContext *ctx, GstRTSPHeaderField field, gint number)
+{
+  gchar *value = NULL;
+
+  gst_rtsp_message_get_header (ctx->request, field, &value, number);
+  return value;
+}
+
 // ---- requests that are put aside ----
 
 gpointer

@@ -108,6 +108,10 @@ const Resolved *request_target_get (RequestTarget *self, GError **error);
 // mounts_use() and mounts_open_title(). (transfer full)
 Content *request_target_use (RequestTarget *self, GError **error);
 
+// Returns the value of the header with this number, from 0, of those of the request with the same
+// name, or NULL. (transfer none)
+const gchar *request_get_header (GstRTSPContext *ctx, GstRTSPHeaderField field, gint number);
+
 // ---- requests that are put aside (weir_client_defer()) ----
 
 // Returns data for resume_run() that does not keep the client. Free it with resume_free() if it is
