@@ -315,6 +315,15 @@ schedule_src_has_pads (WeirScheduleSrc *self, const gchar *sdp)
   return same;
 }
 
+// The application's thread may wake the pads meanwhile.
+static void
+add_pad (WeirScheduleSrc *self, SchedulePad *pad)
+{
+  g_mutex_lock (&self->lock);
+  self->pads[self->n_pads++] = pad;
+  g_mutex_unlock (&self->lock);
+}
+
 gboolean
 schedule_src_add_pads (WeirScheduleSrc *self, const gchar *text, GError **error)
 {
@@ -322,7 +331,7 @@ schedule_src_add_pads (WeirScheduleSrc *self, const gchar *text, GError **error)
   gboolean ok = list && list->len == self->description->n_tracks;
 
   for (guint32 i = 0; ok && i < list->len; i++)
-    self->pads[self->n_pads++] = new_pad (self, i, gst_caps_ref (g_ptr_array_index (list, i)));
+    add_pad (self, new_pad (self, i, gst_caps_ref (g_ptr_array_index (list, i))));
   g_clear_pointer (&list, g_ptr_array_unref);
   if (!ok)
     g_set_error (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
@@ -349,7 +358,13 @@ schedule_src_start_pads (WeirScheduleSrc *self)
 void
 schedule_src_remove_pads (WeirScheduleSrc *self)
 {
-  for (guint i = 0; i < self->n_pads; i++) {
+  guint n;
+
+  g_mutex_lock (&self->lock);
+  n = self->n_pads;
+  self->n_pads = 0;
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < n; i++) {
     SchedulePad *pad = self->pads[i];
 
     gst_pad_set_active (pad->pad, FALSE);
@@ -363,7 +378,6 @@ schedule_src_remove_pads (WeirScheduleSrc *self)
     g_cond_clear (&pad->cond);
     g_free (pad);
   }
-  self->n_pads = 0;
 }
 
 // With the lock.
