@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs the example lines of the elements' documentation as pasted into a shell."""
 
+import collections
 import contextlib
 import re
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 from launch import PATIENCE, ROOT, STORE, expect_frames, listen, made_store, running
 from proc import free_port
 from rangeserver import SWARM_ORIGIN, SWARM_TORRENT, swarm_title
-from sanitized import environment
+from sanitized import environment, sees_threads
 from schedule_server import Server, Title
 from tap import Skip, run, test
 
@@ -52,16 +53,19 @@ def need_elements(line):
         if re.fullmatch(r'[a-z0-9]+', name) and subprocess.run(
                 ['gst-inspect-1.0', name], env=environment(), capture_output=True).returncode != 0:
             raise Skip(f'element {name} is missing')
+    if 'swarmsrc' in names and sees_threads():
+        raise Skip('libtorrent is not built with ThreadSanitizer')
 
 
 def expect_pictures(process, n_sinks):
-    seen = set()
+    seen, last = set(), collections.deque(maxlen=12)
     for line in process.stdout:
+        last.append(line)
         if match := re.search(r'last-message = chain.*\((\w+):sink\)', line):
             seen.add(match[1])
             if len(seen) == n_sinks:
                 return
-    raise AssertionError(f'ended early; only {seen} received pictures')
+    raise AssertionError(f'ended early; only {seen} received pictures: {"".join(last)}')
 
 
 @contextlib.contextmanager

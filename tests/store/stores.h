@@ -33,19 +33,25 @@ test_folders (guint n)
   return t;
 }
 
-// Makes a store and opens it.
+// Makes a store of slices of this length, and opens it.
 static inline WeirBlockStore *
-test_store (TestStore *t, guint n, WeirPlacementPolicy policy)
+test_store_of (TestStore *t, guint n, WeirPlacementPolicy policy, gint64 slice_ns)
 {
   GError *error = NULL;
   WeirBlockStore *store;
 
   *t = test_folders (n);
-  weir_block_store_init (t->dir, (const gchar *const *) t->disks, policy, SECOND, NULL, &error);
+  weir_block_store_init (t->dir, (const gchar *const *) t->disks, policy, slice_ns, NULL, &error);
   g_assert_no_error (error);
   store = weir_block_store_open (t->dir, &error);
   g_assert_no_error (error);
   return store;
+}
+
+static inline WeirBlockStore *
+test_store (TestStore *t, guint n, WeirPlacementPolicy policy)
+{
+  return test_store_of (t, n, policy, SECOND);
 }
 
 static inline void

@@ -15,6 +15,12 @@ def environment():
     return {**os.environ, 'LD_PRELOAD': preload, 'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
+def sees_threads():
+    """Reports whether this is ThreadSanitizer, which sees only half of what libraries that are not built with it
+    do in threads of theirs, such as libtorrent and the decoders."""
+    return 'tsan' in os.environ.get('WEIR_SANITIZER_RUNTIME', '')
+
+
 def stock_environment():
     """Returns an environment for a program that uses GStreamer's own plugins only, which needs no
     sanitizer. None if nothing is sanitized."""
