@@ -46,25 +46,42 @@ cache_reader_look (CacheReader *self)
   g_cond_broadcast (&self->window->changed);
 }
 
-void
-cache_reader_shift (CacheReader *self, gint64 late)
+typedef enum {
+  STEP_WAITED,   // one change; look again
+  STEP_ANNOUNCE, // tell downstream that data will come later
+  STEP_TAKE,     // the entry at the cursor is present and due
+} Step;
+
+// Reports whether the entry is an event that precedes the first buffer. Such events are not
+// delayed.
+static gboolean
+leads (const CacheReader *self, const WeirCacheEntry *entry)
 {
-  if (self->at_cache)
-    gst_pad_set_offset (self->pad, late);
+  return self->discont && entry->flags & WEIR_CACHE_EVENT && !(entry->flags & WEIR_CACHE_EOS);
 }
 
-// Returns TRUE if the entry at the cursor is present and due. Otherwise waits for one change and
-// returns FALSE.
+// Sinks of a pipeline preroll together: without an announcement, a sink behind a delay would keep
+// the live ones from playing until it has data. Where all readers are delayed, they wait for data:
+// a media of gst-rtsp-server cannot be described without.
 static gboolean
-is_due (CacheReader *self)
+must_announce (const CacheReader *self, const WeirCacheEntry *entry)
+{
+  return !self->announced && self->discont && cache_reader_segment (entry->state)
+         && cache_timing_has_live (self->timing);
+}
+
+// Finds what to do next. Waits for one change if there is nothing to do yet.
+static Step
+next_step (CacheReader *self)
 {
   const WeirCacheIndex *index = index_of (self);
   const CacheReaderSettings settings = cache_reader_settings (self);
+  const WeirCacheEntry *entry;
   gint64 due;
 
   if (self->paused || self->unlinked) {
     wait_for_change (self);
-    return FALSE;
+    return STEP_WAITED;
   }
   if (!self->positioned)
     cache_position_start (self, &settings);
@@ -73,20 +90,24 @@ is_due (CacheReader *self)
   if (!self->positioned || self->cursor >= index->head
       || (self->find_join && !cache_position_find_join (self))) {
     wait_for_change (self);
-    return FALSE;
+    return STEP_WAITED;
   }
-  due = due_at (self, &settings, weir_cache_index_at (index, self->cursor)->arrival_ns);
-  if (settings.delay > 0 && due > clock_now ()) {
+  entry = weir_cache_index_at (index, self->cursor);
+  due = due_at (self, &settings, entry->arrival_ns);
+  if (settings.delay > 0 && due > clock_now () && !leads (self, entry)) {
+    if (must_announce (self, entry))
+      return STEP_ANNOUNCE;
     wait_for_clock (self, due);
-    return FALSE;
+    return STEP_WAITED;
   }
-  return TRUE;
+  return STEP_TAKE;
 }
 
 // ---- the pad's task. Call without the lock ----
 
 typedef struct {
   WeirCacheEntry entry; // owns references; no object = end of the stream
+  gboolean announce;    // there is only a state yet
   gboolean discont;
   gboolean sought;
   guint n_links;
@@ -134,26 +155,40 @@ take_entry (CacheReader *self, Taken *taken)
   note_source (self, taken);
 }
 
+// Takes only the state of the entry at the cursor, which is not due yet. Call with the lock.
+static void
+take_state (CacheReader *self, Taken *taken)
+{
+  const WeirCacheEntry *entry = weir_cache_index_at (index_of (self), self->cursor);
+
+  taken->entry.state = cache_scene_ref (entry->state);
+  taken->announce = self->announced = TRUE;
+}
+
 static gboolean
 may_run (const CacheReader *self)
 {
   return self->active && !self->flushing;
 }
 
-// Waits for the next entry that is due, and takes it. Returns FALSE if the task must end. The
-// window may be missing: a seek may start the task when the pad is inactive already.
+// Waits for the next entry that is due, and takes it, or its state to announce it. Returns FALSE if
+// the task must end. The window may be missing: a seek may start the task when the pad is inactive
+// already.
 static gboolean
 take (CacheReader *self, Taken *taken)
 {
   CacheWindow *window = cache_reader_lock (self);
+  Step step = STEP_WAITED;
   gboolean runs;
 
   if (!window)
     return FALSE;
-  while (may_run (self) && !self->ended && !is_due (self))
-    ;
+  while (may_run (self) && !self->ended && step == STEP_WAITED)
+    step = next_step (self);
   runs = may_run (self);
-  if (runs && !self->ended)
+  if (runs && !self->ended && step == STEP_ANNOUNCE)
+    take_state (self, taken);
+  else if (runs && !self->ended)
     take_entry (self, taken);
   cache_reader_unlock (window);
   return runs;
@@ -169,64 +204,6 @@ tell_miss (CacheReader *self, const CacheMiss *miss)
 
   GST_DEBUG_OBJECT (self->pad, "%" GST_PTR_FORMAT, s);
   gst_element_post_message (self->element, gst_message_new_element (GST_OBJECT (self->element), s));
-}
-
-// Returns the running time of the whole pipeline in ns. It stands still while the pipeline is
-// paused.
-static GstClockTime
-running_now (CacheReader *self)
-{
-  GstObject *top = gst_object_ref (self->element), *parent;
-  GstClockTime now;
-  gboolean plays;
-
-  while ((parent = gst_object_get_parent (top))) {
-    gst_object_unref (top);
-    top = parent;
-  }
-  GST_OBJECT_LOCK (top);
-  plays = GST_STATE_TARGET (top) == GST_STATE_PLAYING;
-  GST_OBJECT_UNLOCK (top);
-  now = plays ? gst_element_get_current_running_time (self->element)
-              : gst_element_get_start_time (GST_ELEMENT (top));
-  gst_object_unref (top);
-  return now;
-}
-
-static const GstSegment *
-segment_of (const CacheScene *scene)
-{
-  const GstSegment *segment = NULL;
-
-  for (guint i = 0; scene && i < scene->n; i++) {
-    if (GST_EVENT_TYPE (scene->events[i]) == GST_EVENT_SEGMENT)
-      gst_event_parse_segment (scene->events[i], &segment);
-  }
-  return segment && segment->format == GST_FORMAT_TIME ? segment : NULL;
-}
-
-static GstClockTime
-time_of (GstMiniObject *object)
-{
-  if (GST_IS_BUFFER_LIST (object))
-    object = GST_MINI_OBJECT (gst_buffer_list_get (GST_BUFFER_LIST (object), 0));
-  return GST_BUFFER_DTS_OR_PTS (GST_BUFFER (object));
-}
-
-// Shifts the pad's running time so that a synchronising sink shows the target of a seek at once.
-static void
-shift_to_now (CacheReader *self, GstMiniObject *object, const CacheScene *scene)
-{
-  const GstSegment *segment = segment_of (scene);
-  const GstClockTime now = running_now (self);
-  guint64 time;
-  gint sign;
-
-  if (!segment || !GST_CLOCK_TIME_IS_VALID (now))
-    return;
-  sign = gst_segment_to_running_time_full (segment, GST_FORMAT_TIME, time_of (object), &time);
-  if (sign != 0)
-    cache_reader_shift (self, (gint64) now - sign * (gint64) time);
 }
 
 // Pushes the sticky events that apply to this position and are not downstream yet.
@@ -300,6 +277,17 @@ reader_end (CacheReader *self, GstFlowReturn ret)
   gst_pad_push_event (self->pad, gst_event_new_eos ());
 }
 
+// Tells downstream what will come, and that nothing has come yet.
+static void
+announce (CacheReader *self, CacheScene *scene)
+{
+  const GstClockTime start = cache_reader_segment (scene)->start;
+
+  push_scene (self, scene);
+  cache_scene_unref (scene);
+  gst_pad_push_event (self->pad, gst_event_new_gap (start, GST_CLOCK_TIME_NONE));
+}
+
 static void
 loop (gpointer user_data)
 {
@@ -312,6 +300,10 @@ loop (gpointer user_data)
     reader_end (self, GST_FLOW_FLUSHING);
     return;
   }
+  if (taken.announce) {
+    announce (self, taken.entry.state);
+    return;
+  }
   if (!taken.entry.object) {
     reader_end (self, GST_FLOW_EOS);
     return;
@@ -320,8 +312,8 @@ loop (gpointer user_data)
   if (taken.miss.missed)
     tell_miss (self, &taken.miss);
   object = cache_entry_load (&taken.entry);
-  if (taken.sought)
-    shift_to_now (self, object, taken.entry.state);
+  if (GST_IS_BUFFER (object) || GST_IS_BUFFER_LIST (object))
+    cache_reader_place (self, object, taken.entry.state, taken.sought);
   push_scene (self, taken.entry.state);
   cache_scene_unref (taken.entry.state);
   ret = reader_push (self, object, taken.discont);
@@ -431,15 +423,18 @@ set_window (CacheReader *self, CacheWindow *window)
 void
 cache_reader_open (CacheReader *self, CacheWindow *window)
 {
+  self->delayed = cache_reader_settings (self).delay > 0;
+  self->timing = cache_timing_join (self->element, self->delayed);
   g_mutex_lock (&window->lock);
   window->n_readers++;
   self->counts = (CacheReaderCounts) { 0 };
   self->miss = (CacheMiss) { 0 };
   self->active = self->flushing = self->positioned = self->find_join = self->sought = FALSE;
-  self->ended = self->unlinked = FALSE;
+  self->ended = self->unlinked = self->announced = FALSE;
   self->next_time = 0;
   self->home = 0;
   self->home_held = TRUE;
+  cache_reader_retime (self);
   set_window (self, cache_window_ref (window));
   g_mutex_unlock (&window->lock);
 }
@@ -450,6 +445,8 @@ cache_reader_close (CacheReader *self)
   CacheWindow *window = cache_reader_lock (self);
 
   g_clear_pointer (&self->sent, cache_scene_unref);
+  cache_timing_leave (self->timing, self->delayed);
+  self->timing = NULL;
   if (!window)
     return;
   window->n_readers--;
@@ -511,6 +508,7 @@ cache_reader_pause (CacheReader *self, gboolean paused)
 
   if (window) {
     self->paused = paused;
+    cache_reader_retime (self);
     reader_begin (self);
   }
   cache_reader_unlock (window);
@@ -531,10 +529,15 @@ cache_reader_end (CacheReader *self)
 void
 cache_reader_wake (CacheReader *self)
 {
+  const gboolean delayed = cache_reader_settings (self).delay > 0;
   CacheWindow *window = cache_reader_lock (self);
 
   if (window) {
+    if (delayed != self->delayed)
+      cache_timing_change (self->timing, delayed);
+    self->delayed = delayed;
     self->delay_limit = -1;
+    cache_reader_retime (self);
     cache_reader_look (self);
   }
   cache_reader_unlock (window);
@@ -553,8 +556,9 @@ cache_reader_flushed (CacheReader *self)
   if (window) {
     sent = g_steal_pointer (&self->sent);
     self->discont = TRUE;
-    self->ended = self->sought = FALSE;
+    self->ended = self->sought = self->announced = FALSE;
     self->delay_limit = -1;
+    cache_reader_retime (self);
     cache_reader_shift (self, delay);
   }
   cache_reader_unlock (window);

@@ -5,6 +5,7 @@
 // entries from there.
 
 #include "cachewindow.h"
+#include "timing.h"
 
 G_BEGIN_DECLS
 
@@ -44,14 +45,22 @@ typedef struct {
 
   CacheReaderSettings settings; // under the pad's object lock
 
+  gint keeps_times;    // atomic: running times stay those of the cache's pipeline
+  gint retimes;        // atomic: the running time must be found anew
+  CacheTiming *timing; // from open to close
+
   // The pad's streaming thread only.
   CacheScene *sent; // the sticky events pushed downstream
+  gint64 apart;     // running time of this pipeline less that of the cache's, and the delay, ns
+  guint n_timings;  // changes of the timing that have been followed
 
   // Under the window's lock, all below.
   gboolean active;     // the pad is active
   gboolean flushing;   // the task must end
   gboolean paused;     // the reader keeps its position
   gboolean ended;      // the program sent EOS: push only EOS
+  gboolean delayed;    // as `timing` was told
+  gboolean announced;  // downstream knows that the first buffer comes later
   gboolean unlinked;   // waits for a link, at the pad or further downstream
   guint n_links;       // number of links so far
   gboolean positioned; // `cursor` is valid
@@ -98,8 +107,10 @@ void cache_reader_flushed (CacheReader *reader);
 // cache_reader_run().
 gboolean cache_reader_flush (CacheReader *reader, GstEvent *event);
 
-// Moves the reader to the join point at or before the target. Returns FALSE if the target is not in
-// the window, or the seek is not a simple one in time.
+// Moves the reader to the join point at or before the target. For a reader of a channel, a target
+// before the window means the oldest join point, and one behind it the live edge. Returns FALSE if
+// the window is empty, if the seek is not a simple one in time, or if the target of a pad of the
+// cache is outside the window.
 gboolean cache_reader_seek (CacheReader *reader, GstEvent *event);
 
 // Tells the reader that an element was linked downstream: a reader that waits for a link takes a

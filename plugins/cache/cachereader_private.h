@@ -56,9 +56,23 @@ void cache_reader_unlock (CacheWindow *window);
 // Call with or without the lock.
 CacheReaderSettings cache_reader_settings (CacheReader *self);
 
+// ---- cachereader_times.c: running times ----
+
 // Shifts the running time of a pad of the cache by `late` ns, so that a synchronising sink shows
 // buffers when they leave. Call with or without the lock.
 void cache_reader_shift (CacheReader *self, gint64 late);
+
+// Lets a reader of a channel find its running time anew. Call with or without the lock.
+void cache_reader_retime (CacheReader *self);
+
+// Sets the running time of a buffer or list. Call without the lock, in the pad's streaming thread.
+void cache_reader_place (
+    CacheReader *self, GstMiniObject *object, const CacheScene *scene, gboolean sought);
+
+// Returns the segment, or NULL if there is none in time. Call with or without the lock.
+const GstSegment *cache_reader_segment (const CacheScene *scene);
+
+// ---- cachereader.c ----
 
 // Wakes the task, so that it checks the reader's state again.
 void cache_reader_look (CacheReader *self);

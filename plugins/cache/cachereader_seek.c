@@ -4,21 +4,24 @@
 
 #include "keyevent.h"
 
+// A pad of the cache leaves a time outside the window to the upstream, which may be able to seek. A
+// reader of a channel has no upstream.
 static gboolean
-holds (CacheReader *self, gint64 time)
+accepts (CacheReader *self, gint64 time)
 {
   CacheWindow *window = cache_reader_lock (self);
-  const gboolean ok = window && !has_nothing (self) && time <= newest (&window->index)->end_ns
-                      && time >= weir_cache_index_at (&window->index, oldest (self))->time_ns;
+  gboolean ok = window && !has_nothing (self);
 
+  if (ok && self->at_cache)
+    ok = time <= newest (&window->index)->end_ns
+         && time >= weir_cache_index_at (&window->index, oldest (self))->time_ns;
   cache_reader_unlock (window);
   return ok;
 }
 
-// Moves to `time` (ns). If that time has left the window in the meantime, the reader reports a
-// miss.
+// Moves to `time` (ns), or to the end of the window that is nearer, for the seek `seqnum`.
 static void
-go_to_time (CacheReader *self, gint64 time)
+go_to_time (CacheReader *self, gint64 time, guint32 seqnum)
 {
   CacheWindow *window = cache_reader_lock (self);
 
@@ -28,6 +31,8 @@ go_to_time (CacheReader *self, gint64 time)
     cache_position_at_time (self, time);
     cache_position_set_valid (self);
     self->sought = self->at_cache;
+    cache_timing_restart (self->timing, seqnum);
+    cache_reader_retime (self);
     cache_reader_look (self);
   }
   cache_reader_unlock (window);
@@ -72,11 +77,12 @@ cache_reader_seek (CacheReader *self, GstEvent *event)
   gint64 start;
 
   gst_event_parse_seek (event, &rate, &format, &flags, &type, &start, NULL, NULL);
-  if (rate != 1.0 || format != GST_FORMAT_TIME || type != GST_SEEK_TYPE_SET || !holds (self, start))
+  if (rate != 1.0 || format != GST_FORMAT_TIME || type != GST_SEEK_TYPE_SET
+      || !accepts (self, start))
     return FALSE;
   if (flags & GST_SEEK_FLAG_FLUSH)
     flush_for (self, event);
-  go_to_time (self, start);
+  go_to_time (self, start, gst_event_get_seqnum (event));
   cache_reader_run (self);
   return TRUE;
 }
@@ -99,13 +105,16 @@ cache_reader_ask_for_key (CacheReader *self, const GstEvent *event)
   return ok;
 }
 
+// Tells the range of the window, but not that one may seek there, although one may: gst-rtsp-server
+// seeks a seekable media at every PLAY, for all of its readers, and then waits for a preroll, which
+// a live source does not give.
 static void
 answer (CacheReader *self, GstQuery *query, const CacheWindow *window)
 {
   if (GST_QUERY_TYPE (query) == GST_QUERY_POSITION)
     gst_query_set_position (query, GST_FORMAT_TIME, self->next_time);
   else if (!has_nothing (self))
-    gst_query_set_seeking (query, GST_FORMAT_TIME, TRUE,
+    gst_query_set_seeking (query, GST_FORMAT_TIME, FALSE,
         weir_cache_index_at (&window->index, oldest (self))->time_ns,
         newest (&window->index)->end_ns);
   else

@@ -20,9 +20,12 @@
  * in ns of the cache's time, `skipped` (number of buffers, buffer lists and events), `channel` and
  * `pad`.
  *
- * Buffers and segments keep the times that they had in the cache's pipeline. A sink that
- * synchronises needs the base time of that pipeline, or sync=false. The cache's time, used for
- * positions, is the running time of buffers at the cache, repaired so that it never goes back.
+ * Buffers keep the timestamps that they had in the cache's pipeline. Their running time is that of
+ * this pipeline: a sink that synchronises shows the first buffer at once, or after the delay. All
+ * intervalcachesrc of a pipeline stay in step, so that sound and picture fit. With
+ * #WeirIntervalCacheSrc:timing=cache, the running time stays that of the cache's pipeline. The
+ * cache's time, used for positions, is the running time of buffers at the cache, repaired so that
+ * it never goes back.
  *
  * ## Example launch line
  * |[
@@ -37,10 +40,26 @@
 
 #include "cachereader.h"
 #include "elementname.h"
+#include "enumtype.h"
 
 GST_DEBUG_CATEGORY_EXTERN (intervalcache_debug);
 
-enum { PROP_0, PROP_CHANNEL, PROP_READER };
+enum { PROP_0, PROP_CHANNEL, PROP_TIMING, PROP_READER };
+
+typedef enum { TIMING_OWN, TIMING_CACHE } Timing;
+
+static GType
+timing_get_type (void)
+{
+  static gsize type;
+  static const GEnumValue values[] = {
+    { TIMING_OWN, "Running times of this pipeline", "own" },
+    { TIMING_CACHE, "Running times of the cache's pipeline", "cache" },
+    { 0, NULL, NULL },
+  };
+
+  return weir_enum_type (&type, "WeirCacheTiming", values);
+}
 
 static GstStaticPadTemplate src_template =
     GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
@@ -186,6 +205,8 @@ weir_interval_cache_src_set_property (
     g_free (self->channel);
     self->channel = g_value_dup_string (value);
     GST_OBJECT_UNLOCK (self);
+  } else if (id == PROP_TIMING) {
+    g_atomic_int_set (&self->reader.keeps_times, g_value_get_enum (value) == TIMING_CACHE);
   } else if (!cache_reader_set_property (&self->reader, id - PROP_READER, value)) {
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -200,6 +221,9 @@ weir_interval_cache_src_get_property (GObject *object, guint id, GValue *value, 
     GST_OBJECT_LOCK (self);
     g_value_set_string (value, self->channel);
     GST_OBJECT_UNLOCK (self);
+  } else if (id == PROP_TIMING) {
+    g_value_set_enum (
+        value, g_atomic_int_get (&self->reader.keeps_times) ? TIMING_CACHE : TIMING_OWN);
   } else if (!cache_reader_get_property (&self->reader, id - PROP_READER, value)) {
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -243,9 +267,14 @@ weir_interval_cache_src_class_init (WeirIntervalCacheSrcClass *klass)
   g_object_class_install_property (gobject_class, PROP_CHANNEL,
       g_param_spec_string ("channel", "Channel", "Channel of the intervalcache to read from", NULL,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  g_object_class_install_property (gobject_class, PROP_TIMING,
+      g_param_spec_enum ("timing", "Timing", "The pipeline whose running times buffers have",
+          timing_get_type (), TIMING_OWN,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   cache_reader_install_properties (gobject_class, PROP_READER);
 
   gst_type_mark_as_plugin_api (CACHE_TYPE_START, 0);
+  gst_type_mark_as_plugin_api (timing_get_type (), 0);
   weir_element_class_set_default_name (gobject_class);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Cache reader", "Source",

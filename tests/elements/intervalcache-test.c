@@ -928,7 +928,6 @@ test_a_flush_empties_the_window (void)
   gst_segment_init (&segment, GST_FORMAT_TIME);
   gst_harness_push_event (p, gst_event_new_segment (&segment));
   push_frames (p, 7, 2, 10);
-  move_clock (); // for the segment
   move_clock ();
   expect_discont (h, 7, TRUE);
   move_clock ();
@@ -1057,13 +1056,30 @@ make_seek (gint64 to, GstSeekFlags flags)
       1.0, GST_FORMAT_TIME, flags, GST_SEEK_TYPE_SET, to, GST_SEEK_TYPE_NONE, 0);
 }
 
+// Asks what may be sought downstream of `r`, in ns.
+static gboolean
+ask_seekable (GstHarness *r, gint64 *from, gint64 *to)
+{
+  GstQuery *query = gst_query_new_seeking (GST_FORMAT_TIME);
+  gboolean seekable;
+
+  g_assert_true (gst_pad_peer_query (r->sinkpad, query));
+  gst_query_parse_seeking (query, NULL, &seekable, from, to);
+  gst_query_unref (query);
+  return seekable;
+}
+
+static void
+seek_reader (GstHarness *r, gint64 to)
+{
+  g_assert_true (gst_harness_push_upstream_event (r, make_seek (to, GST_SEEK_FLAG_FLUSH)));
+}
+
 static void
 test_a_channel_reader_can_seek (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "seek", "max-buffers", 35, NULL);
   GstHarness *r = make_reader ("channel", "seek", NULL);
-  GstQuery *query = gst_query_new_seeking (GST_FORMAT_TIME);
-  gboolean seekable;
   gint64 from, to;
 
   gst_harness_play (r);
@@ -1071,19 +1087,22 @@ test_a_channel_reader_can_seek (void)
     push_frames (p, i, 1, 10);
     expect (r, i);
   }
-  g_assert_true (gst_pad_peer_query (r->sinkpad, query));
-  gst_query_parse_seeking (query, NULL, &seekable, &from, &to);
-  g_assert_true (seekable);
+  // Seeks work, but gst-rtsp-server would seek a seekable media at every PLAY.
+  g_assert_false (ask_seekable (r, &from, &to));
   g_assert_cmpint (from, ==, 15 * FRAME);
   g_assert_cmpint (to, ==, 50 * FRAME);
-  g_assert_true (gst_harness_push_upstream_event (r, make_seek (35 * FRAME, GST_SEEK_FLAG_FLUSH)));
+  seek_reader (r, 35 * FRAME);
   for (guint i = 30; i < 50; i++)
     expect_discont (r, i, i == 30);
   g_assert_true (gst_harness_push_upstream_event (r, make_seek (45 * FRAME, GST_SEEK_FLAG_NONE)));
   for (guint i = 40; i < 50; i++)
     expect_discont (r, i, i == 40);
-  g_assert_false (gst_harness_push_upstream_event (r, make_seek (FRAME, GST_SEEK_FLAG_FLUSH)));
-  gst_query_unref (query);
+  seek_reader (r, FRAME); // before the window: its oldest join point
+  for (guint i = 20; i < 50; i++)
+    expect_discont (r, i, i == 20);
+  seek_reader (r, 500 * FRAME); // behind it: the live edge
+  push_frames (p, 50, 1, 10);
+  expect_discont (r, 50, TRUE);
   end (p, r);
 }
 
@@ -1092,6 +1111,115 @@ use_clock (GstHarness *h)
 {
   gst_element_set_clock (h->element, GST_CLOCK (test_clock));
   gst_element_set_base_time (h->element, gst_clock_get_time (GST_CLOCK (test_clock)));
+}
+
+// A pipeline prerolls as a whole: a sink behind a delay must not keep a live one waiting.
+static void
+test_a_delayed_reader_announces_its_stream (void)
+{
+  GstHarness *p = publish (RAW_CAPS, NULL);
+  GstHarness *live = add_pad (p, "live", 0), *r = add_pad (p, "late", 20 * FRAME);
+
+  push_frames (p, 0, 2, 10);
+  expect (live, 0);
+  gst_event_unref (next_event (r, GST_EVENT_CAPS));
+  gst_event_unref (next_event (r, GST_EVENT_SEGMENT));
+  gst_event_unref (next_event (r, GST_EVENT_GAP));
+  g_assert_cmpuint (gst_harness_buffers_received (r), ==, 0);
+  move_clock ();
+  expect_discont (r, 0, TRUE);
+  move_clock ();
+  expect_discont (r, 1, FALSE);
+  g_assert_null (gst_harness_try_pull_event (r)); // it announces only once
+  remove_pad (p, r);
+  remove_pad (p, live);
+  end (p, NULL);
+}
+
+// gst-rtsp-server would describe a media without caps.
+static void
+test_a_delayed_reader_alone_announces_nothing (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "alone", NULL);
+  GstHarness *r = make_reader ("channel", "alone", "delay", 20 * FRAME, NULL);
+  GstEvent *event;
+
+  gst_harness_play (r);
+  push_frames (p, 0, 1, 10);
+  move_clock ();
+  expect_discont (r, 0, TRUE);
+  while ((event = gst_harness_try_pull_event (r))) {
+    g_assert_cmpint (GST_EVENT_TYPE (event), !=, GST_EVENT_GAP);
+    gst_event_unref (event);
+  }
+  end (p, r);
+}
+
+static GstElement *
+make_pipeline (const gchar *line)
+{
+  GstElement *pipeline = gst_parse_launch (line, NULL);
+
+  gst_pipeline_use_clock (GST_PIPELINE (pipeline), GST_CLOCK (test_clock));
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  return pipeline;
+}
+
+// Waits until the pad of the source `name` has this offset.
+static void
+expect_offset (GstElement *pipeline, const gchar *name, gint64 offset)
+{
+  GstElement *source = gst_bin_get_by_name (GST_BIN (pipeline), name);
+  GstPad *pad = gst_element_get_static_pad (source, "src");
+  const gint64 deadline = g_get_monotonic_time () + GST_TIME_AS_USECONDS (PATIENCE);
+
+  while (gst_pad_get_offset (pad) != offset && g_get_monotonic_time () < deadline)
+    g_usleep (100);
+  g_assert_cmpint (gst_pad_get_offset (pad), ==, offset);
+  gst_object_unref (pad);
+  gst_object_unref (source);
+}
+
+#define TO_FAKESINK " ! fakesink sync=false async=false "
+
+// The pipeline of the readers begins 20 frames after that of the caches. The picture begins with
+// the keyframe of 5 frames ago. The sound begins now, and then waits for the picture.
+static void
+test_readers_of_a_pipeline_stay_in_step (void)
+{
+  GstHarness *picture = publish (RAW_CAPS, "channel", "picture", NULL);
+  GstHarness *sound = publish (RAW_CAPS, "channel", "sound", NULL);
+  GstElement *readers;
+
+  use_clock (picture);
+  use_clock (sound);
+  push_frames (picture, 0, 20, 15);
+  readers = make_pipeline ("intervalcachesrc name=s channel=sound" TO_FAKESINK
+                           "intervalcachesrc name=p channel=picture start=join-point" TO_FAKESINK);
+  // The newest keyframe is number 15, whose running time becomes that of this moment: 0.
+  expect_offset (readers, "p", -15 * FRAME);
+  push_frames (sound, 20, 1, 1);
+  expect_offset (readers, "s", -15 * FRAME);
+  gst_element_set_state (readers, GST_STATE_NULL);
+  gst_object_unref (readers);
+
+  // In the other order, the sound moves when the picture comes.
+  readers = make_pipeline ("intervalcachesrc name=s channel=sound" TO_FAKESINK
+                           "intervalcachesrc name=p channel=late-picture start=oldest" TO_FAKESINK);
+  push_frames (sound, 21, 1, 1);
+  expect_offset (readers, "s", -20 * FRAME);
+  gst_harness_teardown (picture);
+  picture = publish (RAW_CAPS, "channel", "late-picture", NULL);
+  gst_element_set_clock (picture->element, GST_CLOCK (test_clock));
+  gst_element_set_base_time (picture->element, gst_element_get_base_time (sound->element));
+  feed (picture, make_buffer (18, TRUE)); // 4 frames late
+  expect_offset (readers, "p", -17 * FRAME);
+  push_frames (sound, 22, 1, 1);
+  expect_offset (readers, "s", -17 * FRAME);
+  gst_element_set_state (readers, GST_STATE_NULL);
+  gst_object_unref (readers);
+  gst_harness_teardown (sound);
+  gst_harness_teardown (picture);
 }
 
 // Sinks that synchronise show the data after a pad's seek at once.
@@ -1513,6 +1641,9 @@ static const Test tests[] = {
   { "bad-timestamps-are-repaired", test_bad_timestamps_are_repaired },
   { "a-clock-jump-keeps-the-delay", test_a_clock_jump_keeps_the_delay },
   { "a-channel-reader-can-seek", test_a_channel_reader_can_seek },
+  { "a-delayed-reader-announces-its-stream", test_a_delayed_reader_announces_its_stream },
+  { "a-delayed-reader-alone-announces-nothing", test_a_delayed_reader_alone_announces_nothing },
+  { "readers-of-a-pipeline-stay-in-step", test_readers_of_a_pipeline_stay_in_step },
   { "a-pad-can-seek", test_a_pad_can_seek },
   { "new-pads-skip-data-from-before-a-restart", test_new_pads_skip_data_from_before_a_restart },
   { "stored-media-can-be-sought", test_stored_media_can_be_sought },

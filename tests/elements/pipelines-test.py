@@ -123,32 +123,38 @@ def serve_paced():
 @test
 def cache_delay():
     """cache-delay.launch: both windows show pictures, the second one's delayed"""
+    # The window now does not wait for the other one.
     shown = line_of('cache-delay.launch', [
         ('autovideosink name=now', 'fakesink name=now silent=false sync=true'),
         ('autovideosink name=then', 'fakesink name=then silent=false sync=true'),
         ('delay=5000000000', 'delay=2000000000')])
     with running(f'-v {shown.strip()}') as process:
-        latest = {}
+        latest, first = {}, {}
         for line in process.stdout:
             match = re.search(r'last-message = chain.*\((now|then):sink\).* pts: (\d+):(\d+):([\d.]+)', line)
             if match:
                 name, hours, minutes, seconds = match.groups()
+                first.setdefault(name, time.monotonic())
                 latest[name] = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
                 if name == 'then' and latest[name] > 0.5:
                     break
         assert latest['now'] - latest['then'] > 0.5, latest
+        assert first['then'] - first['now'] > 1, first
 
 
 @test
 def cache_channel():
-    """cache-channel.launch: each reader gets frames without a gap"""
+    """cache-channel.launch: each reader gets frames without a gap, the first one at once"""
     with listen() as one, listen() as two:
         ports = [each.getsockname()[1] for each in (one, two)]
         with running(line_of('cache-channel.launch', [
                 ('5004', str(ports[0])), ('5006', str(ports[1])),
-                ('delay=30000000000', 'delay=1000000000'), ('max-bytes=1000000', 'max-bytes=10000')])):
+                ('delay=30000000000', 'delay=3000000000'), ('max-bytes=1000000', 'max-bytes=10000')])):
             expect_frames(one, 20)
-            expect_frames(two, 40)
+            begun = time.monotonic()
+            expect_frames(two, 1)
+            assert time.monotonic() - begun > 1, 'the reader without a delay waits for the one with a delay'
+            expect_frames(two, 39)
 
 
 def need_svcenc():

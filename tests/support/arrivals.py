@@ -92,3 +92,21 @@ class Player(Rtsp):
             channel, packet = self.frame()
             if channel == 2 * n:
                 return packet
+
+    def packets(self, number):
+        """Waits for this number of RTP packets of the first track that come from now on."""
+        if not self._udp:
+            self.frames.clear()
+            for _ in range(number):
+                self.first(0)
+            return
+        sock = self._udp[0]
+        sock.settimeout(0)
+        try:
+            while sock.recv(65536):
+                pass
+        except BlockingIOError:
+            pass
+        sock.settimeout(10)
+        for _ in range(number):
+            sock.recv(65536)

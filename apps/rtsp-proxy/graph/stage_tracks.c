@@ -186,8 +186,8 @@ append_in (StageTracks *self, GString *text, GString *reader, guint i)
 {
   gboolean takes_raw = stage_get_file (self->stage)->takes == STAGE_RAW;
   gchar *in = self->input.publish (self->input.data, i);
-  gchar *window = g_strdup_printf (
-      "intervalcachesrc channel=%s start=%s ! ", in, takes_raw ? "live" : "join-point");
+  gchar *window = g_strdup_printf ("intervalcachesrc channel=%s start=%s timing=cache ! ", in,
+      takes_raw ? "live" : "join-point");
 
   // The process that makes raw frames also takes them.
   if (!reader || takes_raw) {
