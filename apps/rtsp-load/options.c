@@ -274,7 +274,7 @@ static const GOptionEntry output_entries[] = {
   { "verbose", 'v', 0, G_OPTION_ARG_NONE, AT (options.verbose), "Print each reader's result, too",
       NULL },
   { "plot", 0, 0, G_OPTION_ARG_FILENAME, AT (options.plot),
-      "Draw the time line and the histograms (by gnuplot or matplotlib)", "FILE.png" },
+      "Draw the time line and the histograms (by gnuplot)", "FILE.png" },
   { "version", 0, 0, G_OPTION_ARG_NONE, AT (options.version), "Print the version and exit", NULL },
   { "help", 'h', G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, AT (help), "Print this help and exit",
       NULL },

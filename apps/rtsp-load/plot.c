@@ -11,8 +11,8 @@
 
 typedef enum { RATE, READERS, LOSS } TimeLine;
 
-// A picture has one or more curves of one unit. The drawing program reads the data of all curves in
-// this order, as blocks of lines "x y", each block followed by an empty line.
+// A picture has one or more curves of one unit. The data of all curves is in this order, as blocks
+// of lines "x y", each block followed by an empty line.
 typedef struct {
   const gchar *title;
   const gchar *unit; // of y
@@ -23,56 +23,15 @@ typedef struct {
 
 #define N_PICTURES 6
 
-static const gchar matplotlib[] =
-    "import sys\n"
-    "import matplotlib\n"
-    "matplotlib.use('Agg')\n"
-    "import matplotlib.pyplot as plt\n"
-    "figure, axes = plt.subplots(2, 3, figsize=(18, 9))\n"
-    "figure.suptitle(sys.argv[2])\n"
-    "blocks = iter(sys.stdin.read().split('\\n\\n'))\n"
-    "for axis, line in zip(axes.flat, sys.argv[3:]):\n"
-    "    title, x, y, *names = line.split('|')\n"
-    "    for name in names:\n"
-    "        rows = [row.split() for row in next(blocks).split('\\n') if row]\n"
-    "        axis.step([float(row[0]) for row in rows], [float(row[1]) for row in rows],\n"
-    "                  where='post', label=name)\n"
-    "    axis.set(title=title, xlabel=x, ylabel=y)\n"
-    "    if x == 'ms':\n"
-    "        axis.set(xscale='log', yscale='symlog')\n"
-    "    axis.grid(True)\n"
-    "    axis.legend()\n"
-    "figure.tight_layout()\n"
-    "figure.savefig(sys.argv[1], format='png')\n";
-
-static gchar *
-find_matplotlib (void)
-{
-  gchar *python = g_find_program_in_path ("python3");
-  const gchar *const argv[] = { python, "-c", "import matplotlib", NULL };
-  GSubprocess *process = NULL;
-
-  if (python)
-    process = g_subprocess_newv (
-        argv, G_SUBPROCESS_FLAGS_STDERR_SILENCE | G_SUBPROCESS_FLAGS_STDOUT_SILENCE, NULL);
-  if (!process || !g_subprocess_wait_check (process, NULL, NULL))
-    g_clear_pointer (&python, g_free);
-  g_clear_object (&process);
-  return python;
-}
-
 gboolean
 plot_can_draw (void)
 {
   gchar *gnuplot = g_find_program_in_path ("gnuplot");
-  gchar *python = gnuplot ? NULL : find_matplotlib ();
-  gboolean can = gnuplot || python;
+  gboolean can = gnuplot != NULL;
 
   if (!can)
-    fputs ("rtsp-load: --plot needs gnuplot, or python3 with matplotlib; install one of them\n",
-        stderr);
+    fputs ("rtsp-load: --plot needs gnuplot; install it\n", stderr);
   g_free (gnuplot);
-  g_free (python);
   return can;
 }
 
@@ -192,40 +151,19 @@ gnuplot_script (const GString *data, const Picture *pictures, const gchar *title
 }
 
 static gboolean
-feed (const gchar *const *argv, const gchar *input)
+run_gnuplot (const gchar *script)
 {
   GError *error = NULL;
-  GSubprocess *process = g_subprocess_newv (argv, G_SUBPROCESS_FLAGS_STDIN_PIPE, &error);
-  gboolean ok = process && g_subprocess_communicate_utf8 (process, input, NULL, NULL, NULL, &error)
+  GSubprocess *process =
+      g_subprocess_new (G_SUBPROCESS_FLAGS_STDIN_PIPE, &error, "gnuplot", (const gchar *) NULL);
+  gboolean ok = process && g_subprocess_communicate_utf8 (process, script, NULL, NULL, NULL, &error)
                 && g_subprocess_wait_check (process, NULL, &error);
 
   if (!ok) {
-    fprintf (stderr, "rtsp-load: --plot: %s failed: %s\n", argv[0], error->message);
+    fprintf (stderr, "rtsp-load: --plot: gnuplot failed: %s\n", error->message);
     g_error_free (error);
   }
   g_clear_object (&process);
-  return ok;
-}
-
-static gboolean
-draw_with_matplotlib (
-    const GString *data, const Picture *pictures, const gchar *title, const gchar *file)
-{
-  const gchar *argv[5 + N_PICTURES + 1] = { "python3", "-c", matplotlib, file, title };
-  gchar *lines[N_PICTURES];
-  gboolean ok;
-
-  for (guint i = 0; i < N_PICTURES; i++) {
-    gchar *names = g_strjoinv ("|", (gchar **) pictures[i].names);
-
-    lines[i] =
-        g_strjoin ("|", pictures[i].title, x_label (&pictures[i]), pictures[i].unit, names, NULL);
-    argv[5 + i] = lines[i];
-    g_free (names);
-  }
-  ok = feed (argv, data->str);
-  for (guint i = 0; i < N_PICTURES; i++)
-    g_free (lines[i]);
   return ok;
 }
 
@@ -244,20 +182,11 @@ plot_draw (const Load *load, const gchar *file)
         { &r->added_delay, &r->playout_delay, &r->jitter }, 0 },
   };
   gchar *title = dup_title (load);
-  gchar *gnuplot = g_find_program_in_path ("gnuplot");
   GString *data = make_data (load, pictures);
-  gboolean ok;
+  gchar *script = gnuplot_script (data, pictures, title, file);
+  gboolean ok = run_gnuplot (script);
 
-  if (gnuplot) {
-    const gchar *const argv[] = { gnuplot, NULL };
-    gchar *script = gnuplot_script (data, pictures, title, file);
-
-    ok = feed (argv, script);
-    g_free (script);
-  } else {
-    ok = draw_with_matplotlib (data, pictures, title, file);
-  }
-  g_free (gnuplot);
+  g_free (script);
   g_free (title);
   g_string_free (data, TRUE);
   return ok;

@@ -49,7 +49,7 @@ reader_clear (Reader *self)
   }
   g_string_free (self->out, TRUE);
   g_free (self->in);
-  auth_clear (&self->auth);
+  rtsp_auth_clear (&self->auth);
   g_free (self->session);
   g_free (self->base);
   g_free (self->aggregate);
@@ -134,8 +134,7 @@ reader_fail (Reader *self, const gchar *kind, const gchar *format, ...)
 static void
 ask (Reader *self, const gchar *method, const gchar *uri, const gchar *headers, gint64 now)
 {
-  const Target *target = self->target;
-  gchar *auth = auth_header (&self->auth, method, uri, target->user, target->password);
+  gchar *auth = auth_header (&self->auth, method, uri);
   GString *all = g_string_new (headers);
 
   if (self->session)
@@ -312,7 +311,7 @@ reader_on_answer (Reader *self, GstRTSPMessage *answer, gint64 now)
     return; // a provisional answer, or the answer to an earlier request
   self->deadline_ns = NEVER;
   if (status == 401 && self->target->user && !self->challenged
-      && auth_take_challenge (&self->auth, answer)) {
+      && auth_take_challenge (&self->auth, answer, self->target->user, self->target->password)) {
     self->challenged = TRUE;
     ask_again (self, now);
   } else if (status < 300) {

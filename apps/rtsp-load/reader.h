@@ -45,7 +45,7 @@ struct Reader {
 
   guint cseq;          // of the last request
   gboolean challenged; // the last request had an Authorization header because of a 401
-  Auth auth;
+  RtspAuth auth;
   gchar *session, *base, *aggregate;
   gint64 keepalive_every_ns;
   GArray *sdp; // owns `tracks`

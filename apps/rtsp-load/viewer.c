@@ -97,7 +97,7 @@ viewer_clear (Viewer *self)
   g_free (self->why);
   g_string_free (self->out, TRUE);
   g_byte_array_unref (self->in);
-  auth_clear (&self->auth);
+  rtsp_auth_clear (&self->auth);
 }
 
 // ---- requests ----
@@ -127,8 +127,7 @@ flush (Viewer *self)
 static void
 request (Viewer *self, const gchar *method, const gchar *headers, const gchar *body)
 {
-  gchar *auth = auth_header (
-      &self->auth, method, self->target->uri, self->target->user, self->target->password);
+  gchar *auth = auth_header (&self->auth, method, self->target->uri);
   gchar *all = g_strconcat (headers, auth, NULL);
 
   rtsp_text_request (self->out, method, self->target->uri, ++self->cseq, all);
@@ -332,7 +331,8 @@ read_retry (const gchar *retry, gint64 now)
 static gboolean
 challenge (Viewer *self, GstRTSPMessage *answer)
 {
-  if (self->challenged || !self->target->user || !auth_take_challenge (&self->auth, answer))
+  if (self->challenged || !self->target->user
+      || !auth_take_challenge (&self->auth, answer, self->target->user, self->target->password))
     return FALSE;
   self->challenged = TRUE;
   return TRUE;

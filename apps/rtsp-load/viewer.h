@@ -35,7 +35,7 @@ typedef struct {
   guint cseq;
   GString *out;
   GByteArray *in;
-  Auth auth;
+  RtspAuth auth;
   gboolean challenged;
   gboolean asking;    // for packets
   guint n_unanswered; // requests for packets in a row whose connection ended
