@@ -300,11 +300,23 @@ replace_branch (Presentation *self)
   branch_start (self->current);
 }
 
+// Says that a change never took effect, because the next one came first.
+static void
+drop_overtaken (Presentation *self)
+{
+  if (!self->next)
+    return;
+  self->problem = g_strdup ("the pipeline of an earlier change was dropped: another change came "
+                            "before it had begun");
+  log_event ("mount %s: %s", self->label, self->problem);
+  drop_next (self);
+}
+
 // Starts the next branch, which replaces the current one at a join point.
 static void
 start_beside (Presentation *self)
 {
-  drop_next (self);
+  drop_overtaken (self);
   self->next = make_branch (self);
   self->switch_timeout = g_timeout_add (self->config->switch_timeout_ms, on_switch_timeout, self);
   relay_prefer (self->relay, self->next->source);
@@ -343,7 +355,7 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
 
   g_clear_pointer (&self->problem, g_free);
   if (!self->current || g_str_equal (key, self->current->key))
-    drop_next (self);
+    drop_overtaken (self);
   else if (!is_known (self))
     replace_branch (self);
   else if (!self->next || !g_str_equal (key, self->next->key))
