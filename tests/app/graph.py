@@ -254,6 +254,50 @@ def a_pipeline_that_does_not_start_changes_nothing():
         assert switches(proxy) == 0
 
 
+TAP = """---
+summary: shows a second branch what passes
+media: video
+takes: rtp
+gives: rtp
+---
+tee name=t
+t. ! queue ! fakesink sync=false async=false
+t. ! queue
+"""
+
+
+@test
+def a_stage_refers_to_its_own_elements():
+    """the text of a stage may have branches, which refer to a named element of it"""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'tap.launch'), 'w', encoding='utf-8') as file:
+            file.write(TAP)
+        with Controlled({'/cam': live(pipeline=['pull', 'tap'])}, stages=folder) as proxy, \
+                Decode(proxy.url()) as decode:
+            goes_on(decode)
+        assert not decode.errors, decode.errors
+
+
+@test
+def a_change_that_is_overtaken_by_another_is_told():
+    """a pipeline that another change replaces before it began is dropped with a line, and told by the API"""
+    with camera() as one, camera() as other, Controlled({'/cam': {'upstream': one.url(), **QUICK}}) as proxy:
+        reads = Read(proxy.url(), readers=2, duration=50)
+        wait_for_readers(proxy, 2)
+        for port in 9, 11:
+            assert proxy.http('PATCH', '/v1/mounts/cam', {'upstream': f'rtsp://127.0.0.1:{port}/x'})[0] == 200
+        proxy.wait_for_line(r' mount /cam: the pipeline of an earlier change was dropped: another change came')
+        shown = proxy.get('/v1/mounts/cam')['presentations'][0]
+        assert shown['switching'] and 'was dropped' in shown['problem'], shown
+        # Back to what runs: the second one is dropped as well.
+        assert proxy.http('PATCH', '/v1/mounts/cam', {'upstream': one.url()})[0] == 200
+        shown = proxy.get('/v1/mounts/cam')['presentations'][0]
+        assert not shown['switching'] and 'was dropped' in shown['problem'], shown
+        switch(proxy, {'upstream': other.url()})
+        assert 'problem' not in proxy.get('/v1/mounts/cam')['presentations'][0]
+        check_smooth(reads.finish(), 2)
+
+
 @test
 def a_codec_change_is_announced_and_closes_readers():
     vp8 = ('launch:videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! '

@@ -73,10 +73,12 @@ stage_elements_has_foreign (const gchar *launch)
   return foreign;
 }
 
+// Parses the text between two elements, as it stands in a pipeline: "tee name=t t. ! fakesink t."
+// means nothing alone.
 gchar *
 stage_elements_check (const gchar *launch)
 {
-  gchar *missing = stage_elements_find_missing (launch), *wrong = NULL;
+  gchar *missing = stage_elements_find_missing (launch), *wrong = NULL, *whole;
   GError *error = NULL;
   GstElement *bin;
 
@@ -85,8 +87,9 @@ stage_elements_check (const gchar *launch)
     g_free (missing);
     return wrong;
   }
+  whole = g_strdup_printf ("identity ! %s ! identity", launch);
   bin = gst_parse_bin_from_description_full (
-      launch, FALSE, NULL, GST_PARSE_FLAG_FATAL_ERRORS | GST_PARSE_FLAG_PLACE_IN_BIN, &error);
+      whole, FALSE, NULL, GST_PARSE_FLAG_FATAL_ERRORS | GST_PARSE_FLAG_PLACE_IN_BIN, &error);
   if (bin) {
     gst_object_ref_sink (bin);
     gst_object_unref (bin);
@@ -95,5 +98,6 @@ stage_elements_check (const gchar *launch)
     wrong = g_strdup (error->message);
     g_error_free (error);
   }
+  g_free (whole);
   return wrong;
 }
