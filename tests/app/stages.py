@@ -28,7 +28,8 @@ def stages_are_listed():
     """--list-stages shows each stage, its inputs and outputs, and its parameters' ranges"""
     out, err, status = proxy('--list-stages')
     assert (err, status) == ('', 0), (err, status)
-    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'decode', 'opus', 'pull', 'restamp', 'transcode'], out
+    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'decode', 'layers', 'opus', 'pace', 'pull', 'restamp',
+                                                      'transcode'], out
     assert 'takes video raw; gives rtp of H264' in out, out
     assert re.search(r'^ +rate +bitrate \(bit/s\), from 32k to 50M, default 600k$', out, re.M)
 
@@ -94,6 +95,17 @@ def a_mount_has_a_pipeline_and_choices():
     again, _, _ = configured(CONFIG, '--explain', '/cam?size=320x180&rate=0.3M')
     assert again.splitlines()[1] == key, again
     assert configured(CONFIG, '--explain', '/cam?keys=1s')[2] == 2
+
+
+@test
+def a_paced_pipeline_is_explained():
+    """--explain: behind ratepacer, the sink neither waits for the clock nor gathers packets"""
+    out, err, status = configured(CONFIG.replace('restamp', 'pace'), '--explain', '/cam')
+    assert (err, status) == ('', 0), err
+    line = out.splitlines()[-1]
+    assert line.endswith("! ratepacer max-burst=1 ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004'") \
+        or line.endswith('! ratepacer max-burst=1 ! fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004'), line
+    assert 'fanoutsink clients=' in configured(CONFIG, '--explain', '/cam')[0].splitlines()[-1]
 
 
 @test

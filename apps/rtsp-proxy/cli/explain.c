@@ -21,6 +21,8 @@
 #define CODEC "H264" // assumed: the codec is known only while the upstream runs
 #define DAY_NS (24 * 3600 * (gint64) GST_SECOND)
 #define READER "fanoutsink clients=127.0.0.1:5004"
+// A sink that waits for the clock or gathers packets would undo the work of ratepacer.
+#define PACED_READER "fanoutsink sync=false max-coalesce=0 clients=127.0.0.1:5004"
 
 // Returns name="value", escaped for gst-launch-1.0.
 static gchar *
@@ -113,7 +115,7 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
     append_stage (out, &line, chain, i);
   }
   if (line) {
-    append_to_line (&line, READER);
+    append_to_line (&line, strstr (line, "! ratepacer ") ? PACED_READER : READER);
     g_free (key);
     key = stage_text_quote (line);
     g_string_append_printf (out,

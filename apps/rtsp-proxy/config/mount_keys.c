@@ -5,8 +5,8 @@
 #include "config/mount_cache.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
-#include "config/mount_renditions.h"
 #include "config/mount_record.h"
+#include "config/mount_renditions.h"
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
@@ -20,6 +20,7 @@ static const gchar *const standbys[] = { "cold", "warm", NULL };         // by M
 static const gchar *const joins[] = { "keyframe", "live", NULL };
 const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
+static const gchar *const drop_policies[] = { "slowest", "head", "tail", NULL };
 
 const gchar *const mount_effect_words[] = { NULL, "unnoticed", "layers", "serving", "pipeline",
   "upstream", "closes readers" };
@@ -244,6 +245,22 @@ static const SchemaKey mount_keys[] = {
       .help =
           "timestamps for a reader that starts in the past; `live`: compressed, so that its player "
           "catches up with the live edge; `delay`: unchanged, so that it stays behind" },
+  { "spread", SCHEMA_DURATION, AT (spread_ms), "0s", 0, 1000, .effect = MOUNT_EFFECT_SERVING,
+      .help = "spreads the sends of a frame to all readers over this time, so that many readers "
+              "behind one narrow line get no burst; `0s`: at once" },
+  { "max-pacing-rate", SCHEMA_RATE, AT (max_pacing_rate), "0", .form = "RATE",
+      .effect = MOUNT_EFFECT_SERVING,
+      .help = "the highest rate at which the kernel sends to a reader, with a unit, such as `8M`; "
+              "`0`: no limit. For UDP it needs the queueing discipline fq" },
+  { "buffer-size", SCHEMA_SIZE, AT (buffer_size), "0", 0, 1 << 30, .effect = MOUNT_EFFECT_SERVING,
+      .help = "the send buffer of the mount's UDP sockets; `0`: 1 MiB, or the system's default if "
+              "that is larger" },
+  { "drop-policy", SCHEMA_WORD, AT (drop_policy), "slowest", .words = drop_policies,
+      .effect = MOUNT_EFFECT_SERVING,
+      .help =
+          "what happens when a reader is so slow that the window of packets is full; `slowest`: "
+          "that reader goes on at the next keyframe; `head`: at the oldest packet; `tail`: new "
+          "packets are dropped for all readers" },
   { "cache", SCHEMA_OBJECT, .form = "{time: TIME, bytes: SIZE, spill: FOLDER}",
       .object = &mount_cache_object, .effect = MOUNT_EFFECT_SERVING,
       .help =

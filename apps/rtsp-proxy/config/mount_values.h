@@ -94,7 +94,11 @@ typedef struct {
   // Values of fanoutsink's properties of the same names.
   const gchar *join;
   const gchar *catch_up;
-  GStrv push; // URIs; see config/mount_push.h
+  const gchar *drop_policy;
+  guint spread_ms;         // 0: no spread
+  guint64 max_pacing_rate; // bits a second; 0: no limit
+  SchemaSize buffer_size;  // 0: 1 MiB, or the system's default if larger
+  GStrv push;              // URIs; see config/mount_push.h
   struct {
     gchar *folder; // NULL: no recording
     guint segment_ms, part_ms;

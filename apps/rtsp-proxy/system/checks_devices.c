@@ -109,7 +109,7 @@ check_clones (const System *system, Report *report)
                       "docs/kernel.md" CHECKS_IN_UNIT) });
 }
 
-// The proxy sets no rate of sending for the kernel.
+// Only with max-pacing-rate does the proxy set a rate of sending for the kernel.
 static void
 check_queue (const SystemDevice *device, Report *report)
 {
@@ -121,7 +121,7 @@ check_queue (const SystemDevice *device, Report *report)
     report_good (report, name, "%s%s", device->qdisc,
         g_str_equal (device->qdisc, "fq")
             ? ""
-            : "; rtsp-proxy needs no other (fq is needed for max-pacing-rate of fanoutsink only)");
+            : "; only the key max-pacing-rate needs fq, for readers over UDP");
   g_free (name);
 }
 

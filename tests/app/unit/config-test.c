@@ -50,6 +50,8 @@ dup_other_sample (const gchar *key)
     { "choices", "{\"transcode\": [\"rate\"]}" },
     { "cache", "{\"time\": \"60s\"}" },
     { "layers", "\"1.0.2\"" },
+    { "max-pacing-rate", "\"8M\"" },
+    { "buffer-size", "\"64K\"" },
     { "push", "[\"udp://239.1.1.1:5000\"]" },
     { "tls-fingerprint", "\"" FINGERPRINT "\"" },
   };
@@ -81,7 +83,7 @@ dup_sample (const SchemaKey *key)
       return g_strdup_printf ("%" G_GUINT64_FORMAT,
           g_ascii_strtoull (key->preset, NULL, 10) == key->max ? key->min : key->max);
     case SCHEMA_DURATION:
-      return g_strdup ("\"77s\"");
+      return g_strdup (key->max > 0 && key->max < 77000 ? "\"777ms\"" : "\"77s\"");
     case SCHEMA_FLAG:
       return g_strdup (g_str_equal (key->preset, "yes") ? "false" : "true");
     case SCHEMA_TEXT:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "config/proxy_config.h"
 #include "base/element.h"
+#include "config/proxy_config.h"
 #include "stages/choice.h"
 #include "stages/stage_elements.h"
 #include "stages/stage_parse.h"
@@ -307,7 +307,8 @@ a_program_in_its_build_folder_finds_the_stages (void)
 {
   GError *error = NULL;
   StageSet *set = stage_set_load_usual (NULL, &error);
-  static const gchar *const names[] = { "aac", "decode", "opus", "pull", "restamp", "transcode" };
+  static const gchar *const names[] = { "aac", "decode", "layers", "opus", "pace", "pull",
+    "restamp", "transcode" };
 
   g_assert_no_error (error);
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
@@ -599,8 +600,9 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (
-      f, "there is no stage \"nosuch\"; known stages: aac, decode, opus, pull, restamp, transcode");
+  check_refused (f,
+      "there is no stage \"nosuch\"; known stages: aac, decode, layers, opus, pace, pull, restamp, "
+      "transcode");
 }
 
 static void

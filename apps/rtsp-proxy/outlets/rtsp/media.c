@@ -102,7 +102,10 @@ configure_sink (GstElement *sink, Presentation *presentation, const MountConfig 
 {
   gst_util_set_object_arg (G_OBJECT (sink), "join", config->join);
   gst_util_set_object_arg (G_OBJECT (sink), "catch-up", config->catch_up);
-  g_object_set (sink, "priority", config->priority, NULL);
+  gst_util_set_object_arg (G_OBJECT (sink), "drop-policy", config->drop_policy);
+  g_object_set (sink, "priority", config->priority, "spread",
+      (guint64) config->spread_ms * GST_MSECOND, "max-pacing-rate", config->max_pacing_rate,
+      "buffer-size", (gint) config->buffer_size.bytes, NULL);
   gst_util_set_object_arg (G_OBJECT (sink), "kernel", kernel_path_get ());
   timeshift_configure_sink (sink, config);
   if (presentation_get_instance (presentation))
