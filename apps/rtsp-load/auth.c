@@ -13,8 +13,8 @@ auth_take_challenge (
   self->user = user;
   self->password = password ? password : "";
   while (message.n_headers < RTSP_HEADERS_MAX
-         && gst_rtsp_message_get_header (answer, GST_RTSP_HDR_WWW_AUTHENTICATE, &value,
-                (gint) message.n_headers)
+         && gst_rtsp_message_get_header (
+                answer, GST_RTSP_HDR_WWW_AUTHENTICATE, &value, (gint) message.n_headers)
                 == GST_RTSP_OK)
     message.headers[message.n_headers++] = (RtspHeader) { "WWW-Authenticate", value };
   return rtsp_auth_take (self, &message, 1);

@@ -7,8 +7,8 @@
 
 #include "sources/rtsp_auth.h"
 
-// Takes the strongest challenge of a 401. `password` may be NULL. Returns FALSE if it has none that can
-// be answered, or refuses the answer before. User and password must live as long as `self`.
+// Takes the strongest challenge of a 401. `password` may be NULL. Returns FALSE if it has none that
+// can be answered, or refuses the answer before. User and password must live as long as `self`.
 gboolean auth_take_challenge (
     RtspAuth *self, const GstRTSPMessage *answer, const gchar *user, const gchar *password);
 

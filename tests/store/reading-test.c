@@ -435,16 +435,16 @@ typedef struct {
 static gpointer
 ask_and_free (gpointer data)
 {
-  Asker *asker = data;
-  GRand *random = g_rand_new_with_seed (asker->seed);
-  const guint n_blocks = weir_stored_title_get_index (asker->title)->n_blocks;
+  Asker *handler = data;
+  GRand *random = g_rand_new_with_seed (handler->seed);
+  const guint n_blocks = weir_stored_title_get_index (handler->title)->n_blocks;
 
   for (guint i = 0; i < ASKER_ROUNDS; i++) {
     WeirBlockRequest *requests[ASKER_REQUESTS];
     Answers *answers = g_new0 (Answers, ASKER_REQUESTS);
 
     for (guint j = 0; j < ASKER_REQUESTS; j++)
-      requests[j] = weir_block_request (asker->title,
+      requests[j] = weir_block_request (handler->title,
           (guint32) g_rand_int_range (random, 0, (gint32) n_blocks), in_ms (j), count_answer,
           &answers[j]);
     if (g_rand_boolean (random))
@@ -466,15 +466,15 @@ requests_are_freed_at_any_moment (gconstpointer way)
   WeirBlockStore *store;
   WeirStoredTitle *title;
   GThread *threads[4];
-  Asker askers[4];
+  Asker handlers[4];
 
   weir_block_reader_threads_only = way != NULL;
   store = test_store (&t, 3, WEIR_PLACEMENT_RDA);
   weir_block_store_set_memory (store, 100000);
   title = test_title (store, "a", 50, 5000, 1);
   for (guint i = 0; i < 4; i++) {
-    askers[i] = (Asker) { title, i };
-    threads[i] = g_thread_new ("asker", ask_and_free, &askers[i]);
+    handlers[i] = (Asker) { title, i };
+    threads[i] = g_thread_new ("handler", ask_and_free, &handlers[i]);
   }
   for (guint i = 0; i < 4; i++)
     g_thread_join (threads[i]);

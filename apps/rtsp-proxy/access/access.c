@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/access.h"
 
-#include "access/case_private.h"
-#include "access/check_judge.h"
-#include "access/judge.h"
-#include "access/jwt_judge.h"
+#include "access/authenticator.h"
+#include "access/decision_private.h"
+#include "access/external_authenticator.h"
+#include "access/jwt_authenticator.h"
 #include "access/peer.h"
 #include "access/throttle.h"
-#include "access/users_judge.h"
+#include "access/users_authenticator.h"
 #include "base/log.h"
 
 #define NO_PERMISSION "no user has this permission"
@@ -16,12 +16,12 @@
 #define TOO_MANY "too many requests wait"
 
 typedef struct {
-  const JudgeOps *ops;
+  const AuthenticatorOps *ops;
   gpointer self;
-} Judge;
+} Authenticator;
 
 struct _Access {
-  GArray *judges; // of Judge; not changed after access_new()
+  GArray *authenticators; // of Authenticator; not changed after access_new()
   Throttle *throttle;
   // Atomic.
   gint basic;        // media may be asked for by a password without TLS
@@ -31,7 +31,7 @@ struct _Access {
 
   GMutex lock; // protects the fields below
   gboolean closed;
-  GHashTable *waiting; // of AccessCase, with a reference
+  GHashTable *waiting; // of AccessDecision, with a reference
   guint64 admitted, challenged;
   GHashTable *refused; // reason -> AccessRefusals
 };
@@ -76,7 +76,7 @@ log_refusal (Access *self, AccessPeer *peer, const gchar *user, AccessAction act
 }
 
 static void
-note_refusal (AccessCase *self, const gchar *user, const gchar *reason)
+note_refusal (AccessDecision *self, const gchar *user, const gchar *reason)
 {
   count_refusal (self->access, reason, 1);
   log_refusal (self->access, self->peer, user, self->request.action, self->request.path, reason);
@@ -112,7 +112,7 @@ access_get_counts (Access *self, AccessCounts *counts)
 
 // Sets the verdict, and tells it if access_ask() has returned.
 static void
-decide (AccessCase *self, AccessVerdict verdict)
+decide (AccessDecision *self, AccessVerdict verdict)
 {
   Access *access = self->access;
   gboolean is_later;
@@ -128,20 +128,20 @@ decide (AccessCase *self, AccessVerdict verdict)
   if (!is_later)
     return;
   self->done (self, self->data);
-  access_case_unref (self);
+  access_decision_unref (self);
 }
 
-// Answers 401 with the challenges of all judges, or 403 if there are none.
+// Answers 401 with the challenges of all authenticators, or 403 if there are none.
 static void
-challenge (AccessCase *self, const gchar *user, const gchar *reason)
+challenge (AccessDecision *self, const gchar *user, const gchar *reason)
 {
-  GArray *judges = self->access->judges;
+  GArray *authenticators = self->access->authenticators;
 
-  for (guint i = 0; i < judges->len; i++) {
-    const Judge *judge = &g_array_index (judges, Judge, i);
+  for (guint i = 0; i < authenticators->len; i++) {
+    const Authenticator *authenticator = &g_array_index (authenticators, Authenticator, i);
 
-    if (judge->ops->challenge)
-      judge->ops->challenge (judge->self, self, self->challenges);
+    if (authenticator->ops->challenge)
+      authenticator->ops->challenge (authenticator->self, self, self->challenges);
   }
   if (self->challenges->len == 0 && !reason)
     reason = NO_PERMISSION;
@@ -152,7 +152,7 @@ challenge (AccessCase *self, const gchar *user, const gchar *reason)
 }
 
 static void
-leave_throttle (AccessCase *self, gboolean failed)
+leave_throttle (AccessDecision *self, gboolean failed)
 {
   Throttle *throttle = self->access->throttle;
   GInetAddress *address = access_peer_get_inet (self->peer);
@@ -166,7 +166,7 @@ leave_throttle (AccessCase *self, gboolean failed)
 }
 
 static void
-admit (AccessCase *self, const gchar *user)
+admit (AccessDecision *self, const gchar *user)
 {
   leave_throttle (self, FALSE);
   if (user) {
@@ -177,7 +177,7 @@ admit (AccessCase *self, const gchar *user)
 }
 
 static void
-forbid (AccessCase *self, const gchar *user, const gchar *reason)
+forbid (AccessDecision *self, const gchar *user, const gchar *reason)
 {
   leave_throttle (self, FALSE);
   self->user = g_strdup (user);
@@ -186,7 +186,7 @@ forbid (AccessCase *self, const gchar *user, const gchar *reason)
 }
 
 static void
-deny (AccessCase *self, const gchar *user, const gchar *reason)
+deny (AccessDecision *self, const gchar *user, const gchar *reason)
 {
   leave_throttle (self, TRUE);
   access_peer_set_user (self->peer, NULL);
@@ -194,7 +194,7 @@ deny (AccessCase *self, const gchar *user, const gchar *reason)
 }
 
 static void
-give_up (AccessCase *self, const gchar *reason)
+give_up (AccessDecision *self, const gchar *reason)
 {
   leave_throttle (self, FALSE);
   note_refusal (self, self->credentials.user, reason);
@@ -202,17 +202,18 @@ give_up (AccessCase *self, const gchar *reason)
   decide (self, ACCESS_BUSY);
 }
 
-// ---- judges ----
+// ---- authenticators ----
 
 static void
-ask_next (AccessCase *self)
+ask_next (AccessDecision *self)
 {
-  GArray *judges = self->access->judges;
+  GArray *authenticators = self->access->authenticators;
 
-  if (self->judge < judges->len) {
-    const Judge *judge = &g_array_index (judges, Judge, self->judge);
+  if (self->authenticator < authenticators->len) {
+    const Authenticator *authenticator =
+        &g_array_index (authenticators, Authenticator, self->authenticator);
 
-    judge->ops->ask (judge->self, self);
+    authenticator->ops->ask (authenticator->self, self);
   } else if (self->has_credentials) {
     deny (self, self->credentials.user, self->credentials.user ? UNKNOWN_USER : WRONG_TOKEN);
   } else {
@@ -221,64 +222,66 @@ ask_next (AccessCase *self)
 }
 
 static AccessBasis
-get_basis (Judgement judgement)
+get_basis (AuthAnswer answer)
 {
-  return judgement == JUDGE_ADMITS_ADDRESS   ? ACCESS_BY_ADDRESS
-         : judgement == JUDGE_ADMITS_ANYBODY ? ACCESS_BY_NOTHING
-                                             : ACCESS_BY_SECRET;
+  return answer == AUTH_ADMITS_ADDRESS   ? ACCESS_BY_ADDRESS
+         : answer == AUTH_ADMITS_ANYBODY ? ACCESS_BY_NOTHING
+                                         : ACCESS_BY_SECRET;
 }
 
 void
-access_case_judge (AccessCase *self, Judgement judgement, const gchar *user, const gchar *reason)
+access_decision_answer (
+    AccessDecision *self, AuthAnswer answer, const gchar *user, const gchar *reason)
 {
-  switch (judgement) {
-    case JUDGE_PASSES:
-      self->judge++;
+  switch (answer) {
+    case AUTH_PASSES:
+      self->authenticator++;
       ask_next (self);
       break;
-    case JUDGE_ADMITS:
+    case AUTH_ADMITS:
       admit (self, user);
       break;
-    case JUDGE_ADMITS_ADDRESS:
-    case JUDGE_ADMITS_ANYBODY:
-      self->basis = get_basis (judgement);
+    case AUTH_ADMITS_ADDRESS:
+    case AUTH_ADMITS_ANYBODY:
+      self->basis = get_basis (answer);
       admit (self, NULL);
       break;
-    case JUDGE_FORBIDS:
+    case AUTH_FORBIDS:
       forbid (self, user, reason);
       break;
-    case JUDGE_DENIES:
+    case AUTH_DENIES:
       deny (self, user, reason);
       break;
-    case JUDGE_RENEWS:
+    case AUTH_RENEWS:
       leave_throttle (self, FALSE);
       self->is_stale = TRUE;
       challenge (self, user, NULL);
       break;
-    case JUDGE_FAILS:
+    case AUTH_FAILS:
       give_up (self, reason);
       break;
   }
 }
 
 gboolean
-access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis)
+access_decision_lists (AccessDecision *self, const gchar *mount, AccessBasis *basis)
 {
-  GArray *judges = self->access->judges;
-  gboolean admitted = access_case_get_verdict (self) == ACCESS_ADMITTED;
-  Judgement judgement = JUDGE_PASSES;
+  GArray *authenticators = self->access->authenticators;
+  gboolean admitted = access_decision_get_verdict (self) == ACCESS_ADMITTED;
+  AuthAnswer answer = AUTH_PASSES;
 
-  for (guint i = 0; i < judges->len && judgement != JUDGE_ADMITS; i++) {
-    const Judge *judge = &g_array_index (judges, Judge, i);
-    Judgement next = judge->ops->lists ? judge->ops->lists (
-                                             judge->self, self, admitted && self->judge == i, mount)
-                                       : JUDGE_PASSES;
+  for (guint i = 0; i < authenticators->len && answer != AUTH_ADMITS; i++) {
+    const Authenticator *authenticator = &g_array_index (authenticators, Authenticator, i);
+    AuthAnswer next = authenticator->ops->lists
+                          ? authenticator->ops->lists (authenticator->self, self,
+                                admitted && self->authenticator == i, mount)
+                          : AUTH_PASSES;
 
-    if (next == JUDGE_ADMITS || judgement == JUDGE_PASSES)
-      judgement = next;
+    if (next == AUTH_ADMITS || answer == AUTH_PASSES)
+      answer = next;
   }
-  *basis = get_basis (judgement);
-  return judgement != JUDGE_PASSES;
+  *basis = get_basis (answer);
+  return answer != AUTH_PASSES;
 }
 
 // ---- waiting ----
@@ -286,19 +289,19 @@ access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis)
 static gboolean
 on_waited (gpointer data)
 {
-  AccessCase *self = data;
+  AccessDecision *self = data;
   Access *access = self->access;
 
   g_mutex_lock (&access->lock);
   g_hash_table_steal (access->waiting, self);
   g_mutex_unlock (&access->lock);
   ask_next (self);
-  access_case_unref (self);
+  access_decision_unref (self);
   return G_SOURCE_REMOVE;
 }
 
 static void
-delay_case (AccessCase *self, gint64 us)
+delay_case (AccessDecision *self, gint64 us)
 {
   Access *access = self->access;
   gboolean closed;
@@ -307,7 +310,7 @@ delay_case (AccessCase *self, gint64 us)
   g_mutex_lock (&access->lock);
   closed = access->closed;
   if (!closed) {
-    g_hash_table_add (access->waiting, access_case_ref (self));
+    g_hash_table_add (access->waiting, access_decision_ref (self));
     self->timer = g_timeout_add ((guint) (us / 1000 + 1), on_waited, self);
   }
   g_mutex_unlock (&access->lock);
@@ -316,7 +319,7 @@ delay_case (AccessCase *self, gint64 us)
 }
 
 static void
-enter (AccessCase *self)
+enter (AccessDecision *self)
 {
   gint64 us;
 
@@ -335,16 +338,16 @@ enter (AccessCase *self)
     ask_next (self);
 }
 
-AccessCase *
+AccessDecision *
 access_ask (
     Access *self, AccessPeer *peer, const AccessRequest *request, AccessDone done, gpointer data)
 {
-  AccessCase *asked = access_case_new (self, peer, request, done, data);
+  AccessDecision *asked = access_decision_new (self, peer, request, done, data);
   gboolean is_later;
 
   asked->has_front = g_atomic_int_get (&self->tls_in_front) && access_peer_is_loopback (peer)
                      && g_str_equal (access_peer_get_protocol (peer), "http");
-  asked->may_use_basic = !access_case_is_for_media (asked) || access_peer_has_tls (peer)
+  asked->may_use_basic = !access_decision_is_for_media (asked) || access_peer_has_tls (peer)
                          || asked->has_front || g_atomic_int_get (&self->basic);
   if (asked->credentials.kind == CREDENTIALS_BASIC && !asked->may_use_basic
       && access_takes_credentials (self)) {
@@ -353,25 +356,25 @@ access_ask (
     asked->has_credentials = request->token != NULL;
   }
   asked->has_credentials &= access_takes_credentials (self);
-  access_case_ref (asked); // for the judge
+  access_decision_ref (asked); // for the authenticator
   enter (asked);
   g_mutex_lock (&asked->lock);
   asked->is_later = asked->verdict == ACCESS_PENDING;
   is_later = asked->is_later;
   g_mutex_unlock (&asked->lock);
   if (!is_later)
-    access_case_unref (asked);
+    access_decision_unref (asked);
   return asked;
 }
 
 // ---- construction ----
 
 void
-access_add_judge (Access *self, const JudgeOps *ops, gpointer judge)
+access_add_authenticator (Access *self, const AuthenticatorOps *ops, gpointer authenticator)
 {
-  Judge added = { ops, judge };
+  Authenticator added = { ops, authenticator };
 
-  g_array_append_val (self->judges, added);
+  g_array_append_val (self->authenticators, added);
 }
 
 static void
@@ -401,16 +404,16 @@ access_new (const ProxyConfig *config)
 {
   Access *self = g_new0 (Access, 1);
 
-  self->judges = g_array_new (FALSE, FALSE, sizeof (Judge));
+  self->authenticators = g_array_new (FALSE, FALSE, sizeof (Authenticator));
   self->throttle = throttle_new ();
   read_config (self, config);
   g_mutex_init (&self->lock);
-  self->waiting = g_hash_table_new_full (NULL, NULL, (GDestroyNotify) access_case_unref, NULL);
+  self->waiting = g_hash_table_new_full (NULL, NULL, (GDestroyNotify) access_decision_unref, NULL);
   self->refused = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
   count_refusal (self, WRONG_PASSWORD, 0); // so that the metric exists
-  access_add_judge (self, &users_judge, users_judge_new (config));
-  access_add_judge (self, &jwt_judge, jwt_judge_new (config));
-  access_add_judge (self, &check_judge, check_judge_new (config));
+  access_add_authenticator (self, &users_authenticator, users_authenticator_new (config));
+  access_add_authenticator (self, &jwt_authenticator, jwt_authenticator_new (config));
+  access_add_authenticator (self, &external_authenticator, external_authenticator_new (config));
   return self;
 }
 
@@ -418,11 +421,11 @@ void
 access_configure (Access *self, const ProxyConfig *config)
 {
   read_config (self, config);
-  for (guint i = 0; i < self->judges->len; i++) {
-    const Judge *judge = &g_array_index (self->judges, Judge, i);
+  for (guint i = 0; i < self->authenticators->len; i++) {
+    const Authenticator *authenticator = &g_array_index (self->authenticators, Authenticator, i);
 
-    if (judge->ops->configure)
-      judge->ops->configure (judge->self, config);
+    if (authenticator->ops->configure)
+      authenticator->ops->configure (authenticator->self, config);
   }
 }
 
@@ -442,9 +445,9 @@ access_close (Access *self)
   g_mutex_unlock (&self->lock);
   for (guint i = 0; i < cases->len; i++) {
     asked = g_ptr_array_index (cases, i);
-    g_source_remove (((AccessCase *) asked)->timer);
+    g_source_remove (((AccessDecision *) asked)->timer);
     give_up (asked, TOO_MANY);
-    access_case_unref (asked);
+    access_decision_unref (asked);
   }
   g_ptr_array_unref (cases);
 }
@@ -452,13 +455,13 @@ access_close (Access *self)
 void
 access_free (Access *self)
 {
-  for (guint i = 0; i < self->judges->len; i++) {
-    const Judge *judge = &g_array_index (self->judges, Judge, i);
+  for (guint i = 0; i < self->authenticators->len; i++) {
+    const Authenticator *authenticator = &g_array_index (self->authenticators, Authenticator, i);
 
-    if (judge->ops->free)
-      judge->ops->free (judge->self);
+    if (authenticator->ops->free)
+      authenticator->ops->free (authenticator->self);
   }
-  g_array_unref (self->judges);
+  g_array_unref (self->authenticators);
   throttle_free (self->throttle);
   g_hash_table_unref (self->waiting);
   g_hash_table_unref (self->refused);

@@ -6,7 +6,7 @@
 // delay after wrong passwords hold no thread. Call from any thread, unless the function says
 // otherwise.
 
-#include "access/case.h"
+#include "access/decision.h"
 #include "config/proxy_config.h"
 
 // Reads what it needs of `config`. access_configure() does so again after a reload; it applies to
@@ -18,7 +18,7 @@ void access_configure (Access *self, const ProxyConfig *config);
 // ACCESS_METRICS; see proxy_config_guards().
 gboolean access_is_guarded (Access *self, AccessAction action);
 
-// Reports whether any judge takes credentials.
+// Reports whether any authenticator takes credentials.
 gboolean access_takes_credentials (Access *self);
 
 // Logs and counts a refusal that the caller has decided. `reason` must be static.
@@ -29,10 +29,10 @@ void access_note_refusal (
 void access_close (Access *self);
 void access_free (Access *self);
 
-// Asks about a request, which is copied. If access_case_is_later() is FALSE for the result, it is
-// decided, and `done` is not called. Otherwise `done` is called once, perhaps before this returns,
-// and `data` must be valid until then. (transfer full)
-AccessCase *access_ask (
+// Asks about a request, which is copied. If access_decision_is_later() is FALSE for the result, it
+// is decided, and `done` is not called. Otherwise `done` is called once, perhaps before this
+// returns, and `data` must be valid until then. (transfer full)
+AccessDecision *access_ask (
     Access *self, AccessPeer *peer, const AccessRequest *request, AccessDone done, gpointer data);
 
 // ---- counts ----

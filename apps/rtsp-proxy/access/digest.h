@@ -5,7 +5,7 @@
 // RTSP clients send neither qop nor nc, so both are optional. `now_us` is monotonic. The caller
 // serialises the calls for one nonce.
 
-#include "access/case.h"
+#include "access/decision.h"
 #include "config/user.h"
 
 #define NONCE_LIFE_S 300

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// What is known about a connection. case.h has the functions for outlets.
+// What is known about a connection. decision.h has the functions for outlets.
 
 #include "access/digest.h"
 

@@ -11,7 +11,7 @@ wipe (gchar *secret)
   g_free (secret);
 }
 
-AccessCase *
+AccessDecision *
 access_ask_plain (Access *self, AccessPeer *peer, const AccessRequest *request, const gchar *user,
     const gchar *secret, AccessDone done, gpointer data)
 {
@@ -19,7 +19,7 @@ access_ask_plain (Access *self, AccessPeer *peer, const AccessRequest *request, 
   gchar *coded = pair ? g_base64_encode ((const guchar *) pair, strlen (pair)) : NULL;
   gchar *header = coded ? g_strconcat ("Basic ", coded, NULL) : NULL;
   AccessRequest whole = *request;
-  AccessCase *asked;
+  AccessDecision *asked;
 
   whole.authorization = header;
   asked = access_ask (self, peer, &whole, done, data);

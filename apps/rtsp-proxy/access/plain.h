@@ -5,5 +5,5 @@
 
 // Does the same as access_ask() for a client whose protocol has no headers: `user` and `secret`
 // take the place of `authorization`, which must be NULL. Both may be NULL.
-AccessCase *access_ask_plain (Access *self, AccessPeer *peer, const AccessRequest *request,
+AccessDecision *access_ask_plain (Access *self, AccessPeer *peer, const AccessRequest *request,
     const gchar *user, const gchar *secret, AccessDone done, gpointer data);

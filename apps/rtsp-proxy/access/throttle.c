@@ -7,9 +7,9 @@
 #define LOG_INTERVAL_MS 1000
 
 typedef struct {
-  guint failures, inside; // `inside`: requests that wait or are judged
+  guint failures, inside; // `inside`: requests that wait or are checked
   gint64 used_us;         // the last failure or log line
-  gint64 due_us;          // when the next request may be judged
+  gint64 due_us;          // when the next request may be checked
   LogLimit log;
 } Entry;
 
@@ -108,7 +108,7 @@ throttle_enter (Throttle *self, GInetAddress *address, gint64 now_us)
 
   g_mutex_lock (&self->lock);
   entry = get_entry (self, address, now_us);
-  if (entry && entry->failures < THROTTLE_FREE && entry->inside < THROTTLE_JUDGED_MAX) {
+  if (entry && entry->failures < THROTTLE_FREE && entry->inside < THROTTLE_CHECKED_MAX) {
     wait_us = 0;
   } else if (entry && entry->failures >= THROTTLE_FREE && entry->inside < THROTTLE_WAITING_MAX) {
     entry->due_us = MAX (entry->due_us, now_us);

@@ -81,7 +81,7 @@ find_value (const Reading *self, const gchar *name)
 // Sets the error `wrong`, unless it is NULL, for a key of the mount, or for the mount if the key is
 // not set. Returns whether nothing is wrong.
 static gboolean
-judge (const Reading *self, const gchar *name, const gchar *wrong)
+note_wrong (const Reading *self, const gchar *name, const gchar *wrong)
 {
   YamlNode *value = wrong ? find_value (self, name) : NULL;
 
@@ -144,7 +144,7 @@ check_standby (const Reading *self)
 {
   const gboolean alone = self->mount->standby == MOUNT_STANDBY_WARM && self->mount->pulls->len < 2;
 
-  return judge (
+  return note_wrong (
       self, "standby", alone ? "warm needs a second upstream; set upstreams: [URI, URI]" : NULL);
 }
 
@@ -167,7 +167,7 @@ check_cache (const Reading *self)
     wrong = MOUNT_CACHE_EXPECTED;
   else if (!stored && mount->cache.size.bytes > CACHE_MEMORY_MAX && !mount->cache.spill.path)
     wrong = "more than 2G of bytes needs a file on disk; add spill: FOLDER";
-  return judge (self, "cache", wrong);
+  return note_wrong (self, "cache", wrong);
 }
 
 static gboolean
@@ -176,7 +176,7 @@ check_swarm (const Reading *self)
   const gboolean useless =
       find_value (self, "swarm") && mount_config_get_titles (self->mount) != PULL_TITLES_SWARM;
 
-  return judge (self, "swarm",
+  return note_wrong (self, "swarm",
       useless ? "this mount has no folder of torrents; set upstream: swarm:///DIR/" : NULL);
 }
 
@@ -187,7 +187,7 @@ check_record (const Reading *self)
   const gboolean useless = find_value (self, "record") && mount->record.folder
                            && (mount_config_get_titles (mount) || mount->interval_ms > 0);
 
-  return judge (
+  return note_wrong (
       self, "record", useless ? "this mount has no single stream: it serves stored titles" : NULL);
 }
 
@@ -198,7 +198,7 @@ check_takeover (const Reading *self)
       find_value (self, "takeover") && self->mount->takeover
       && !g_strv_contains ((const gchar *const *) self->mount->upstreams, "publish");
 
-  return judge (
+  return note_wrong (
       self, "takeover", useless ? "nobody publishes to this mount; set upstream: publish" : NULL);
 }
 

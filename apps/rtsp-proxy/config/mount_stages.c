@@ -45,7 +45,7 @@ typedef struct {
 
 // Takes ownership of `text`; NULL: nothing is wrong.
 static void
-judge (Making *self, guint line, guint column, gchar *text)
+note_wrong (Making *self, guint line, guint column, gchar *text)
 {
   if (!text)
     return;
@@ -61,12 +61,12 @@ assign_params (Making *self, Stage *stage, const MountStep *step)
   for (guint i = 0; i < step->params->len; i++) {
     const MountParam *param = g_ptr_array_index (step->params, i);
 
-    judge (self, param->line, param->column,
+    note_wrong (self, param->line, param->column,
         source ? g_strdup ("pull takes no parameters here; set upstream and transport of the mount")
                : stage_assign (stage, param->name, param->value));
   }
   if (source)
-    judge (self, step->line, step->column, assign_upstream (self->config, stage));
+    note_wrong (self, step->line, step->column, assign_upstream (self->config, stage));
 }
 
 static void
@@ -76,7 +76,7 @@ add_step (Making *self, const MountStep *step)
   Stage *stage = stage_new (self->config->stage_set, step->name, &error);
 
   if (!stage) {
-    judge (self, step->line, step->column, take_message (error));
+    note_wrong (self, step->line, step->column, take_message (error));
     return;
   }
   g_ptr_array_add (self->config->stages, stage);
@@ -117,8 +117,8 @@ mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
   for (guint i = 0; i < config->pulls->len; i++)
     ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound = encodes_sound;
   if (self.ok && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
-    judge (&self, line, column, take_message (error));
+    note_wrong (&self, line, column, take_message (error));
   if (self.ok)
-    judge (&self, line, column, mount_renditions_check (config));
+    note_wrong (&self, line, column, mount_renditions_check (config));
   return self.ok;
 }

@@ -130,8 +130,8 @@ check_endpoints (SchemaText *it)
 // ---- the keys ----
 
 #define AT(field) G_STRUCT_OFFSET (MountConfig, swarm.field)
-#define TEXT(field, text, judge)                                                                   \
-  SCHEMA_TEXT, AT (field), .form = text, .check = judge, .effect = MOUNT_EFFECT_SERVING
+#define TEXT(field, text, how)                                                                     \
+  SCHEMA_TEXT, AT (field), .form = text, .check = how, .effect = MOUNT_EFFECT_SERVING
 #define WORD(field, text, names)                                                                   \
   SCHEMA_WORD, AT (field), text, .words = names, .effect = MOUNT_EFFECT_SERVING
 #define FLAG(field, text) SCHEMA_FLAG, AT (field), text, .effect = MOUNT_EFFECT_SERVING

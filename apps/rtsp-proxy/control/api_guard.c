@@ -76,7 +76,7 @@ typedef struct {
   SoupServerMessage *message;
   gchar *path;
   ApiAdmitted next;
-  AccessCase *asked;
+  AccessDecision *asked;
   gulong on_finished;
   gboolean left; // the client has closed the connection
 } Asking;
@@ -85,7 +85,7 @@ static void
 asking_free (Asking *self)
 {
   g_clear_signal_handler (&self->on_finished, self->message);
-  g_clear_pointer (&self->asked, access_case_unref);
+  g_clear_pointer (&self->asked, access_decision_unref);
   g_object_unref (self->message);
   g_free (self->path);
   g_free (self);
@@ -97,7 +97,7 @@ static void
 challenge (Asking *self)
 {
   SoupMessageHeaders *headers = soup_server_message_get_response_headers (self->message);
-  const gchar *const *lines = access_case_get_challenges (self->asked);
+  const gchar *const *lines = access_decision_get_challenges (self->asked);
   gboolean has_users = *lines != NULL;
 
   api_fail (self->message, SOUP_STATUS_UNAUTHORIZED, NULL,
@@ -114,7 +114,7 @@ static void
 fail_busy (Asking *self)
 {
   api_fail (self->message, SOUP_STATUS_SERVICE_UNAVAILABLE, NULL, "%s; try again later",
-      access_case_get_reason (self->asked));
+      access_decision_get_reason (self->asked));
   soup_message_headers_replace (
       soup_server_message_get_response_headers (self->message), "Retry-After", "10");
 }
@@ -122,15 +122,15 @@ fail_busy (Asking *self)
 static void
 answer (Asking *self)
 {
-  AccessVerdict verdict = access_case_get_verdict (self->asked);
+  AccessVerdict verdict = access_decision_get_verdict (self->asked);
 
   if (verdict == ACCESS_ADMITTED) {
     admit (self->api, self->message, self->path, self->next,
-        access_case_get_basis (self->asked) == ACCESS_BY_SECRET);
+        access_decision_get_basis (self->asked) == ACCESS_BY_SECRET);
     return;
   }
   if (verdict == ACCESS_ASKED
-      || (verdict == ACCESS_REFUSED && self->api->token && !access_case_get_user (self->asked)))
+      || (verdict == ACCESS_REFUSED && self->api->token && !access_decision_get_user (self->asked)))
     challenge (self);
   else if (verdict == ACCESS_REFUSED)
     api_fail (self->message, SOUP_STATUS_FORBIDDEN, NULL, "this client may not do this");
@@ -154,7 +154,7 @@ answer_later (gpointer data)
 }
 
 static void
-on_decided (AccessCase *decided, gpointer asking)
+on_decided (AccessDecision *decided, gpointer asking)
 {
   g_idle_add_full (G_PRIORITY_DEFAULT, answer_later, asking, NULL);
 }
@@ -229,7 +229,7 @@ ask_door (
   self->path = g_strdup (path);
   self->next = next;
   ask (self, action);
-  if (!access_case_is_later (self->asked)) {
+  if (!access_decision_is_later (self->asked)) {
     answer (self);
     asking_free (self);
     return;

@@ -49,15 +49,15 @@ gboolean
 broadcast_figures_sample (Mount *mount, BroadcastStats *stats)
 {
   Broadcast *broadcast = mount_dup_broadcast (mount);
-  LiveCast *live = mount_dup_live_cast (mount);
+  LiveBroadcast *live = mount_dup_live_broadcast (mount);
   gboolean has = broadcast || live;
 
   if (broadcast)
     broadcast_get_stats (broadcast, stats);
   else if (live)
-    live_cast_get_stats (live, stats);
+    live_broadcast_get_stats (live, stats);
   g_clear_pointer (&broadcast, broadcast_unref);
-  g_clear_pointer (&live, live_cast_unref);
+  g_clear_pointer (&live, live_broadcast_unref);
   return has;
 }
 

@@ -318,7 +318,7 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
     release (&self->job);
     return NULL;
   }
-  relay_source_set_asker (
+  relay_source_set_key_handler (
       context->source, ask_for_key, isolated_job_ref (&self->job), isolated_job_unref);
   if (self->reader)
     gst_element_set_state (self->reader, GST_STATE_PLAYING);
@@ -347,7 +347,7 @@ stage_isolated_close (gpointer run, GDestroyNotify closed, gpointer data)
   StageIsolated *self = run;
 
   g_atomic_int_set (&self->stopped, 1);
-  relay_source_set_asker (self->tracks->context->source, NULL, NULL, NULL);
+  relay_source_set_key_handler (self->tracks->context->source, NULL, NULL, NULL);
   self->closed = closed;
   self->data = data;
   if (self->reader)

@@ -100,6 +100,6 @@ stage_run_new (
       connect_out (self, pipeline, i, raw);
   }
   stage_tracks_link (self);
-  pull_set_asker (context, pipeline, ask_for_key);
+  pull_set_key_handler (context, pipeline, ask_for_key);
   return pipeline;
 }

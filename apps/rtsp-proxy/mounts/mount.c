@@ -29,8 +29,8 @@ struct _Mount {
   guint n_sessions;      // number of sessions ever started
   guint64 n_shared;      // number of requests that joined a session
   Titles *titles;
-  Broadcast *broadcast; // of the titles, or NULL
-  LiveCast *live_cast;  // of the stream, or NULL
+  Broadcast *broadcast;          // of the titles, or NULL
+  LiveBroadcast *live_broadcast; // of the stream, or NULL
   gboolean stopped;
 };
 
@@ -359,36 +359,36 @@ mount_dup_broadcast (Mount *self)
   return broadcast;
 }
 
-LiveCast *
-mount_dup_live_cast (Mount *self)
+LiveBroadcast *
+mount_dup_live_broadcast (Mount *self)
 {
-  LiveCast *cast;
+  LiveBroadcast *live;
 
   g_mutex_lock (&self->lock);
-  cast = WITH_BROADCAST && self->live_cast ? live_cast_ref (self->live_cast) : NULL;
+  live = WITH_BROADCAST && self->live_broadcast ? live_broadcast_ref (self->live_broadcast) : NULL;
   g_mutex_unlock (&self->lock);
-  return cast;
+  return live;
 }
 
 // Replaces the broadcast; each may be NULL.
 static void
-set_broadcast (Mount *self, Broadcast *broadcast, LiveCast *cast)
+set_broadcast (Mount *self, Broadcast *broadcast, LiveBroadcast *live)
 {
   Broadcast *old_broadcast;
-  LiveCast *old_cast;
+  LiveBroadcast *old_live;
 
   if (!WITH_BROADCAST)
     return;
   g_mutex_lock (&self->lock);
   old_broadcast = self->broadcast;
-  old_cast = self->live_cast;
+  old_live = self->live_broadcast;
   self->broadcast = broadcast;
-  self->live_cast = cast;
+  self->live_broadcast = live;
   g_mutex_unlock (&self->lock);
   g_clear_pointer (&old_broadcast, broadcast_unref);
-  if (old_cast)
-    live_cast_stop (old_cast);
-  g_clear_pointer (&old_cast, live_cast_unref);
+  if (old_live)
+    live_broadcast_stop (old_live);
+  g_clear_pointer (&old_live, live_broadcast_unref);
 }
 
 // Makes the broadcast that the configuration says, and ends the one before only then: each packet
@@ -401,11 +401,11 @@ begin_broadcast (Mount *self, const MountConfig *mount_config)
   Broadcast *broadcast =
       WITH_BROADCAST && store ? broadcast_new (self->path, &config, store) : NULL;
   Relay *relay = presentation_get_relay (self->main);
-  LiveCast *cast = WITH_BROADCAST && config.n_groups > 0 && !store
-                       ? live_cast_new (self->path, &config, relay)
-                       : NULL;
+  LiveBroadcast *live = WITH_BROADCAST && config.n_groups > 0 && !store
+                            ? live_broadcast_new (self->path, &config, relay)
+                            : NULL;
 
-  set_broadcast (self, broadcast, cast);
+  set_broadcast (self, broadcast, live);
   g_clear_pointer (&store, store_unref);
 }
 

@@ -5,7 +5,7 @@
 // for each set of choices that URLs make. Call from the main thread only, unless the function says
 // otherwise.
 
-#include "broadcast/live_cast.h"
+#include "broadcast/live_broadcast.h"
 #include "mounts/presentation.h"
 #include "mounts/titles.h"
 #include "text/demand.h"
@@ -114,7 +114,7 @@ Store *mount_dup_store (Mount *self);
 
 // Return the broadcast of the mount's titles or of its stream, or NULL. (transfer full)
 Broadcast *mount_dup_broadcast (Mount *self);
-LiveCast *mount_dup_live_cast (Mount *self);
+LiveBroadcast *mount_dup_live_broadcast (Mount *self);
 
 // See titles_open().
 Title *mount_open_title (Mount *self, const gchar *name, GError **error);

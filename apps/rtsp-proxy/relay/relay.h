@@ -111,7 +111,7 @@ void relay_pass_all_ntp (Relay *self);
 // monotonic). It is called from any thread, with no lock held. NULL: the upstream cannot be asked.
 // `free` is called on `data` when the function is replaced or the source is freed.
 typedef void (*RelayAskFunc) (gpointer data, guint track, gint64 now);
-void relay_source_set_asker (
+void relay_source_set_key_handler (
     RelaySource *self, RelayAskFunc ask, gpointer data, GDestroyNotify free);
 
 // ---- tracks and sinks ----

@@ -7,45 +7,46 @@
 // Smallest interval between two requests for a track. Requests within it are merged into the next.
 #define KEY_INTERVAL GST_SECOND
 
-struct _RelayAsker {
+struct _RelayKeyHandler {
   RelayAskFunc ask;
   gpointer data;
   GDestroyNotify free;
 };
 
 static void
-asker_clear (gpointer data)
+key_handler_clear (gpointer data)
 {
-  RelayAsker *asker = data;
+  RelayKeyHandler *handler = data;
 
-  asker->free (asker->data);
+  handler->free (handler->data);
 }
 
 static void
-asker_release (RelayAsker *asker)
+key_handler_release (RelayKeyHandler *handler)
 {
-  g_atomic_rc_box_release_full (asker, asker_clear);
+  g_atomic_rc_box_release_full (handler, key_handler_clear);
 }
 
 void
-relay_source_set_asker (RelaySource *self, RelayAskFunc ask, gpointer data, GDestroyNotify free)
+relay_source_set_key_handler (
+    RelaySource *self, RelayAskFunc ask, gpointer data, GDestroyNotify free)
 {
-  RelayAsker *new = NULL, *old;
+  RelayKeyHandler *new = NULL, *old;
 
   if (ask) {
-    new = g_atomic_rc_box_new (RelayAsker);
-    *new = (RelayAsker) { ask, data, free };
+    new = g_atomic_rc_box_new (RelayKeyHandler);
+    *new = (RelayKeyHandler) { ask, data, free };
   }
   g_mutex_lock (&self->relay->lock);
-  old = self->asker;
-  self->asker = new;
+  old = self->handler;
+  self->handler = new;
   g_mutex_unlock (&self->relay->lock);
   // Without the lock: the release may free a relay.
   if (old)
-    asker_release (old);
+    key_handler_release (old);
 }
 
-RelayAsker *
+RelayKeyHandler *
 relay_take_key_request (Relay *self, guint index, gint64 now)
 {
   RelayTrack *track = &self->tracks[index];
@@ -54,31 +55,31 @@ relay_take_key_request (Relay *self, guint index, gint64 now)
     return NULL;
   track->key_wanted = FALSE;
   // Without a source, the next one begins with a keyframe anyway.
-  if (!self->current || !self->current->asker)
+  if (!self->current || !self->current->handler)
     return NULL;
   track->key_asked = now;
-  return g_atomic_rc_box_acquire (self->current->asker);
+  return g_atomic_rc_box_acquire (self->current->handler);
 }
 
 void
-relay_pass_key_request (RelayAsker *asker, guint index, gint64 now)
+relay_pass_key_request (RelayKeyHandler *handler, guint index, gint64 now)
 {
-  if (!asker)
+  if (!handler)
     return;
-  asker->ask (asker->data, index, now);
-  asker_release (asker);
+  handler->ask (handler->data, index, now);
+  key_handler_release (handler);
 }
 
 void
 relay_ask_key (Relay *self, guint index, gint64 now)
 {
-  RelayAsker *asker = NULL;
+  RelayKeyHandler *handler = NULL;
 
   g_mutex_lock (&self->lock);
   if (index < self->n_tracks) {
     self->tracks[index].key_wanted = TRUE;
-    asker = relay_take_key_request (self, index, now);
+    handler = relay_take_key_request (self, index, now);
   }
   g_mutex_unlock (&self->lock);
-  relay_pass_key_request (asker, index, now);
+  relay_pass_key_request (handler, index, now);
 }

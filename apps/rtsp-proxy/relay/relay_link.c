@@ -46,7 +46,7 @@ link_free (gpointer from)
 void
 relay_link (Relay *self, RelaySource *to)
 {
-  relay_source_set_asker (to, link_ask, relay_ref (self), link_free);
+  relay_source_set_key_handler (to, link_ask, relay_ref (self), link_free);
   relay_add_sink (self, &all, relay_source_ref (to), G_MAXUINT32, relay_get_time (self));
 }
 
@@ -59,6 +59,6 @@ relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start)
 void
 relay_unlink (Relay *self, RelaySource *to)
 {
-  relay_source_set_asker (to, NULL, NULL, NULL);
+  relay_source_set_key_handler (to, NULL, NULL, NULL);
   relay_remove_sink (self, to);
 }

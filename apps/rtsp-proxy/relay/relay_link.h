@@ -10,6 +10,6 @@
 void relay_link (Relay *self, RelaySource *to);
 
 // Passes only the tracks whose bits are set in `tracks`, with bases of the instant `start`. The
-// owner of `to` begins it and sets its asker.
+// owner of `to` begins it and sets its handler.
 void relay_link_some (Relay *self, RelaySource *to, guint32 tracks, gint64 start);
 void relay_unlink (Relay *self, RelaySource *to);

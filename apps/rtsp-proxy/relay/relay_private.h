@@ -81,7 +81,7 @@ typedef struct {
   gboolean stated;     // its place in the run was not guessed from an arrival
 } SourceTrack;
 
-typedef struct _RelayAsker RelayAsker;
+typedef struct _RelayKeyHandler RelayKeyHandler;
 
 struct _RelaySource {
   gatomicrefcount refs;
@@ -106,7 +106,7 @@ struct _RelaySource {
   Standby *standby;
   WeirJoin catch_up; // in ns of the relay's time; its rate is 0 if the source does not catch up
   guint key_track;   // the track that catches up
-  RelayAsker *asker; // or NULL
+  RelayKeyHandler *handler; // or NULL
 };
 
 struct _Relay {
@@ -233,8 +233,8 @@ gint64 relay_compress (const RelaySource *self, guint track, gint64 time);
 
 // ---- relay_keys.c ----
 
-// Returns the asker of the current source if a keyframe request of the track is due at `now`, or
+// Returns the handler of the current source if a keyframe request of the track is due at `now`, or
 // NULL. Call with the lock held. (transfer full)
-RelayAsker *relay_take_key_request (Relay *self, guint track, gint64 now);
-// Calls the asker, which may be NULL, and releases it. Call without the lock.
-void relay_pass_key_request (RelayAsker *asker, guint track, gint64 now);
+RelayKeyHandler *relay_take_key_request (Relay *self, guint track, gint64 now);
+// Calls the handler, which may be NULL, and releases it. Call without the lock.
+void relay_pass_key_request (RelayKeyHandler *handler, guint track, gint64 now);

@@ -293,7 +293,7 @@ static void
 push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base, gboolean more)
 {
   Relay *relay = self->relay;
-  RelayAsker *asker;
+  RelayKeyHandler *handler;
   gboolean switched, waited;
 
   if (index >= RELAY_MAX_TRACKS) {
@@ -320,9 +320,9 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   if (switched)
     relay_drain_all (relay);
   waited = waited && self->tracks[index].alive;
-  asker = relay_take_key_request (relay, index, now);
+  handler = relay_take_key_request (relay, index, now);
   g_mutex_unlock (&relay->lock);
-  relay_pass_key_request (asker, index, now);
+  relay_pass_key_request (handler, index, now);
   gst_clear_buffer (&packet);
   if (switched)
     relay_pass_all_ntp (relay);
@@ -568,7 +568,7 @@ relay_source_unref (gpointer data)
     return;
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_clear_pointer (&self->standby, standby_free);
-  relay_source_set_asker (self, NULL, NULL, NULL);
+  relay_source_set_key_handler (self, NULL, NULL, NULL);
   g_clear_pointer (&self->from, relay_unref);
   relay_unref (self->relay);
   g_free (self);

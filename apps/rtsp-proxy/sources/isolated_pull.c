@@ -225,7 +225,7 @@ start (const PullContext *context, GError **error)
     g_free (self);
     return NULL;
   }
-  relay_source_set_asker (
+  relay_source_set_key_handler (
       context->source, ask_for_key, isolated_job_ref (&self->job), isolated_job_unref);
   return self;
 }
@@ -235,7 +235,7 @@ close_run (gpointer run, GDestroyNotify closed, gpointer data)
 {
   Pull *self = run;
 
-  relay_source_set_asker (self->context->source, NULL, NULL, NULL);
+  relay_source_set_key_handler (self->context->source, NULL, NULL, NULL);
   isolated_job_close (&self->job, closed, data);
 }
 

@@ -130,7 +130,7 @@ launch_pull_new (const PullContext *context, GError **error)
     return NULL;
   }
   tracks_complete (self->tracks);
-  pull_set_asker (context, pipeline, ask_for_key);
+  pull_set_key_handler (context, pipeline, ask_for_key);
 
   // The owner adds the bus watch.
   bus = gst_element_get_bus (pipeline);

@@ -156,7 +156,8 @@ meet (const gchar *path)
   context = run->context;
   if (!g_atomic_int_get (&context->cancelled)) {
     context->callbacks->begun (context->owner, relay_source_begin (context->source, caps));
-    relay_source_set_asker (context->source, ask_key, publication_ref (self), publication_unref);
+    relay_source_set_key_handler (
+        context->source, ask_key, publication_ref (self), publication_unref);
   }
   g_ptr_array_unref (caps);
   g_mutex_lock (&self->lock);
@@ -371,7 +372,7 @@ close_run (gpointer data, GDestroyNotify closed, gpointer closed_data)
 
   run->closed = closed;
   run->data = closed_data;
-  relay_source_set_asker (run->context->source, NULL, NULL, NULL);
+  relay_source_set_key_handler (run->context->source, NULL, NULL, NULL);
   g_mutex_lock (&table);
   slot = find_slot (run->path);
   if (slot->run == run)

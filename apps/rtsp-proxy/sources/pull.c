@@ -21,12 +21,12 @@ pull_config_clear (PullConfig *config)
 typedef struct {
   GWeakRef pipeline;
   PullAskFunc ask;
-} Asker;
+} KeyHandler;
 
 static void
 ask (gpointer data, guint track, gint64 now)
 {
-  Asker *self = data;
+  KeyHandler *self = data;
   GstElement *pipeline = g_weak_ref_get (&self->pipeline);
 
   if (!pipeline)
@@ -36,20 +36,20 @@ ask (gpointer data, guint track, gint64 now)
 }
 
 static void
-asker_free (gpointer data)
+key_handler_free (gpointer data)
 {
-  Asker *self = data;
+  KeyHandler *self = data;
 
   g_weak_ref_clear (&self->pipeline);
   g_free (self);
 }
 
 void
-pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFunc asks)
+pull_set_key_handler (const PullContext *context, GstElement *pipeline, PullAskFunc asks)
 {
-  Asker *self = g_new0 (Asker, 1);
+  KeyHandler *self = g_new0 (KeyHandler, 1);
 
   g_weak_ref_init (&self->pipeline, pipeline);
   self->ask = asks;
-  relay_source_set_asker (context->source, ask, self, asker_free);
+  relay_source_set_key_handler (context->source, ask, self, key_handler_free);
 }

@@ -139,7 +139,7 @@ struct _PullContext {
 // Sets the function that asks the upstream for a keyframe of a track. It gets `pipeline`, and is
 // called from any thread, only while `pipeline` exists.
 typedef void (*PullAskFunc) (GstElement *pipeline, guint track);
-void pull_set_asker (const PullContext *context, GstElement *pipeline, PullAskFunc ask);
+void pull_set_key_handler (const PullContext *context, GstElement *pipeline, PullAskFunc ask);
 
 // ---- the kinds ----
 

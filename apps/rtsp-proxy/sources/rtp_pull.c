@@ -243,7 +243,7 @@ pull_start (const PullContext *context, GError **error)
   g_ptr_array_unref (streams);
   if (ok && receive (self, error)) {
     g_atomic_ref_count_inc (&self->refs);
-    relay_source_set_asker (context->source, ask_for_key, self, pull_unref);
+    relay_source_set_key_handler (context->source, ask_for_key, self, pull_unref);
     return self;
   }
   leave_engine (self, &unused);

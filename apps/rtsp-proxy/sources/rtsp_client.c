@@ -429,7 +429,8 @@ client_start (const PullContext *context, GError **error)
   self->tls = g_str_has_prefix (config->uri, "rtsps:");
   self->over_tcp = config->transport == PULL_TCP;
   self->auth = (RtspAuth) { .user = self->config.user, .password = self->config.password };
-  relay_source_set_asker (context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);
+  relay_source_set_key_handler (
+      context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);
   loop_join (loop, &self->watch, &ops);
   loop_post (loop, start_here, self);
   return self;

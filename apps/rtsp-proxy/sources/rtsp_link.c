@@ -242,7 +242,7 @@ on_certificate (GTlsConnection *connection, GTlsCertificate *certificate,
     GTlsCertificateFlags faults, gpointer data)
 {
   RtspLink *self = data;
-  gchar *reason = tls_trust_judge (&self->trust, certificate, faults);
+  gchar *reason = tls_trust_check (&self->trust, certificate, faults);
 
   if (!reason)
     return TRUE;

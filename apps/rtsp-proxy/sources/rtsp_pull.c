@@ -173,7 +173,7 @@ on_certificate (GstElement *src, GTlsConnection *connection, GTlsCertificate *ce
     GTlsCertificateFlags faults, gpointer data)
 {
   const PullContext *context = ((RtspPull *) data)->context;
-  gchar *reason = tls_trust_judge (&context->config->trust, certificate, faults);
+  gchar *reason = tls_trust_check (&context->config->trust, certificate, faults);
 
   if (!reason)
     return TRUE;
@@ -515,7 +515,7 @@ rtsp_pull_new (const PullContext *context, GError **error)
   pipeline = gst_pipeline_new (NULL);
   gst_bin_add (GST_BIN (pipeline), src);
   g_object_set_data_full (G_OBJECT (pipeline), "pull", self, pull_free);
-  pull_set_asker (context, pipeline, ask_for_key);
+  pull_set_key_handler (context, pipeline, ask_for_key);
   return pipeline;
 }
 

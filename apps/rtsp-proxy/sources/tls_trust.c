@@ -88,7 +88,7 @@ dup_faults (GTlsCertificateFlags faults)
 }
 
 gchar *
-tls_trust_judge (const TlsTrust *self, GTlsCertificate *certificate, GTlsCertificateFlags faults)
+tls_trust_check (const TlsTrust *self, GTlsCertificate *certificate, GTlsCertificateFlags faults)
 {
   gchar *seen, *wrong, *reason = NULL;
 

@@ -89,7 +89,7 @@ is_folder (Call *call)
 }
 
 static void
-judge_status (Call *call, guint status)
+check_status (Call *call, guint status)
 {
   gchar *why;
 
@@ -127,7 +127,7 @@ judge_status (Call *call, guint status)
 
 // Checks the headers of an answer. Returns FALSE with an error if its body is of no use.
 static gboolean
-judge_headers (gpointer data)
+check_headers (gpointer data)
 {
   Call *call = data;
   SoupMessageHeaders *headers = soup_message_get_response_headers (call->message);
@@ -140,7 +140,7 @@ judge_headers (gpointer data)
   if (!tag)
     tag = soup_message_headers_get_one (headers, "Last-Modified");
   if (status != SOUP_STATUS_PARTIAL_CONTENT)
-    judge_status (call, status);
+    check_status (call, status);
   else if (!soup_message_headers_get_content_range (headers, &start, &end, &total) || start < 0
            || (guint64) start != range->offset || total <= 0
            || (guint64) (end - start) + 1 != range->length)
@@ -173,7 +173,7 @@ on_certificate (
     SoupMessage *message, GTlsCertificate *certificate, GTlsCertificateFlags faults, gpointer data)
 {
   Call *call = data;
-  gchar *wrong = tls_trust_judge (&call->client->trust, certificate, faults);
+  gchar *wrong = tls_trust_check (&call->client->trust, certificate, faults);
 
   if (wrong)
     set_error (call, EACCES, wrong);
@@ -190,7 +190,7 @@ on_network (SoupMessage *message, GSocketClientEvent event, GIOStream *connectio
 
   if (event != G_SOCKET_CLIENT_TLS_HANDSHAKED || !G_IS_TLS_CONNECTION (connection))
     return;
-  wrong = tls_trust_judge (&call->client->trust,
+  wrong = tls_trust_check (&call->client->trust,
       g_tls_connection_get_peer_certificate (G_TLS_CONNECTION (connection)),
       g_tls_connection_get_peer_certificate_errors (G_TLS_CONNECTION (connection)));
   if (!wrong)
@@ -269,7 +269,7 @@ start (gpointer data)
   g_source_set_callback (call->deadline, on_end, call, NULL);
   g_source_attach (call->deadline, self->context);
   call->http = http_client_call (self->http, g_object_ref (call->message), call->range->bytes,
-      call->range->length, judge_headers, on_done, call);
+      call->range->length, check_headers, on_done, call);
   return G_SOURCE_REMOVE;
 }
 

@@ -75,7 +75,7 @@ the_first_requests_in_parallel_are_bounded (void)
   Throttle *throttle = throttle_new ();
   GInetAddress *bad = address ("192.0.2.1");
 
-  for (guint i = 0; i < THROTTLE_JUDGED_MAX; i++)
+  for (guint i = 0; i < THROTTLE_CHECKED_MAX; i++)
     g_assert_cmpint (throttle_enter (throttle, bad, SECOND), ==, 0);
   g_assert_cmpint (throttle_enter (throttle, bad, SECOND), ==, -1);
   throttle_free (throttle);

@@ -282,8 +282,8 @@ a_source_is_asked_for_a_keyframe_once_a_second (Fixture *f, gconstpointer unused
   Asked asked = { 0 }, other = { 0 };
 
   begin (f->source, VIDEO, AUDIO);
-  relay_ask_key (f->relay, 0, SECOND); // the source has no asker
-  relay_source_set_asker (f->source, on_ask, &asked, on_free);
+  relay_ask_key (f->relay, 0, SECOND); // the source has no handler
+  relay_source_set_key_handler (f->source, on_ask, &asked, on_free);
   push (f->source, 0, 1, SECOND);
   g_assert_cmpuint (asked.n, ==, 0);
 
@@ -305,16 +305,16 @@ a_source_is_asked_for_a_keyframe_once_a_second (Fixture *f, gconstpointer unused
   relay_ask_key (f->relay, 7, 5 * SECOND);
   g_assert_cmpuint (asked.n, ==, 3);
 
-  relay_source_set_asker (f->source, on_ask, &other, on_free);
+  relay_source_set_key_handler (f->source, on_ask, &other, on_free);
   g_assert_cmpuint (asked.n_freed, ==, 1);
   relay_ask_key (f->relay, 0, 6 * SECOND);
   g_assert_cmpuint (asked.n, ==, 3);
   g_assert_cmpuint (other.n, ==, 1);
-  relay_source_set_asker (f->source, NULL, NULL, NULL);
+  relay_source_set_key_handler (f->source, NULL, NULL, NULL);
   g_assert_cmpuint (other.n_freed, ==, 1);
 }
 
-// A sink's event passes two relays to the asker of the first relay's source.
+// A sink's event passes two relays to the handler of the first relay's source.
 static void
 keyframe_requests_pass_linked_relays (Fixture *f, gconstpointer unused)
 {
@@ -326,7 +326,7 @@ keyframe_requests_pass_linked_relays (Fixture *f, gconstpointer unused)
   Asked asked = { 0 };
 
   begin (f->source, VIDEO, NULL);
-  relay_source_set_asker (f->source, on_ask, &asked, on_free);
+  relay_source_set_key_handler (f->source, on_ask, &asked, on_free);
   relay_link (f->relay, linked);
   gst_pad_set_active (pad, TRUE);
   g_assert_false (gst_pad_send_event (pad, key_event_new ()));
@@ -345,7 +345,7 @@ keyframe_requests_pass_linked_relays (Fixture *f, gconstpointer unused)
   gst_caps_unref (caps);
   relay_source_unref (linked);
   relay_unref (behind);
-  relay_source_set_asker (f->source, NULL, NULL, NULL);
+  relay_source_set_key_handler (f->source, NULL, NULL, NULL);
 }
 
 static guint64

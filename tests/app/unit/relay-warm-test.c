@@ -378,8 +378,8 @@ readers_ask_the_current_source_for_keyframes (Fixture *f, gconstpointer unused)
 {
   guint a = 0, b = 0;
 
-  relay_source_set_asker (f->a, ask, &a, forget);
-  relay_source_set_asker (f->b, ask, &b, forget);
+  relay_source_set_key_handler (f->a, ask, &a, forget);
+  relay_source_set_key_handler (f->b, ask, &b, forget);
   send_both (f, 25, FRAME, 3 * SECOND);
   relay_ask_key (f->relay, 0, 3 * SECOND);
   g_assert_cmpuint (a, ==, 1);

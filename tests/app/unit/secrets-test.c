@@ -86,7 +86,7 @@ static GMutex lock;
 static GCond cond;
 
 static void
-on_decided (AccessCase *decided, gpointer data)
+on_decided (AccessDecision *decided, gpointer data)
 {
   g_mutex_lock (&lock);
   *(gboolean *) data = TRUE;
@@ -109,16 +109,16 @@ ask (Access *access, const gchar *user, const gchar *password)
     .method = "DESCRIBE",
     .authorization = header };
   gboolean done = FALSE;
-  AccessCase *asked = access_ask (access, peer, &request, on_decided, &done);
+  AccessDecision *asked = access_ask (access, peer, &request, on_decided, &done);
   AccessVerdict verdict;
 
   n++;
   g_mutex_lock (&lock);
-  while (access_case_is_later (asked) && !done)
+  while (access_decision_is_later (asked) && !done)
     g_cond_wait (&cond, &lock);
   g_mutex_unlock (&lock);
-  verdict = access_case_get_verdict (asked);
-  access_case_unref (asked);
+  verdict = access_decision_get_verdict (asked);
+  access_decision_unref (asked);
   access_peer_unref (peer);
   g_free (header);
   g_free (coded);

@@ -97,7 +97,7 @@ caller_unref (gpointer data)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   g_clear_pointer (&self->demand, demand_free);
-  g_clear_pointer (&self->asked, access_case_unref);
+  g_clear_pointer (&self->asked, access_decision_unref);
   access_peer_unref (self->visitor);
   connections_leave (self->context->connections, self->address);
   g_object_unref (self->address);
@@ -153,7 +153,7 @@ caller_get_closing (Caller *self)
 }
 
 static void
-on_decided (AccessCase *decided, gpointer data)
+on_decided (AccessDecision *decided, gpointer data)
 {
   caller_wake (data);
   caller_unref (data);
@@ -176,7 +176,7 @@ caller_ask (
 
   self->asked = access_ask_plain (
       self->context->access, self->visitor, &request, user, secret, on_decided, caller_ref (self));
-  if (!access_case_is_later (self->asked))
+  if (!access_decision_is_later (self->asked))
     caller_unref (self);
   g_clear_pointer (&mount, mount_unref);
 }
@@ -186,7 +186,7 @@ caller_ask (
 PublishCheck
 caller_check_publish (Caller *self, const gchar **why)
 {
-  gchar *identity = access_case_dup_identity (self->asked);
+  gchar *identity = access_decision_dup_identity (self->asked);
   PublishCheck check = publish_check (self->context->mounts, self->demand->path, identity, why);
 
   g_free (identity);
@@ -211,7 +211,7 @@ caller_publish (Caller *self, GError **error)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, NO_PUBLISHERS);
     return FALSE;
   }
-  identity = access_case_dup_identity (self->asked);
+  identity = access_decision_dup_identity (self->asked);
   self->published = published_stream_new (
       &(PublishedStreamSettings) {
           { self->demand->path, self->peer, identity, config->takeover, clock_now () },

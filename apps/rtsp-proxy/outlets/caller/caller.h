@@ -55,7 +55,7 @@ struct _Caller {
   CallerContext *context;
   gchar *peer;                // its address and port
   Demand *demand;             // set by the connection
-  AccessCase *asked;          // or NULL
+  AccessDecision *asked;      // or NULL
   PublishedStream *published; // or NULL
 
   // Private:

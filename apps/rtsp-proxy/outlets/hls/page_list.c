@@ -14,10 +14,10 @@ typedef struct {
   gatomicrefcount refs; // one for the connection, one for the question while it is not decided
   Access *access;
   const HttpAsked *asked;
-  Demand *demand;       // of the list itself
-  GPtrArray *mounts;    // of Mount
-  AccessCase *question; // which mounts the client may read; NULL: not asked yet
-  gboolean misnamed;    // something is left out because the Host header names another machine
+  Demand *demand;           // of the list itself
+  GPtrArray *mounts;        // of Mount
+  AccessDecision *question; // which mounts the client may read; NULL: not asked yet
+  gboolean misnamed;        // something is left out because the Host header names another machine
   GString *items;
   GBytes *body;
 
@@ -31,7 +31,7 @@ unref (List *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
-  g_clear_pointer (&self->question, access_case_unref);
+  g_clear_pointer (&self->question, access_decision_unref);
   g_clear_pointer (&self->body, g_bytes_unref);
   demand_free (self->demand);
   g_ptr_array_unref (self->mounts);
@@ -41,7 +41,7 @@ unref (List *self)
 }
 
 static void
-on_decided (AccessCase *decided, gpointer data)
+on_decided (AccessDecision *decided, gpointer data)
 {
   List *self = data;
 
@@ -67,7 +67,7 @@ ask (List *self)
 
   g_atomic_ref_count_inc (&self->refs);
   self->question = access_ask (self->access, asked->visitor, &request, on_decided, self);
-  if (!access_case_is_later (self->question))
+  if (!access_decision_is_later (self->question))
     unref (self);
 }
 
@@ -94,7 +94,7 @@ add_items (List *self)
     AccessBasis basis;
 
     if (mount_has_titles (mount)
-        || !access_case_lists (self->question, mount_get_path (mount), &basis))
+        || !access_decision_lists (self->question, mount_get_path (mount), &basis))
       continue;
     if (self->asked->names_us || basis == ACCESS_BY_SECRET)
       add_item (self, mount_get_path (mount));
@@ -125,7 +125,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 
   if (!self->question)
     ask (self);
-  verdict = access_case_get_verdict (self->question);
+  verdict = access_decision_get_verdict (self->question);
   if (verdict == ACCESS_PENDING)
     return FALSE;
   *head = (HttpHead) { .status = SOUP_STATUS_OK, .headers = head->headers };
@@ -134,7 +134,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
     add_items (self);
   if (verdict == ACCESS_BUSY) {
     *head = (HttpHead) { .status = SOUP_STATUS_SERVICE_UNAVAILABLE,
-      .reason = access_case_get_reason (self->question),
+      .reason = access_decision_get_reason (self->question),
       .headers = head->headers };
     http_answer_add (head->headers, "Retry-After", HTTP_RETRY_AFTER);
   } else if (self->items->len == 0 && self->misnamed) {
@@ -143,8 +143,8 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
     };
   } else if (self->items->len == 0 && verdict == ACCESS_ASKED) {
     head->status = SOUP_STATUS_UNAUTHORIZED;
-    for (const gchar *const *challenge = access_case_get_challenges (self->question); *challenge;
-        challenge++)
+    for (const gchar *const *challenge = access_decision_get_challenges (self->question);
+        *challenge; challenge++)
       http_answer_add (head->headers, "WWW-Authenticate", *challenge);
   } else {
     http_answer_add (head->headers, "Content-Security-Policy", "default-src 'self'");

@@ -5,7 +5,7 @@
 // request, asks for access and sends the answer; the route says what is asked and makes the answer.
 // Call from any thread.
 
-#include "access/case.h"
+#include "access/decision.h"
 #include "mounts/mounts.h"
 #include "outlets/http/http_request.h"
 

@@ -89,7 +89,7 @@ check_target (RtmpConnection *self)
 static void
 check_verdict (RtmpConnection *self)
 {
-  switch (access_case_get_verdict (self->caller.asked)) {
+  switch (access_decision_get_verdict (self->caller.asked)) {
     case ACCESS_PENDING:
       break;
     case ACCESS_ASKED:

@@ -152,7 +152,7 @@ refuse_type (BroadcastRequests *self, GstRTSPContext *ctx, const gchar *type)
 // ---- finding ----
 
 typedef struct {
-  LiveCast *live; // the broadcast of a stream; or NULL, and
+  LiveBroadcast *live; // the broadcast of a stream; or NULL, and
   Broadcast *broadcast;
   gchar *name;   // of the title, unescaped
   gchar *source; // the address from which packets are sent, or NULL
@@ -161,7 +161,7 @@ typedef struct {
 static void
 found_clear (Found *self)
 {
-  g_clear_pointer (&self->live, live_cast_unref);
+  g_clear_pointer (&self->live, live_broadcast_unref);
   g_clear_pointer (&self->broadcast, broadcast_unref);
   g_free (self->name);
   g_free (self->source);
@@ -200,7 +200,7 @@ find_broadcast (RequestTarget *request, Found *found, GError **error)
     found->broadcast = mount_dup_broadcast (target->mount);
     found->name = title_decode_name (target->title);
   } else if (is_own (request->demand, target)) {
-    found->live = mount_dup_live_cast (target->mount);
+    found->live = mount_dup_live_broadcast (target->mount);
   }
   if (found->live || (found->broadcast && found->name))
     found->source = dup_source (target->mount);
@@ -293,7 +293,7 @@ describe (BroadcastRequests *self, GstRTSPContext *ctx, const Found *found)
   if (!found->live)
     answer = broadcast_describe (
         found->broadcast, found->name, found->source, &sdp, &etag, &valid_s, &retry_s, &error);
-  else if (live_cast_describe (found->live, found->source, &sdp, &etag, &valid_s, &error))
+  else if (live_broadcast_describe (found->live, found->source, &sdp, &etag, &valid_s, &error))
     answer = BROADCAST_READY;
   switch (answer) {
     case BROADCAST_READY:
@@ -446,13 +446,13 @@ end_reading (BroadcastRequests *self, GstRTSPContext *ctx)
 
 // The packets of a stream are in memory.
 static GstRTSPStatusCode
-answer_live (BroadcastRequests *self, GstRTSPContext *ctx, LiveCast *live)
+answer_live (BroadcastRequests *self, GstRTSPContext *ctx, LiveBroadcast *live)
 {
   gsize length;
   const gchar *ranges = get_ranges (ctx, &length);
   GError *error = NULL;
   GstRTSPStatusCode status;
-  GBytes *body = live_cast_read (live, ranges, length, &error);
+  GBytes *body = live_broadcast_read (live, ranges, length, &error);
 
   status = answer_packets (self, ctx, body, NULL, error);
   g_clear_pointer (&body, g_bytes_unref);

@@ -267,7 +267,7 @@ begin_publisher (
         "no track can be relayed: each needs a line m=video 0 RTP/AVP ..., and an a=rtpmap for a "
         "payload type from 96 on");
   }
-  identity = access_case_dup_identity (self->connection->asked);
+  identity = access_decision_dup_identity (self->connection->asked);
   publisher->shared.publication =
       publication_claim (&(PublicationClaim) { path, self->connection->peer, identity,
                              config->takeover, clock_now () },

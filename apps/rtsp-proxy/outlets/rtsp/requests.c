@@ -48,7 +48,7 @@ resume_later (gpointer data)
 
 // Resumes in the client's thread, because the decision may come before the request is put aside.
 static void
-on_decided (AccessCase *decided, gpointer data)
+on_decided (AccessDecision *decided, gpointer data)
 {
   Later *later = data;
   GMainContext *context = g_steal_pointer (&later->context);
@@ -117,7 +117,7 @@ find_token (RtspConnection *self, GstRTSPContext *ctx, const Demand *demand)
 
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
-static AccessCase *
+static AccessDecision *
 ask_access (RequestTarget *request)
 {
   RtspConnection *connection = request->connection;
@@ -133,24 +133,24 @@ ask_access (RequestTarget *request)
     .authorization = request_get_header (ctx, GST_RTSP_HDR_AUTHORIZATION, 0),
     .token = find_token (connection, ctx, demand) };
   Later *later = g_new0 (Later, 1);
-  AccessCase *result;
+  AccessDecision *result;
 
   later->context = g_main_context_ref (g_source_get_context (g_main_current_source ()));
   later->resume = resume_new (connection->client);
   result = access_ask (connection->access, connection->visitor, &asked, on_decided, later);
-  if (!access_case_is_later (result))
+  if (!access_decision_is_later (result))
     later_free (later);
   return result;
 }
 
 static GstRTSPStatusCode
-get_status (AccessCase *asked, const gchar *const **challenges)
+get_status (AccessDecision *asked, const gchar *const **challenges)
 {
-  switch (access_case_get_verdict (asked)) {
+  switch (access_decision_get_verdict (asked)) {
     case ACCESS_ADMITTED:
       return GST_RTSP_STS_OK;
     case ACCESS_ASKED:
-      *challenges = access_case_get_challenges (asked);
+      *challenges = access_decision_get_challenges (asked);
       return GST_RTSP_STS_UNAUTHORIZED;
     case ACCESS_REFUSED:
       return GST_RTSP_STS_FORBIDDEN;
@@ -176,10 +176,10 @@ check_access (RequestTarget *request, const gchar *const **challenges)
     return connection->waits_for_content ? GST_RTSP_STS_OK
                                          : get_status (connection->asked, challenges);
   }
-  g_clear_pointer (&connection->asked, access_case_unref);
+  g_clear_pointer (&connection->asked, access_decision_unref);
   connection->waits_for_content = FALSE;
   connection->asked = ask_access (request);
-  if (access_case_is_later (connection->asked) && !weir_client_defer (connection->client, ctx))
+  if (access_decision_is_later (connection->asked) && !weir_client_defer (connection->client, ctx))
     log_event_limited (&undeferred,
         "reader %s: a request over TLS cannot wait for its password to "
         "be checked",

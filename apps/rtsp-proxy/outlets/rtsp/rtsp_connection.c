@@ -142,7 +142,7 @@ rtsp_connection_clear (RtspConnection *self)
   g_mutex_clear (&self->lock);
   g_free (self->url);
   g_free (self->token);
-  g_clear_pointer (&self->asked, access_case_unref);
+  g_clear_pointer (&self->asked, access_decision_unref);
   g_clear_pointer (&self->visitor, access_peer_unref);
   g_free (self->used);
   g_free (self->full);

@@ -46,7 +46,7 @@ typedef struct {
   gint64 answered;            // time of the last answer, in us, monotonic; atomic
   gchar *url;                 // the last URL; it may contain a token
   Demand *demand;             // of `url`
-  AccessCase *asked;          // of the last request that access_ask() was asked about, or NULL
+  AccessDecision *asked;      // of the last request that access_ask() was asked about, or NULL
   gboolean waits_for_content; // the request that is put aside waits for this, not for `asked`
   gchar *token;               // of the last URL that had one, or NULL
   gchar *used;                // the URL of the content in use, without the track

@@ -138,7 +138,7 @@ read_protocol (const gchar *text, Transport *out)
 }
 
 static TransportVerdict
-judge (const Transport *self, const TransportPeer *peer)
+check_transport (const Transport *self, const TransportPeer *peer)
 {
   if (self->srtp && !peer->tls)
     return TRANSPORT_NO_TLS;
@@ -169,7 +169,7 @@ check_one (const gchar *text, const TransportPeer *peer, GString *out, gboolean 
   g_strfreev (fields);
   transport.srtp = profile && profile[0] == 'S';
   if (verdict == TRANSPORT_GOOD)
-    verdict = judge (&transport, peer);
+    verdict = check_transport (&transport, peer);
   if (verdict != TRANSPORT_GOOD || (out->len > 0 && *srtp != transport.srtp))
     return verdict;
   *srtp = transport.srtp;

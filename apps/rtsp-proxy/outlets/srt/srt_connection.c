@@ -62,7 +62,7 @@ refuse (SrtConnection *self, int code, const gchar *why)
 static int
 check_verdict (SrtConnection *self)
 {
-  switch (access_case_get_verdict (self->caller.asked)) {
+  switch (access_decision_get_verdict (self->caller.asked)) {
     case ACCESS_PENDING:
     case ACCESS_ADMITTED:
       return 0;
@@ -150,7 +150,7 @@ srt_connection_new (const SrtContext *context, GInetSocketAddress *from, const g
     self->id = id;
     *reject = read_stream_id (self, stream_id);
     // Only those who may do it find out which mounts exist.
-    if (!*reject && access_case_get_verdict (self->caller.asked) == ACCESS_ADMITTED)
+    if (!*reject && access_decision_get_verdict (self->caller.asked) == ACCESS_ADMITTED)
       *reject = check_target (self);
     if (*reject) {
       caller_leave (&self->caller, NULL);
@@ -207,7 +207,7 @@ begin_reading (SrtConnection *self)
 static gboolean
 run_asking (SrtConnection *self)
 {
-  AccessVerdict verdict = access_case_get_verdict (self->caller.asked);
+  AccessVerdict verdict = access_decision_get_verdict (self->caller.asked);
 
   if (verdict == ACCESS_PENDING)
     return TRUE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broadcast/live_cast.h"
+#include "broadcast/live_broadcast.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@
 
 #define VALID_S 60
 
-struct _LiveCast {
+struct _LiveBroadcast {
   gatomicrefcount refs;
   gchar *label;
   BroadcastConfig config;
@@ -32,7 +32,7 @@ struct _LiveCast {
 
 // Returns the sinks of all tracks, or none if one fails. (transfer full)
 static GPtrArray *
-make_sinks (LiveCast *self, GPtrArray *caps)
+make_sinks (LiveBroadcast *self, GPtrArray *caps)
 {
   GPtrArray *sinks = g_ptr_array_new_with_free_func ((GDestroyNotify) group_sink_unref);
   GError *error = NULL;
@@ -55,7 +55,7 @@ make_sinks (LiveCast *self, GPtrArray *caps)
 static void
 on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
 {
-  LiveCast *self = data;
+  LiveBroadcast *self = data;
   GPtrArray *sinks, *old_sinks, *old_caps;
   gboolean same;
 
@@ -78,7 +78,7 @@ on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
 
 // Returns the sink of a track, or NULL. (transfer full)
 static GroupSink *
-dup_sink (LiveCast *self, guint track)
+dup_sink (LiveBroadcast *self, guint track)
 {
   GroupSink *sink = NULL;
 
@@ -104,15 +104,15 @@ on_push (gpointer data, const RelayPacket *packet)
 static void
 on_ended (gpointer self)
 {
-  live_cast_unref (self);
+  live_broadcast_unref (self);
 }
 
 static const RelaySink functions = { .begun = on_begun, .push = on_push, .ended = on_ended };
 
-LiveCast *
-live_cast_new (const gchar *label, const BroadcastConfig *config, Relay *relay)
+LiveBroadcast *
+live_broadcast_new (const gchar *label, const BroadcastConfig *config, Relay *relay)
 {
-  LiveCast *self = g_new0 (LiveCast, 1);
+  LiveBroadcast *self = g_new0 (LiveBroadcast, 1);
 
   g_atomic_ref_count_init (&self->refs);
   g_mutex_init (&self->lock);
@@ -122,19 +122,19 @@ live_cast_new (const gchar *label, const BroadcastConfig *config, Relay *relay)
   self->relay = relay_ref (relay);
   self->sinks = g_ptr_array_new ();
   self->caps = g_ptr_array_new ();
-  relay_add_sink (relay, &functions, live_cast_ref (self), G_MAXUINT32, 0);
+  relay_add_sink (relay, &functions, live_broadcast_ref (self), G_MAXUINT32, 0);
   return self;
 }
 
-LiveCast *
-live_cast_ref (LiveCast *self)
+LiveBroadcast *
+live_broadcast_ref (LiveBroadcast *self)
 {
   g_atomic_ref_count_inc (&self->refs);
   return self;
 }
 
 void
-live_cast_unref (LiveCast *self)
+live_broadcast_unref (LiveBroadcast *self)
 {
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
@@ -148,7 +148,7 @@ live_cast_unref (LiveCast *self)
 }
 
 void
-live_cast_stop (LiveCast *self)
+live_broadcast_stop (LiveBroadcast *self)
 {
   relay_remove_sink (self->relay, self);
 }
@@ -222,7 +222,7 @@ set_times (Relay *relay, WeirDescription *description)
 }
 
 static gchar *
-add_group (const LiveCast *self, const gchar *sdp, const gchar *id, const gchar *source)
+add_group (const LiveBroadcast *self, const gchar *sdp, const gchar *id, const gchar *source)
 {
   WeirDescription *description = g_new0 (WeirDescription, 1);
   WeirDescribedChannel *channel = description->channels;
@@ -247,8 +247,8 @@ add_group (const LiveCast *self, const gchar *sdp, const gchar *id, const gchar 
 }
 
 gboolean
-live_cast_describe (LiveCast *self, const gchar *source_address, gchar **sdp, gchar **etag,
-    guint *valid_s, GError **error)
+live_broadcast_describe (LiveBroadcast *self, const gchar *source_address, gchar **sdp,
+    gchar **etag, guint *valid_s, GError **error)
 {
   GPtrArray *caps;
   gchar *plain;
@@ -323,7 +323,7 @@ add_packets (Answer *answer, GroupSink *sink, guint track, gint from, guint n)
 }
 
 static gboolean
-add_range (LiveCast *self, Answer *answer, const LiveRange *range, GError **error)
+add_range (LiveBroadcast *self, Answer *answer, const LiveRange *range, GError **error)
 {
   GroupSink *sink = dup_sink (self, range->track);
 
@@ -338,7 +338,7 @@ add_range (LiveCast *self, Answer *answer, const LiveRange *range, GError **erro
 
 // Adds the packets of each track since its newest join point.
 static void
-add_live (LiveCast *self, Answer *answer)
+add_live (LiveBroadcast *self, Answer *answer)
 {
   GroupSink *sink;
 
@@ -349,7 +349,7 @@ add_live (LiveCast *self, Answer *answer)
 }
 
 static gboolean
-add_asked (LiveCast *self, Answer *answer, const gchar *text, gsize length, GError **error)
+add_asked (LiveBroadcast *self, Answer *answer, const gchar *text, gsize length, GError **error)
 {
   LiveRange ranges[LIVE_RANGES_MAX];
   gint n = live_ranges_parse (text, length, ranges, error);
@@ -363,7 +363,7 @@ add_asked (LiveCast *self, Answer *answer, const gchar *text, gsize length, GErr
 }
 
 GBytes *
-live_cast_read (LiveCast *self, const gchar *ranges, gsize length, GError **error)
+live_broadcast_read (LiveBroadcast *self, const gchar *ranges, gsize length, GError **error)
 {
   Answer answer = { g_byte_array_new (), 0, FALSE };
   GroupSink *first = dup_sink (self, 0);
@@ -382,7 +382,7 @@ live_cast_read (LiveCast *self, const gchar *ranges, gsize length, GError **erro
 }
 
 void
-live_cast_get_stats (LiveCast *self, BroadcastStats *stats)
+live_broadcast_get_stats (LiveBroadcast *self, BroadcastStats *stats)
 {
   GPtrArray *sinks;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// The cases of access_ask().
+// The decisions of access_ask().
 
-#include "access/case.h"
+#include "access/decision.h"
 
-struct _AccessCase {
+struct _AccessDecision {
   gint refs;
   Access *access;
   AccessPeer *peer;
@@ -20,10 +20,10 @@ struct _AccessCase {
   gboolean is_stale;   // the credentials were right, but are too old
   AccessBasis basis;   // set before the verdict
   const gchar *reason; // for ACCESS_BUSY; static
-  gpointer grant;      // of the judge that admits; freed by `free_grant`
+  gpointer grant;      // of the authenticator that admits; freed by `free_grant`
   GDestroyNotify free_grant;
-  guint judge; // asked now
-  guint timer; // while it waits; protected by the lock of Access
+  guint authenticator; // asked now
+  guint timer;         // while it waits; protected by the lock of Access
 
   GMutex lock;           // protects the fields below
   gboolean is_later;     // access_ask() has returned
@@ -32,6 +32,6 @@ struct _AccessCase {
   gchar *user;
 };
 
-// Returns a case with the verdict ACCESS_PENDING.
-AccessCase *access_case_new (
+// Returns a decision with the verdict ACCESS_PENDING.
+AccessDecision *access_decision_new (
     Access *access, AccessPeer *peer, const AccessRequest *request, AccessDone done, gpointer data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "access/jwt_judge.h"
+#include "access/jwt_authenticator.h"
 
 #include "access/jwks_source.h"
 #include "access/jwt.h"
@@ -18,10 +18,10 @@ typedef struct {
   GMutex lock;       // protects the fields below
   JwtConfig *config; // NULL: tokens are not configured
   JwksSource *source;
-} JwtJudge;
+} JwtAuthenticator;
 
 static void
-unref (JwtJudge *self)
+unref (JwtAuthenticator *self)
 {
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
@@ -29,15 +29,15 @@ unref (JwtJudge *self)
   g_free (self);
 }
 
-// ---- a case ----
+// ---- a decision ----
 
 // Returns the token that a client has sent, or NULL. Clients that know only user and password send
 // it as the password.
 static const gchar *
-find_token (AccessCase *asked)
+find_token (AccessDecision *asked)
 {
-  const Credentials *credentials = access_case_get_credentials (asked);
-  const gchar *candidates[] = { access_case_get_request (asked)->token, NULL };
+  const Credentials *credentials = access_decision_get_credentials (asked);
+  const gchar *candidates[] = { access_decision_get_request (asked)->token, NULL };
 
   if (credentials->kind == CREDENTIALS_BEARER || credentials->kind == CREDENTIALS_BASIC)
     candidates[1] = credentials->secret;
@@ -49,40 +49,40 @@ find_token (AccessCase *asked)
 }
 
 static void
-judge_claims (AccessCase *asked, const JwtConfig *config, JsonObject *claims)
+answer_by_claims (AccessDecision *asked, const JwtConfig *config, JsonObject *claims)
 {
-  const AccessRequest *request = access_case_get_request (asked);
+  const AccessRequest *request = access_decision_get_request (asked);
   const gchar *user = json_strict_text (claims, "sub");
 
   if (request->lists)
-    access_case_set_grant (asked, json_object_ref (claims), (GDestroyNotify) json_object_unref);
+    access_decision_set_grant (asked, json_object_ref (claims), (GDestroyNotify) json_object_unref);
   if (request->lists
       || jwt_permits (claims, config->claim, request->action, request->path, request->mount))
-    access_case_judge (asked, JUDGE_ADMITS, user, NULL);
+    access_decision_answer (asked, AUTH_ADMITS, user, NULL);
   else
-    access_case_judge (asked, JUDGE_FORBIDS, user, "no permission in the token");
+    access_decision_answer (asked, AUTH_FORBIDS, user, "no permission in the token");
 }
 
 typedef struct {
-  JwtJudge *judge;
-  AccessCase *asked;
+  JwtAuthenticator *authenticator;
+  AccessDecision *asked;
 } Wait;
 
-static void judge (JwtJudge *self, AccessCase *asked, gboolean may_wait);
+static void decide (JwtAuthenticator *self, AccessDecision *asked, gboolean may_wait);
 
 static void
 on_loaded (gpointer data, gpointer unused)
 {
   Wait *wait = data;
 
-  judge (wait->judge, wait->asked, FALSE);
-  unref (wait->judge);
+  decide (wait->authenticator, wait->asked, FALSE);
+  unref (wait->authenticator);
   g_free (wait);
 }
 
-// Judges the case once more when the keys were loaded. Returns FALSE if that was a moment ago.
+// Decides once more when the keys were loaded. Returns FALSE if that was a moment ago.
 static gboolean
-wait_for_keys (JwtJudge *self, AccessCase *asked)
+wait_for_keys (JwtAuthenticator *self, AccessDecision *asked)
 {
   Wait *wait = g_new (Wait, 1);
   gboolean waits;
@@ -100,8 +100,8 @@ wait_for_keys (JwtJudge *self, AccessCase *asked)
 }
 
 static void
-judge_token (JwtJudge *self, AccessCase *asked, const JwtConfig *config, const Jwks *keys,
-    const gchar *token, gboolean may_wait)
+answer_by_token (JwtAuthenticator *self, AccessDecision *asked, const JwtConfig *config,
+    const Jwks *keys, const gchar *token, gboolean may_wait)
 {
   const JwtRules rules = { config->issuer, config->audience };
   const gchar *wrong;
@@ -109,18 +109,18 @@ judge_token (JwtJudge *self, AccessCase *asked, const JwtConfig *config, const J
       jwt_verify (keys, token, &rules, g_get_real_time () / G_USEC_PER_SEC, &wrong);
 
   if (claims)
-    judge_claims (asked, config, claims);
+    answer_by_claims (asked, config, claims);
   else if (wrong == jwt_unknown_key && may_wait && wait_for_keys (self, asked))
     return;
   else if (wrong == jwt_expired)
-    access_case_judge (asked, JUDGE_RENEWS, NULL, wrong);
+    access_decision_answer (asked, AUTH_RENEWS, NULL, wrong);
   else
-    access_case_judge (asked, JUDGE_DENIES, NULL, wrong);
+    access_decision_answer (asked, AUTH_DENIES, NULL, wrong);
   g_clear_pointer (&claims, json_object_unref);
 }
 
 static void
-judge (JwtJudge *self, AccessCase *asked, gboolean may_wait)
+decide (JwtAuthenticator *self, AccessDecision *asked, gboolean may_wait)
 {
   const gchar *token = find_token (asked);
   JwtConfig *config;
@@ -131,25 +131,25 @@ judge (JwtJudge *self, AccessCase *asked, gboolean may_wait)
   keys = self->source ? jwks_source_dup_keys (self->source) : NULL;
   g_mutex_unlock (&self->lock);
   if (!config || !token)
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
   else if (keys)
-    judge_token (self, asked, config, keys, token, may_wait);
+    answer_by_token (self, asked, config, keys, token, may_wait);
   else if (!may_wait || !wait_for_keys (self, asked))
-    access_case_judge (asked, JUDGE_FAILS, NULL, "no keys for tokens are loaded");
+    access_decision_answer (asked, AUTH_FAILS, NULL, "no keys for tokens are loaded");
   g_clear_pointer (&keys, jwks_unref);
   g_clear_pointer (&config, jwt_config_unref);
 }
 
 static void
-jwt_judge_ask (gpointer self, AccessCase *asked)
+jwt_authenticator_ask (gpointer self, AccessDecision *asked)
 {
-  judge (self, asked, TRUE);
+  decide (self, asked, TRUE);
 }
 
 static void
-jwt_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
+jwt_authenticator_challenge (gpointer data, AccessDecision *asked, GPtrArray *lines)
 {
-  JwtJudge *self = data;
+  JwtAuthenticator *self = data;
   gboolean is_on;
 
   g_mutex_lock (&self->lock);
@@ -159,23 +159,24 @@ jwt_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
     g_ptr_array_add (lines, g_strdup ("Bearer realm=\"rtsp-proxy\""));
 }
 
-static Judgement
-jwt_judge_lists (gpointer data, AccessCase *asked, gboolean admitted, const gchar *mount)
+static AuthAnswer
+jwt_authenticator_lists (
+    gpointer data, AccessDecision *asked, gboolean admitted, const gchar *mount)
 {
-  JwtJudge *self = data;
+  JwtAuthenticator *self = data;
   JwtConfig *config;
   gboolean listed;
 
   if (!admitted)
-    return JUDGE_PASSES;
+    return AUTH_PASSES;
   g_mutex_lock (&self->lock);
   config = self->config ? jwt_config_ref (self->config) : NULL;
   g_mutex_unlock (&self->lock);
   listed = config
-           && jwt_permits (access_case_get_grant (asked), config->claim,
-               access_case_get_request (asked)->action, mount, mount);
+           && jwt_permits (access_decision_get_grant (asked), config->claim,
+               access_decision_get_request (asked)->action, mount, mount);
   g_clear_pointer (&config, jwt_config_unref);
-  return listed ? JUDGE_ADMITS : JUDGE_PASSES;
+  return listed ? AUTH_ADMITS : AUTH_PASSES;
 }
 
 // ---- configuration ----
@@ -183,7 +184,7 @@ jwt_judge_lists (gpointer data, AccessCase *asked, gboolean admitted, const gcha
 // Returns the source for a configuration: a new one, as the set of a file may have changed and that
 // of a URL is loaded again, or NULL.
 static JwksSource *
-make_source (JwtJudge *self, const JwtConfig *config)
+make_source (JwtAuthenticator *self, const JwtConfig *config)
 {
   if (!config)
     return NULL;
@@ -203,9 +204,9 @@ keeps_source (const JwtConfig *from, const JwtConfig *to)
 }
 
 static void
-jwt_judge_configure (gpointer data, const ProxyConfig *config)
+jwt_authenticator_configure (gpointer data, const ProxyConfig *config)
 {
-  JwtJudge *self = data;
+  JwtAuthenticator *self = data;
   JwtConfig *old;
   JwksSource *source = NULL, *gone = NULL;
   gboolean keeps = keeps_source (self->config, config->jwt);
@@ -227,21 +228,21 @@ jwt_judge_configure (gpointer data, const ProxyConfig *config)
 }
 
 gpointer
-jwt_judge_new (const ProxyConfig *config)
+jwt_authenticator_new (const ProxyConfig *config)
 {
-  JwtJudge *self = g_new0 (JwtJudge, 1);
+  JwtAuthenticator *self = g_new0 (JwtAuthenticator, 1);
 
   self->refs = 1;
   self->http = http_client_new (CONNECTIONS_MAX);
   g_mutex_init (&self->lock);
-  jwt_judge_configure (self, config);
+  jwt_authenticator_configure (self, config);
   return self;
 }
 
 static void
-jwt_judge_free (gpointer data)
+jwt_authenticator_free (gpointer data)
 {
-  JwtJudge *self = data;
+  JwtAuthenticator *self = data;
 
   g_clear_pointer (&self->source, jwks_source_free);
   http_client_free (self->http);
@@ -249,5 +250,5 @@ jwt_judge_free (gpointer data)
   unref (self);
 }
 
-const JudgeOps jwt_judge = { jwt_judge_ask, jwt_judge_challenge, jwt_judge_lists,
-  jwt_judge_configure, jwt_judge_free };
+const AuthenticatorOps jwt_authenticator = { jwt_authenticator_ask, jwt_authenticator_challenge,
+  jwt_authenticator_lists, jwt_authenticator_configure, jwt_authenticator_free };

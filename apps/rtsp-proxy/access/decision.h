@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// A case: one request for access, with the credentials and the connection that it came with. Call
-// from any thread.
+// A decision about one request for access, with the credentials and the connection that it came
+// with. Call from any thread.
 
 #include "access/credentials.h"
 #include "config/action.h"
 
 typedef struct _Access Access;
 typedef struct _AccessPeer AccessPeer;
-typedef struct _AccessCase AccessCase;
+typedef struct _AccessDecision AccessDecision;
 
 // ---- a connection ----
 
@@ -44,13 +44,13 @@ typedef enum {
   ACCESS_BUSY,     // 503: too many requests of this address wait, or no decision is possible now
 } AccessVerdict;
 
-// Called when a case that was pending is decided, from any thread.
-typedef void (*AccessDone) (AccessCase *decided, gpointer data);
+// Called when a pending decision is made, from any thread.
+typedef void (*AccessDone) (AccessDecision *decided, gpointer data);
 
-AccessCase *access_case_ref (AccessCase *self);
-void access_case_unref (AccessCase *self);
+AccessDecision *access_decision_ref (AccessDecision *self);
+void access_decision_unref (AccessDecision *self);
 
-AccessVerdict access_case_get_verdict (AccessCase *self);
+AccessVerdict access_decision_get_verdict (AccessDecision *self);
 
 // Returns why the client was admitted. A web page can let the browser of a client ask that needs no
 // secret, so the outlet must find out which page it is.
@@ -60,54 +60,54 @@ typedef enum {
   ACCESS_BY_NOTHING, // everybody may
 } AccessBasis;
 
-AccessBasis access_case_get_basis (AccessCase *self);
+AccessBasis access_decision_get_basis (AccessDecision *self);
 
-// Reports whether access_ask() returned the case undecided, so that `done` is or was called.
-gboolean access_case_is_later (AccessCase *self);
+// Reports whether access_ask() returned without the answer, so that `done` is or was called.
+gboolean access_decision_is_later (AccessDecision *self);
 
 // Returns the values of WWW-Authenticate headers, in order, for ACCESS_ASKED. (transfer none)
-const gchar *const *access_case_get_challenges (AccessCase *self);
+const gchar *const *access_decision_get_challenges (AccessDecision *self);
 
 // Returns the name of the user whose credentials were right, admitted or not; NULL before that, and
 // for a client without a name. (transfer none)
-const gchar *access_case_get_user (AccessCase *self);
+const gchar *access_decision_get_user (AccessDecision *self);
 
 // Returns who the client is for its later connections: its name, or else its address. (transfer
 // full)
-gchar *access_case_dup_identity (AccessCase *self);
+gchar *access_decision_dup_identity (AccessDecision *self);
 
 // Returns why no decision is possible, for ACCESS_BUSY. (static)
-const gchar *access_case_get_reason (AccessCase *self);
+const gchar *access_decision_get_reason (AccessDecision *self);
 
 // For a decided request that `lists`: reports whether the client may do the action on a mount, and
 // why.
-gboolean access_case_lists (AccessCase *self, const gchar *mount, AccessBasis *basis);
+gboolean access_decision_lists (AccessDecision *self, const gchar *mount, AccessBasis *basis);
 
-// ---- for judges ----
+// ---- for authenticators ----
 
-const AccessRequest *access_case_get_request (AccessCase *self);
-const Credentials *access_case_get_credentials (AccessCase *self);
+const AccessRequest *access_decision_get_request (AccessDecision *self);
+const Credentials *access_decision_get_credentials (AccessDecision *self);
 
 const gchar *access_peer_get_address (AccessPeer *self);
 const gchar *access_peer_get_protocol (AccessPeer *self);
 const gchar *access_peer_get_id (AccessPeer *self); // random; names the connection
-AccessPeer *access_case_get_peer (AccessCase *self);
+AccessPeer *access_decision_get_peer (AccessDecision *self);
 
 // Reports whether the client wants media, over whatever protocol, rather than the API or metrics.
-gboolean access_case_is_for_media (AccessCase *self);
+gboolean access_decision_is_for_media (AccessDecision *self);
 
-// Reports whether the client may send its password unencrypted, or uses TLS. If not, a judge gets
-// no basic credentials.
-gboolean access_case_may_use_basic (AccessCase *self);
+// Reports whether the client may send its password unencrypted, or uses TLS. If not, an
+// authenticator gets no basic credentials.
+gboolean access_decision_may_use_basic (AccessDecision *self);
 
 // Reports whether the client comes through a reverse proxy with TLS. Its requests may come over
 // other connections, to which the nonce of a digest does not belong.
-gboolean access_case_has_front (AccessCase *self);
+gboolean access_decision_has_front (AccessDecision *self);
 
-// Reports whether a judge has said JUDGE_RENEWS.
-gboolean access_case_is_stale (AccessCase *self);
+// Reports whether an authenticator has said AUTH_RENEWS.
+gboolean access_decision_is_stale (AccessDecision *self);
 
-// Keep something with a case until it is freed, for `lists` of judge.h. The judge sets it before it
-// gives its judgement.
-void access_case_set_grant (AccessCase *self, gpointer grant, GDestroyNotify free_grant);
-gpointer access_case_get_grant (AccessCase *self);
+// Keep something with a decision until it is freed, for `lists` of authenticator.h. The
+// authenticator sets it before it gives its answer.
+void access_decision_set_grant (AccessDecision *self, gpointer grant, GDestroyNotify free_grant);
+gpointer access_decision_get_grant (AccessDecision *self);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "access/case_private.h"
+#include "access/decision_private.h"
 
 static void
 copy_request (AccessRequest *to, const AccessRequest *from)
@@ -28,11 +28,11 @@ clear_request (AccessRequest *self)
   g_free ((gchar *) self->token);
 }
 
-AccessCase *
-access_case_new (
+AccessDecision *
+access_decision_new (
     Access *access, AccessPeer *peer, const AccessRequest *request, AccessDone done, gpointer data)
 {
-  AccessCase *self = g_new0 (AccessCase, 1);
+  AccessDecision *self = g_new0 (AccessDecision, 1);
 
   self->refs = 1;
   self->access = access;
@@ -47,15 +47,15 @@ access_case_new (
   return self;
 }
 
-AccessCase *
-access_case_ref (AccessCase *self)
+AccessDecision *
+access_decision_ref (AccessDecision *self)
 {
   g_atomic_int_inc (&self->refs);
   return self;
 }
 
 void
-access_case_unref (AccessCase *self)
+access_decision_unref (AccessDecision *self)
 {
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
@@ -71,7 +71,7 @@ access_case_unref (AccessCase *self)
 }
 
 AccessVerdict
-access_case_get_verdict (AccessCase *self)
+access_decision_get_verdict (AccessDecision *self)
 {
   AccessVerdict verdict;
 
@@ -82,7 +82,7 @@ access_case_get_verdict (AccessCase *self)
 }
 
 gboolean
-access_case_is_later (AccessCase *self)
+access_decision_is_later (AccessDecision *self)
 {
   gboolean later;
 
@@ -93,7 +93,7 @@ access_case_is_later (AccessCase *self)
 }
 
 const gchar *const *
-access_case_get_challenges (AccessCase *self)
+access_decision_get_challenges (AccessDecision *self)
 {
   static const gchar *const none[] = { NULL };
 
@@ -101,81 +101,81 @@ access_case_get_challenges (AccessCase *self)
 }
 
 const gchar *
-access_case_get_user (AccessCase *self)
+access_decision_get_user (AccessDecision *self)
 {
   return self->user;
 }
 
 gchar *
-access_case_dup_identity (AccessCase *self)
+access_decision_dup_identity (AccessDecision *self)
 {
   return self->user ? g_strconcat ("user ", self->user, NULL)
                     : g_strconcat ("address ", access_peer_get_address (self->peer), NULL);
 }
 
 AccessBasis
-access_case_get_basis (AccessCase *self)
+access_decision_get_basis (AccessDecision *self)
 {
   return self->basis;
 }
 
 const gchar *
-access_case_get_reason (AccessCase *self)
+access_decision_get_reason (AccessDecision *self)
 {
   return self->reason;
 }
 
 void
-access_case_set_grant (AccessCase *self, gpointer grant, GDestroyNotify free_grant)
+access_decision_set_grant (AccessDecision *self, gpointer grant, GDestroyNotify free_grant)
 {
   self->grant = grant;
   self->free_grant = free_grant;
 }
 
 gpointer
-access_case_get_grant (AccessCase *self)
+access_decision_get_grant (AccessDecision *self)
 {
   return self->grant;
 }
 
 const AccessRequest *
-access_case_get_request (AccessCase *self)
+access_decision_get_request (AccessDecision *self)
 {
   return &self->request;
 }
 
 const Credentials *
-access_case_get_credentials (AccessCase *self)
+access_decision_get_credentials (AccessDecision *self)
 {
   return &self->credentials;
 }
 
 AccessPeer *
-access_case_get_peer (AccessCase *self)
+access_decision_get_peer (AccessDecision *self)
 {
   return self->peer;
 }
 
 gboolean
-access_case_is_for_media (AccessCase *self)
+access_decision_is_for_media (AccessDecision *self)
 {
   return self->request.action != ACCESS_API && self->request.action != ACCESS_METRICS;
 }
 
 gboolean
-access_case_may_use_basic (AccessCase *self)
+access_decision_may_use_basic (AccessDecision *self)
 {
   return self->may_use_basic;
 }
 
 gboolean
-access_case_has_front (AccessCase *self)
+access_decision_has_front (AccessDecision *self)
 {
   return self->has_front;
 }
 
 gboolean
-access_case_is_stale (AccessCase *self)
+access_decision_is_stale (AccessDecision *self)
 {
   return self->is_stale;
 }

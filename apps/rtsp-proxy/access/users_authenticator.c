@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "access/users_judge.h"
+#include "access/users_authenticator.h"
 
 #include "access/digest.h"
 #include "access/peer.h"
@@ -14,18 +14,18 @@ typedef struct {
       elsewhere; // atomic: actions (1 << AccessAction) for which the external check takes passwords
   GMutex lock;
   UserSet *users; // NULL: the configuration says nothing about users; replaced with `lock` held
-} Judge;
+} Authenticator;
 
 // A password that is checked.
 typedef struct {
-  AccessCase *asked;
+  AccessDecision *asked;
   UserSet *users;     // owns `user`
   const User *user;   // NULL: no user has this name
   gboolean elsewhere; // the user may not come from this address
 } Check;
 
 static UserSet *
-dup_users (Judge *self)
+dup_users (Authenticator *self)
 {
   UserSet *users;
 
@@ -38,47 +38,49 @@ dup_users (Judge *self)
 // ---- what a user may do ----
 
 static gboolean
-may (const User *user, AccessCase *asked)
+may (const User *user, AccessDecision *asked)
 {
-  const AccessRequest *request = access_case_get_request (asked);
+  const AccessRequest *request = access_decision_get_request (asked);
 
   return request->lists || user_may (user, request->action, request->path, request->mount);
 }
 
 static gboolean
-comes_from_there (const User *user, AccessCase *asked)
+comes_from_there (const User *user, AccessDecision *asked)
 {
-  return user_comes_from (user, access_peer_get_inet (access_case_get_peer (asked)));
+  return user_comes_from (user, access_peer_get_inet (access_decision_get_peer (asked)));
 }
 
-// Judges a client without its credentials. JUDGE_PASSES: not everybody may, there or anywhere.
-static Judgement
-judge_anybody (const UserSet *users, AccessCase *asked, const gchar *path, const gchar *mount)
+// Decides about a client without its credentials. AUTH_PASSES: not everybody may, there or
+// anywhere.
+static AuthAnswer
+answer_for_anybody (
+    const UserSet *users, AccessDecision *asked, const gchar *path, const gchar *mount)
 {
-  AccessAction action = access_case_get_request (asked)->action;
-  Judgement judgement = JUDGE_PASSES;
+  AccessAction action = access_decision_get_request (asked)->action;
+  AuthAnswer answer = AUTH_PASSES;
 
   if (!users) // the default: clients on this machine may read and publish
-    return access_peer_is_loopback (access_case_get_peer (asked)) && action != ACCESS_API
+    return access_peer_is_loopback (access_decision_get_peer (asked)) && action != ACCESS_API
                    && action != ACCESS_METRICS
-               ? JUDGE_ADMITS_ADDRESS
-               : JUDGE_PASSES;
-  for (guint i = 0; i < users->users->len && judgement != JUDGE_ADMITS_ANYBODY; i++) {
+               ? AUTH_ADMITS_ADDRESS
+               : AUTH_PASSES;
+  for (guint i = 0; i < users->users->len && answer != AUTH_ADMITS_ANYBODY; i++) {
     const User *user = g_ptr_array_index (users->users, i);
 
     if (user->is_any && comes_from_there (user, asked) && user_may (user, action, path, mount))
-      judgement = user->networks->len > 0 ? JUDGE_ADMITS_ADDRESS : JUDGE_ADMITS_ANYBODY;
+      answer = user->networks->len > 0 ? AUTH_ADMITS_ADDRESS : AUTH_ADMITS_ANYBODY;
   }
-  return judgement;
+  return answer;
 }
 
 static void
-judge_known (AccessCase *asked, const User *user)
+answer_for_user (AccessDecision *asked, const User *user)
 {
   if (may (user, asked))
-    access_case_judge (asked, JUDGE_ADMITS, user->name, NULL);
+    access_decision_answer (asked, AUTH_ADMITS, user->name, NULL);
   else
-    access_case_judge (asked, JUDGE_FORBIDS, user->name, "no permission");
+    access_decision_answer (asked, AUTH_FORBIDS, user->name, "no permission");
 }
 
 // ---- passwords ----
@@ -89,15 +91,16 @@ on_checked (gpointer data, SecretResult result)
   Check *check = data;
 
   if (result == SECRET_BUSY)
-    access_case_judge (check->asked, JUDGE_FAILS, NULL, "too many passwords wait to be checked");
+    access_decision_answer (
+        check->asked, AUTH_FAILS, NULL, "too many passwords wait to be checked");
   else if (!check->user)
-    access_case_judge (check->asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (check->asked, AUTH_PASSES, NULL, NULL);
   else if (check->elsewhere)
-    access_case_judge (check->asked, JUDGE_DENIES, check->user->name, WRONG_NETWORK);
+    access_decision_answer (check->asked, AUTH_DENIES, check->user->name, WRONG_NETWORK);
   else if (result == SECRET_RIGHT)
-    judge_known (check->asked, check->user);
+    answer_for_user (check->asked, check->user);
   else
-    access_case_judge (check->asked, JUDGE_DENIES, check->user->name, WRONG_PASSWORD);
+    access_decision_answer (check->asked, AUTH_DENIES, check->user->name, WRONG_PASSWORD);
   user_set_unref (check->users);
   g_free (check);
 }
@@ -105,42 +108,43 @@ on_checked (gpointer data, SecretResult result)
 // A name that no user has, and a user who may not come from there, cost as much as a wrong
 // password, so that nobody can find out names.
 static void
-ask_basic (Judge *self, AccessCase *asked, UserSet *users, const User *user, gboolean elsewhere)
+ask_basic (Authenticator *self, AccessDecision *asked, UserSet *users, const User *user,
+    gboolean elsewhere)
 {
-  gchar *client = address_dup_key (access_peer_get_inet (access_case_get_peer (asked)));
+  gchar *client = address_dup_key (access_peer_get_inet (access_decision_get_peer (asked)));
   Check *check = g_new (Check, 1);
   SecretResult result;
 
   *check = (Check) { asked, user_set_ref (users), user, elsewhere };
   result = secrets_check (self->secrets, users, elsewhere ? NULL : user,
-      access_case_get_credentials (asked)->secret, client, on_checked, check);
+      access_decision_get_credentials (asked)->secret, client, on_checked, check);
   if (result != SECRET_LATER)
     on_checked (check, result);
   g_free (client);
 }
 
 static void
-ask_digest (AccessCase *asked, const User *user, gboolean elsewhere)
+ask_digest (AccessDecision *asked, const User *user, gboolean elsewhere)
 {
-  DigestResult result = access_peer_check_digest (access_case_get_peer (asked),
-      access_case_get_credentials (asked)->digest, user, access_case_get_request (asked));
+  DigestResult result = access_peer_check_digest (access_decision_get_peer (asked),
+      access_decision_get_credentials (asked)->digest, user, access_decision_get_request (asked));
 
   if (!user)
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
   else if (elsewhere)
-    access_case_judge (asked, JUDGE_DENIES, user->name, WRONG_NETWORK);
+    access_decision_answer (asked, AUTH_DENIES, user->name, WRONG_NETWORK);
   else if (result == DIGEST_RIGHT)
-    judge_known (asked, user);
+    answer_for_user (asked, user);
   else if (result == DIGEST_STALE)
-    access_case_judge (asked, JUDGE_RENEWS, user->name, "old nonce");
+    access_decision_answer (asked, AUTH_RENEWS, user->name, "old nonce");
   else
-    access_case_judge (asked, JUDGE_DENIES, user->name, WRONG_PASSWORD);
+    access_decision_answer (asked, AUTH_DENIES, user->name, WRONG_PASSWORD);
 }
 
 static void
-ask_users (Judge *self, AccessCase *asked, UserSet *users)
+ask_users (Authenticator *self, AccessDecision *asked, UserSet *users)
 {
-  const Credentials *credentials = access_case_get_credentials (asked);
+  const Credentials *credentials = access_decision_get_credentials (asked);
   const User *user =
       credentials->user ? g_hash_table_lookup (users->by_name, credentials->user) : NULL;
   gboolean elsewhere = user && !comes_from_there (user, asked);
@@ -150,38 +154,38 @@ ask_users (Judge *self, AccessCase *asked, UserSet *users)
   else if (credentials->kind == CREDENTIALS_DIGEST)
     ask_digest (asked, user, elsewhere);
   else
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
 }
 
 static void
-judge_ask (gpointer judge, AccessCase *asked)
+decide (gpointer authenticator, AccessDecision *asked)
 {
-  const AccessRequest *request = access_case_get_request (asked);
-  UserSet *users = dup_users (judge);
-  Judgement anybody = judge_anybody (users, asked, request->path, request->mount);
+  const AccessRequest *request = access_decision_get_request (asked);
+  UserSet *users = dup_users (authenticator);
+  AuthAnswer anybody = answer_for_anybody (users, asked, request->path, request->mount);
 
-  if (anybody != JUDGE_PASSES)
-    access_case_judge (asked, anybody, NULL, NULL);
+  if (anybody != AUTH_PASSES)
+    access_decision_answer (asked, anybody, NULL, NULL);
   else if (users)
-    ask_users (judge, asked, users);
+    ask_users (authenticator, asked, users);
   else
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
   g_clear_pointer (&users, user_set_unref);
 }
 
-static Judgement
-judge_lists (gpointer judge, AccessCase *asked, gboolean admitted, const gchar *mount)
+static AuthAnswer
+decide_listed (gpointer authenticator, AccessDecision *asked, gboolean admitted, const gchar *mount)
 {
-  const gchar *name = admitted ? access_case_get_user (asked) : NULL;
-  UserSet *users = dup_users (judge);
+  const gchar *name = admitted ? access_decision_get_user (asked) : NULL;
+  UserSet *users = dup_users (authenticator);
   const User *user = users && name ? g_hash_table_lookup (users->by_name, name) : NULL;
-  AccessAction action = access_case_get_request (asked)->action;
-  Judgement judgement = user && user_may (user, action, mount, mount)
-                            ? JUDGE_ADMITS
-                            : judge_anybody (users, asked, mount, mount);
+  AccessAction action = access_decision_get_request (asked)->action;
+  AuthAnswer answer = user && user_may (user, action, mount, mount)
+                          ? AUTH_ADMITS
+                          : answer_for_anybody (users, asked, mount, mount);
 
   g_clear_pointer (&users, user_set_unref);
-  return judgement;
+  return answer;
 }
 
 // ---- challenges ----
@@ -213,34 +217,35 @@ count_secrets (const UserSet *users, gboolean for_media)
 // Clients that know digest choose it, and do not try another way if it fails. So where everybody
 // may send a password, digest is offered only if it serves everybody.
 static gboolean
-offers_digest (Judge *self, AccessCase *asked, const Secretive *n)
+offers_digest (Authenticator *self, AccessDecision *asked, const Secretive *n)
 {
-  if (!access_case_is_for_media (asked) || !access_case_may_use_basic (asked))
-    return access_case_is_for_media (asked);
-  return n->digest == n->named && !access_case_has_front (asked)
-         && !(g_atomic_int_get (&self->elsewhere) & 1 << access_case_get_request (asked)->action);
+  if (!access_decision_is_for_media (asked) || !access_decision_may_use_basic (asked))
+    return access_decision_is_for_media (asked);
+  return n->digest == n->named && !access_decision_has_front (asked)
+         && !(g_atomic_int_get (&self->elsewhere)
+              & 1 << access_decision_get_request (asked)->action);
 }
 
 // Clients that know one algorithm only often take the last challenge, and others the first that
 // they know: SHA-256 comes first. A challenge that some users could not answer is left out if there
 // is another one for all.
 static void
-judge_challenge (gpointer judge, AccessCase *asked, GPtrArray *lines)
+append_challenges (gpointer authenticator, AccessDecision *asked, GPtrArray *lines)
 {
-  UserSet *users = dup_users (judge);
-  AccessPeer *peer = access_case_get_peer (asked);
-  gboolean stale = access_case_is_stale (asked);
+  UserSet *users = dup_users (authenticator);
+  AccessPeer *peer = access_decision_get_peer (asked);
+  gboolean stale = access_decision_is_stale (asked);
   Secretive n = { 0 };
 
   if (users)
-    n = count_secrets (users, access_case_is_for_media (asked));
-  if (offers_digest (judge, asked, &n)) {
+    n = count_secrets (users, access_decision_is_for_media (asked));
+  if (offers_digest (authenticator, asked, &n)) {
     if (n.sha2 > 0 && (n.sha2 == n.digest || n.md5 < n.digest))
       g_ptr_array_add (lines, access_peer_dup_challenge (peer, FALSE, stale));
     if (n.md5 > 0 && (n.md5 == n.digest || n.sha2 < n.digest))
       g_ptr_array_add (lines, access_peer_dup_challenge (peer, TRUE, stale));
   }
-  if (n.named > 0 && access_case_may_use_basic (asked))
+  if (n.named > 0 && access_decision_may_use_basic (asked))
     g_ptr_array_add (lines, g_strdup ("Basic realm=\"" USERS_REALM "\", charset=\"UTF-8\""));
   g_clear_pointer (&users, user_set_unref);
 }
@@ -248,9 +253,9 @@ judge_challenge (gpointer judge, AccessCase *asked, GPtrArray *lines)
 // ---- construction ----
 
 static void
-judge_configure (gpointer judge, const ProxyConfig *config)
+read_users (gpointer authenticator, const ProxyConfig *config)
 {
-  Judge *self = judge;
+  Authenticator *self = authenticator;
   UserSet *old;
 
   g_atomic_int_set (
@@ -263,20 +268,20 @@ judge_configure (gpointer judge, const ProxyConfig *config)
 }
 
 gpointer
-users_judge_new (const ProxyConfig *config)
+users_authenticator_new (const ProxyConfig *config)
 {
-  Judge *self = g_new0 (Judge, 1);
+  Authenticator *self = g_new0 (Authenticator, 1);
 
   self->secrets = secrets_new ();
   g_mutex_init (&self->lock);
-  judge_configure (self, config);
+  read_users (self, config);
   return self;
 }
 
 static void
-judge_free (gpointer judge)
+free_authenticator (gpointer authenticator)
 {
-  Judge *self = judge;
+  Authenticator *self = authenticator;
 
   secrets_free (self->secrets);
   g_clear_pointer (&self->users, user_set_unref);
@@ -284,5 +289,5 @@ judge_free (gpointer judge)
   g_free (self);
 }
 
-const JudgeOps users_judge = { judge_ask, judge_challenge, judge_lists, judge_configure,
-  judge_free };
+const AuthenticatorOps users_authenticator = { decide, append_challenges, decide_listed, read_users,
+  free_authenticator };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// What judges decide by: the permissions of a token, and external checks and their memory.
+// What authenticators decide by: the permissions of a token, and external checks and their memory.
 #include "access/access.h"
 #include "access/check_cache.h"
 #include "access/jwt_permissions.h"
@@ -125,7 +125,7 @@ make_access (WebServer *server)
   web_server_start (server, handle);
   text = g_strdup_printf (
       "external-auth: {url: \"http://127.0.0.1:%u/\", timeout: 60s}\n", server->port);
-  close (g_file_open_tmp ("weir-judges-XXXXXX", &file, NULL));
+  close (g_file_open_tmp ("weir-authenticators-XXXXXX", &file, NULL));
   g_assert_true (g_file_set_contents (file, text, -1, NULL));
   g_assert_true (proxy_config_load (config, file, &error));
   access = access_new (config);
@@ -139,12 +139,12 @@ make_access (WebServer *server)
 }
 
 static void
-on_decided (AccessCase *decided, gpointer n)
+on_decided (AccessDecision *decided, gpointer n)
 {
   g_atomic_int_inc ((gint *) n);
 }
 
-static AccessCase *
+static AccessDecision *
 ask (Access *access, AccessPeer *peer, gint *n_decided)
 {
   const AccessRequest request = { .action = ACCESS_READ, .path = "/cam", .method = "DESCRIBE" };
@@ -160,8 +160,8 @@ the_same_question_is_asked_once_at_a_time (void)
   AccessPeer *peer = access_peer_new ("127.0.0.1", "rtsp");
   AccessPeer *other = access_peer_new ("127.0.0.1", "rtsp");
   gint n_decided = 0;
-  AccessCase *one = ask (access, peer, &n_decided), *same = ask (access, peer, &n_decided);
-  AccessCase *another;
+  AccessDecision *one = ask (access, peer, &n_decided), *same = ask (access, peer, &n_decided);
+  AccessDecision *another;
 
   while (n_requests < 1)
     g_main_context_iteration (NULL, TRUE);
@@ -172,15 +172,15 @@ the_same_question_is_asked_once_at_a_time (void)
   while (g_atomic_int_get (&n_decided) < 2)
     g_main_context_iteration (NULL, TRUE);
   g_assert_cmpuint (n_requests, ==, 2);
-  g_assert_cmpint (access_case_get_verdict (one), ==, access_case_get_verdict (same));
-  g_assert_cmpint (access_case_get_verdict (one), ==, ACCESS_ADMITTED);
-  g_assert_cmpint (access_case_get_verdict (another), ==, ACCESS_PENDING);
+  g_assert_cmpint (access_decision_get_verdict (one), ==, access_decision_get_verdict (same));
+  g_assert_cmpint (access_decision_get_verdict (one), ==, ACCESS_ADMITTED);
+  g_assert_cmpint (access_decision_get_verdict (another), ==, ACCESS_PENDING);
   access_close (access);
   access_free (access);
-  g_assert_cmpint (access_case_get_verdict (another), ==, ACCESS_BUSY);
-  access_case_unref (one);
-  access_case_unref (same);
-  access_case_unref (another);
+  g_assert_cmpint (access_decision_get_verdict (another), ==, ACCESS_BUSY);
+  access_decision_unref (one);
+  access_decision_unref (same);
+  access_decision_unref (another);
   access_peer_unref (peer);
   access_peer_unref (other);
   g_clear_object (&held);
@@ -196,11 +196,11 @@ checks_under_way_have_a_bound (void)
 
   for (guint i = 0; i < CHECKS_MAX + 10; i++) {
     AccessPeer *peer = access_peer_new ("127.0.0.1", "rtsp");
-    AccessCase *asked = ask (access, peer, &n_decided);
+    AccessDecision *asked = ask (access, peer, &n_decided);
 
     g_assert_cmpint (
-        access_case_get_verdict (asked), ==, i < CHECKS_MAX ? ACCESS_PENDING : ACCESS_BUSY);
-    access_case_unref (asked);
+        access_decision_get_verdict (asked), ==, i < CHECKS_MAX ? ACCESS_PENDING : ACCESS_BUSY);
+    access_decision_unref (asked);
     access_peer_unref (peer);
   }
   access_close (access);
@@ -223,12 +223,12 @@ a_client_without_a_name_is_its_address (void)
 
   for (guint i = 0; i < G_N_ELEMENTS (addresses); i++) {
     AccessPeer *peer = access_peer_new (addresses[i][0], "srt");
-    AccessCase *asked = ask (access, peer, &n_decided);
-    gchar *identity = access_case_dup_identity (asked);
+    AccessDecision *asked = ask (access, peer, &n_decided);
+    gchar *identity = access_decision_dup_identity (asked);
 
     g_assert_cmpstr (identity, ==, addresses[i][1]);
     g_free (identity);
-    access_case_unref (asked);
+    access_decision_unref (asked);
     access_peer_unref (peer);
   }
   access_close (access);
@@ -241,15 +241,16 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/judges/permissions-of-a-token-name-actions-and-paths",
+  g_test_add_func ("/authenticators/permissions-of-a-token-name-actions-and-paths",
       permissions_of_a_token_name_actions_and_paths);
-  g_test_add_func ("/judges/an-admitted-check-is-remembered-for-its-time",
+  g_test_add_func ("/authenticators/an-admitted-check-is-remembered-for-its-time",
       an_admitted_check_is_remembered_for_its_time);
-  g_test_add_func ("/judges/the-memory-of-checks-has-a-bound", the_memory_of_checks_has_a_bound);
-  g_test_add_func ("/judges/the-same-question-is-asked-once-at-a-time",
-      the_same_question_is_asked_once_at_a_time);
-  g_test_add_func ("/judges/checks-under-way-have-a-bound", checks_under_way_have_a_bound);
   g_test_add_func (
-      "/judges/a-client-without-a-name-is-its-address", a_client_without_a_name_is_its_address);
+      "/authenticators/the-memory-of-checks-has-a-bound", the_memory_of_checks_has_a_bound);
+  g_test_add_func ("/authenticators/the-same-question-is-asked-once-at-a-time",
+      the_same_question_is_asked_once_at_a_time);
+  g_test_add_func ("/authenticators/checks-under-way-have-a-bound", checks_under_way_have_a_bound);
+  g_test_add_func ("/authenticators/a-client-without-a-name-is-its-address",
+      a_client_without_a_name_is_its_address);
   return g_test_run ();
 }

@@ -3,11 +3,11 @@
 // A check is one POST. Cases that would send the same share a check, and for a short time its
 // answer if that admits them. Checks run on the main thread.
 
-#include "access/check_judge.h"
+#include "access/external_authenticator.h"
 
 #include "access/check_cache.h"
-#include "base/http_client.h"
 #include "access/peer.h"
+#include "base/http_client.h"
 #include "base/log.h"
 #include "config/web_url.h"
 
@@ -30,14 +30,15 @@ typedef struct {
   ExternalAuthConfig *config; // NULL: no check is configured
   GHashTable *checks;         // key -> Check, under way
   CheckCache *admitted;
-} CheckJudge;
+} ExternalAuthenticator;
 
 typedef struct {
-  CheckJudge *judge;
+  ExternalAuthenticator *authenticator;
   ExternalAuthConfig *config;
   gchar *key;
   GBytes *body;
-  GPtrArray *cases; // of AccessCase; protected by the judge's lock until the check is taken out
+  GPtrArray *cases; // of AccessDecision; protected by the authenticator's lock until the check is
+                    // taken out
 } Check;
 
 static void
@@ -53,7 +54,7 @@ check_free (gpointer data)
 }
 
 static void
-unref (CheckJudge *self)
+unref (ExternalAuthenticator *self)
 {
   if (!g_atomic_int_dec_and_test (&self->refs))
     return;
@@ -74,13 +75,13 @@ sends_password (const Credentials *credentials)
 }
 
 static const gchar *
-get_token (AccessCase *asked)
+get_token (AccessDecision *asked)
 {
-  const Credentials *credentials = access_case_get_credentials (asked);
+  const Credentials *credentials = access_decision_get_credentials (asked);
 
   if (credentials->kind == CREDENTIALS_BEARER)
     return credentials->secret;
-  return access_case_get_request (asked)->token;
+  return access_decision_get_request (asked)->token;
 }
 
 static void
@@ -105,11 +106,11 @@ get_protocol (AccessPeer *peer)
 }
 
 static GBytes *
-make_body (AccessCase *asked)
+make_body (AccessDecision *asked)
 {
-  const AccessRequest *request = access_case_get_request (asked);
-  const Credentials *credentials = access_case_get_credentials (asked);
-  AccessPeer *peer = access_case_get_peer (asked);
+  const AccessRequest *request = access_decision_get_request (asked);
+  const Credentials *credentials = access_decision_get_credentials (asked);
+  AccessPeer *peer = access_decision_get_peer (asked);
   const gchar *path = request->path;
   JsonBuilder *builder = json_builder_new ();
   JsonNode *root;
@@ -140,39 +141,39 @@ make_body (AccessCase *asked)
 static void
 take_out (Check *check)
 {
-  GHashTable *checks = check->judge->checks;
+  GHashTable *checks = check->authenticator->checks;
 
   if (g_hash_table_lookup (checks, check->key) == check)
     g_hash_table_remove (checks, check->key);
 }
 
 static gboolean
-sends_something (AccessCase *asked)
+sends_something (AccessDecision *asked)
 {
-  return sends_password (access_case_get_credentials (asked)) || get_token (asked);
+  return sends_password (access_decision_get_credentials (asked)) || get_token (asked);
 }
 
 // The server knows nothing but the address of a client that has sent nothing.
-static Judgement
-get_admission (AccessCase *asked)
+static AuthAnswer
+get_admission (AccessDecision *asked)
 {
-  return sends_something (asked) ? JUDGE_ADMITS : JUDGE_ADMITS_ADDRESS;
+  return sends_something (asked) ? AUTH_ADMITS : AUTH_ADMITS_ADDRESS;
 }
 
 static void
-judge_all (Check *check, Judgement judgement, const gchar *reason)
+answer_all (Check *check, AuthAnswer answer, const gchar *reason)
 {
   for (guint i = 0; i < check->cases->len; i++) {
-    AccessCase *asked = g_ptr_array_index (check->cases, i);
-    const Credentials *credentials = access_case_get_credentials (asked);
+    AccessDecision *asked = g_ptr_array_index (check->cases, i);
+    const Credentials *credentials = access_decision_get_credentials (asked);
     gboolean named = sends_something (asked);
 
     // A client that has sent nothing is asked for a password.
-    if ((judgement == JUDGE_DENIES || judgement == JUDGE_FORBIDS) && !named)
-      access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    if ((answer == AUTH_DENIES || answer == AUTH_FORBIDS) && !named)
+      access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
     else
-      access_case_judge (asked, judgement == JUDGE_ADMITS ? get_admission (asked) : judgement,
-          credentials->user, reason);
+      access_decision_answer (
+          asked, answer == AUTH_ADMITS ? get_admission (asked) : answer, credentials->user, reason);
   }
 }
 
@@ -180,7 +181,7 @@ static void
 on_answer (const HttpAnswer *answer, gpointer data)
 {
   Check *check = data;
-  CheckJudge *self = check->judge;
+  ExternalAuthenticator *self = check->authenticator;
   gboolean good = answer->status >= 200 && answer->status < 300;
   gboolean fails = answer->error || answer->status >= 500 || (answer->status / 100 == 3);
 
@@ -197,13 +198,13 @@ on_answer (const HttpAnswer *answer, gpointer data)
     log_event_limited (&self->failures, "external-auth: %s: the server answered %u",
         check->config->url, answer->status);
   if (good)
-    judge_all (check, JUDGE_ADMITS, NULL);
+    answer_all (check, AUTH_ADMITS, NULL);
   else if (fails)
-    judge_all (check, JUDGE_FAILS, "external check failed");
+    answer_all (check, AUTH_FAILS, "external check failed");
   else if (answer->status == 403)
-    judge_all (check, JUDGE_FORBIDS, "forbidden by the external check");
+    answer_all (check, AUTH_FORBIDS, "forbidden by the external check");
   else
-    judge_all (check, JUDGE_DENIES, "refused by the external check");
+    answer_all (check, AUTH_DENIES, "refused by the external check");
   check_free (check);
   unref (self);
 }
@@ -216,9 +217,9 @@ begin_check (gpointer data)
   const HttpAnswer stopped = { .error = g_error_new_literal (
                                    G_IO_ERROR, G_IO_ERROR_CANCELLED, "the proxy stops") };
 
-  if (check->judge->http)
-    http_client_send (check->judge->http, check->config->url, check->body, check->config->timeout,
-        ANSWER_MAX, on_answer, check);
+  if (check->authenticator->http)
+    http_client_send (check->authenticator->http, check->config->url, check->body,
+        check->config->timeout, ANSWER_MAX, on_answer, check);
   else
     on_answer (&stopped, check);
   g_error_free (stopped.error);
@@ -227,12 +228,12 @@ begin_check (gpointer data)
 
 // Takes ownership of `key` and `body`. Call with the lock held.
 static Check *
-add_check (CheckJudge *self, gchar *key, GBytes *body)
+add_check (ExternalAuthenticator *self, gchar *key, GBytes *body)
 {
   Check *check = g_new0 (Check, 1);
 
   g_atomic_int_inc (&self->refs);
-  check->judge = self;
+  check->authenticator = self;
   check->config = external_auth_config_ref (self->config);
   check->key = key;
   check->body = body;
@@ -242,46 +243,46 @@ add_check (CheckJudge *self, gchar *key, GBytes *body)
   return check;
 }
 
-// ---- the judge ----
+// ---- the authenticator ----
 
-// Reports whether the judge decides about a case. It cannot forward a digest.
+// Reports whether the authenticator can decide. It cannot forward a digest.
 static gboolean
-is_ours (CheckJudge *self, AccessCase *asked)
+is_ours (ExternalAuthenticator *self, AccessDecision *asked)
 {
-  const AccessRequest *request = access_case_get_request (asked);
-  CredentialsKind kind = access_case_get_credentials (asked)->kind;
+  const AccessRequest *request = access_decision_get_request (asked);
+  CredentialsKind kind = access_decision_get_credentials (asked)->kind;
 
   if (!self->config || self->config->excluded & 1u << request->action || kind == CREDENTIALS_WRONG
       || kind == CREDENTIALS_DIGEST)
     return FALSE;
-  return kind != CREDENTIALS_BASIC || access_case_may_use_basic (asked);
+  return kind != CREDENTIALS_BASIC || access_decision_may_use_basic (asked);
 }
 
-// Lets a case wait for a check that sends `body`. Returns FALSE if the judgement is known now. Call
-// with the lock held.
+// Lets a decision wait for a check that sends `body`. Returns FALSE if the answer is known now.
+// Call with the lock held.
 static gboolean
-join_check (
-    CheckJudge *self, AccessCase *asked, const gchar *key, GBytes *body, Judgement *judgement)
+join_check (ExternalAuthenticator *self, AccessDecision *asked, const gchar *key, GBytes *body,
+    AuthAnswer *answer)
 {
   Check *check = g_hash_table_lookup (self->checks, key);
 
-  *judgement = JUDGE_FAILS;
+  *answer = AUTH_FAILS;
   if (check_cache_has (self->admitted, key, g_get_monotonic_time ()))
-    *judgement = get_admission (asked);
+    *answer = get_admission (asked);
   else if (!check && g_hash_table_size (self->checks) < CHECKS_MAX && self->config)
     check = add_check (self, g_strdup (key), g_bytes_ref (body));
-  if (*judgement != JUDGE_FAILS || !check)
+  if (*answer != AUTH_FAILS || !check)
     return FALSE;
   g_ptr_array_add (check->cases, asked);
   return TRUE;
 }
 
 static void
-check_judge_ask (gpointer data, AccessCase *asked)
+external_authenticator_ask (gpointer data, AccessDecision *asked)
 {
-  CheckJudge *self = data;
+  ExternalAuthenticator *self = data;
   gboolean ours, waits;
-  Judgement judgement;
+  AuthAnswer answer;
   GBytes *body;
   gchar *key;
 
@@ -289,30 +290,30 @@ check_judge_ask (gpointer data, AccessCase *asked)
   ours = is_ours (self, asked);
   g_mutex_unlock (&self->lock);
   if (!ours) {
-    access_case_judge (asked, JUDGE_PASSES, NULL, NULL);
+    access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
     return;
   }
   body = make_body (asked);
   key = g_compute_hmac_for_bytes (G_CHECKSUM_SHA256, self->secret, body);
   g_mutex_lock (&self->lock);
-  waits = join_check (self, asked, key, body, &judgement);
+  waits = join_check (self, asked, key, body, &answer);
   g_mutex_unlock (&self->lock);
   if (!waits)
-    access_case_judge (asked, judgement, access_case_get_credentials (asked)->user,
-        judgement == JUDGE_FAILS ? "too many external checks at once" : NULL);
+    access_decision_answer (asked, answer, access_decision_get_credentials (asked)->user,
+        answer == AUTH_FAILS ? "too many external checks at once" : NULL);
   g_bytes_unref (body);
   g_free (key);
 }
 
 // Only a password that the client sends as it is can be forwarded.
 static void
-check_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
+external_authenticator_challenge (gpointer data, AccessDecision *asked, GPtrArray *lines)
 {
-  CheckJudge *self = data;
+  ExternalAuthenticator *self = data;
   gboolean asks;
 
   g_mutex_lock (&self->lock);
-  asks = self->config && access_case_may_use_basic (asked);
+  asks = self->config && access_decision_may_use_basic (asked);
   g_mutex_unlock (&self->lock);
   for (guint i = 0; asks && i < lines->len; i++)
     asks = !g_str_has_prefix (g_ptr_array_index (lines, i), "Basic ");
@@ -321,16 +322,17 @@ check_judge_challenge (gpointer data, AccessCase *asked, GPtrArray *lines)
 }
 
 // The server is asked once, about the list itself.
-static Judgement
-check_judge_lists (gpointer data, AccessCase *asked, gboolean admitted, const gchar *mount)
+static AuthAnswer
+external_authenticator_lists (
+    gpointer data, AccessDecision *asked, gboolean admitted, const gchar *mount)
 {
-  return admitted ? get_admission (asked) : JUDGE_PASSES;
+  return admitted ? get_admission (asked) : AUTH_PASSES;
 }
 
 static void
-check_judge_configure (gpointer data, const ProxyConfig *config)
+external_authenticator_configure (gpointer data, const ProxyConfig *config)
 {
-  CheckJudge *self = data;
+  ExternalAuthenticator *self = data;
   ExternalAuthConfig *old;
 
   if (config->external_auth && web_url_is_exposed (config->external_auth->url))
@@ -354,9 +356,9 @@ make_secret (void)
 }
 
 gpointer
-check_judge_new (const ProxyConfig *config)
+external_authenticator_new (const ProxyConfig *config)
 {
-  CheckJudge *self = g_new0 (CheckJudge, 1);
+  ExternalAuthenticator *self = g_new0 (ExternalAuthenticator, 1);
 
   self->refs = 1;
   self->secret = make_secret ();
@@ -365,14 +367,14 @@ check_judge_new (const ProxyConfig *config)
   self->checks = g_hash_table_new (g_str_hash, g_str_equal);
   self->admitted = check_cache_new (REMEMBERED_MAX, REMEMBERED_US);
   g_mutex_init (&self->lock);
-  check_judge_configure (self, config);
+  external_authenticator_configure (self, config);
   return self;
 }
 
 static void
-check_judge_free (gpointer data)
+external_authenticator_free (gpointer data)
 {
-  CheckJudge *self = data;
+  ExternalAuthenticator *self = data;
 
   g_clear_pointer (&self->http, http_client_free);
   // Checks that have not begun; they end at once now, while Access still exists.
@@ -381,5 +383,6 @@ check_judge_free (gpointer data)
   unref (self);
 }
 
-const JudgeOps check_judge = { check_judge_ask, check_judge_challenge, check_judge_lists,
-  check_judge_configure, check_judge_free };
+const AuthenticatorOps external_authenticator = { external_authenticator_ask,
+  external_authenticator_challenge, external_authenticator_lists, external_authenticator_configure,
+  external_authenticator_free };
