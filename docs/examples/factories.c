@@ -5,13 +5,9 @@
 #include "weir-rtsp.h"
 
 // Every second picture is of the upper temporal layer.
-#define LAYERS                                                                                     \
-  "temporal-scalability-number-layers=2 temporal-scalability-periodicity=2 "                       \
-  "temporal-scalability-layer-id=<0,1> temporal-scalability-rate-decimator=<2,1> "                 \
-  "temporal-scalability-target-bitrate=<300000,500000> target-bitrate=500000 "
 #define CAMERA                                                                                     \
   "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=25/1 "      \
-  "! vp8enc deadline=1 keyframe-max-dist=25 " LAYERS "! rtpvp8pay picture-id-mode=15-bit "         \
+  "! svcenc spatial-layers=1 temporal-layers=2 gop-size=24 ! rtph264pay "                          \
   "! intervalcache channel=camera max-time=30000000000"
 
 static const struct {

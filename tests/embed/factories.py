@@ -18,7 +18,7 @@ from tap import Skip, run, test
 
 # Two temporal layers: the upper one has every second picture.
 CAMERA = ('videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=25/1 '
-          '! svcenc spatial-layers=1 temporal-layers=2 gop-size=24')
+          '! svcenc spatial-layers=1 temporal-layers=2 gop-size=8')
 READ = 'intervalcachesrc channel=camera'
 LINES = {
     '/read': f'{READ} start=join-point ! rtph264pay',
@@ -41,9 +41,9 @@ class Server(Proc):
         for path, line in LINES.items():
             words += [path, f'( {line} ! rtprelaypay name=pay0 )']
         super().__init__(os.environ['WEIR_LINES'], how,
-                         f'{CAMERA} ! intervalcache channel=camera max-time=2000000000', *words)
+                         f'{CAMERA} ! intervalcache channel=camera max-time=3000000000', *words)
         self.port = int(self.wait_for_line(r'^READY (\d+)')[1])
-        time.sleep(3) # until the window has moved on
+        time.sleep(4) # until the window has moved on
 
     def url(self, path):
         return f'rtsp://127.0.0.1:{self.port}{path}'
@@ -138,6 +138,24 @@ def served_medias():
 def relay_medias():
     """with relay medias: the same"""
     check_all('relay')
+
+
+@test
+def the_example():
+    """docs/examples/factories.c serves all its mounts"""
+    require_encoder()
+    with Proc(os.environ['WEIR_FACTORIES'], 0) as server, ThreadPoolExecutor(4) as pool:
+        server.wait_for_line(r'/even$')
+        urls = [line for line in server.lines if line.startswith('rtsp://')]
+        assert len(urls) == 4, urls
+
+        def play(url):
+            done = run_player('ffmpeg', '-v', 'warning', '-rtsp_transport', 'tcp', '-i', url, '-t', 1, '-f', 'framemd5', '-')
+            return [line for line in done.stdout.splitlines() if not line.startswith('#')], done.stderr
+
+        for pictures, wrong in pool.map(play, urls):
+            assert len(pictures) >= 8, (pictures, wrong)
+        assert server.running(), 'the server is gone'
 
 
 if __name__ == '__main__':

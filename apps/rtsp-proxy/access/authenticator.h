@@ -31,7 +31,7 @@ typedef struct {
   void (*challenge) (gpointer authenticator, AccessDecision *asked, GPtrArray *lines);
   // For a request that `lists`: decides about the action on a mount. `admitted` says that this
   // authenticator has admitted the client; otherwise only what its address or anybody may do
-  // counts. Returns a answer that admits, or AUTH_PASSES. May be NULL.
+  // counts. Returns an answer that admits, or AUTH_PASSES. May be NULL.
   AuthAnswer (*lists) (
       gpointer authenticator, AccessDecision *asked, gboolean admitted, const gchar *mount);
   // Reads the configuration again. Called on the main thread. May be NULL.
