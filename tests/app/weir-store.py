@@ -207,7 +207,7 @@ def an_index_that_is_cut_off_harms_no_other_title():
         with open(index, 'rb') as file:
             good = file.read()
         for data, line in ((good[:50], 'repair makes it anew'), (b'', 'is not valid'),
-                           (good[:-1] + b'x', 'its hash is wrong'),
+                           (good[:-1] + bytes([good[-1] ^ 1]), 'its hash is wrong'),
                            (good[:8] + b'\0\2' + good[10:], 'version 2 is newer')):
             with open(index, 'wb') as file:
                 file.write(data)
