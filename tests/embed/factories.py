@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from arrivals import Player
@@ -17,7 +16,7 @@ from proc import Proc
 from tap import Skip, run, test
 
 # Two temporal layers: the upper one has every second picture.
-CAMERA = ('videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=25/1 '
+CAMERA = ('videotestsrc name=camera is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate=25/1 '
           '! svcenc spatial-layers=1 temporal-layers=2 gop-size=8')
 READ = 'intervalcachesrc channel=camera'
 LINES = {
@@ -33,17 +32,20 @@ LINES = {
 }
 
 
+# The times of the window begin an hour after 0, so that a PLAY from 0 asks for what is long gone.
+PUBLISH = CAMERA.replace('name=camera', 'timestamp-offset=3600000000000') + (
+    ' ! intervalcache channel=camera max-time=30000000000')
+
+
 class Server(Proc):
-    """A running tests/embed/lines.c. The window is short, so that a PLAY of its first second is old."""
+    """A running tests/embed/lines.c."""
 
     def __init__(self, how):
         words = []
         for path, line in LINES.items():
             words += [path, f'( {line} ! rtprelaypay name=pay0 )']
-        super().__init__(os.environ['WEIR_LINES'], how,
-                         f'{CAMERA} ! intervalcache channel=camera max-time=3000000000', *words)
+        super().__init__(os.environ['WEIR_LINES'], how, PUBLISH, *words)
         self.port = int(self.wait_for_line(r'^READY (\d+)')[1])
-        time.sleep(4) # until the window has moved on
 
     def url(self, path):
         return f'rtsp://127.0.0.1:{self.port}{path}'
@@ -61,18 +63,18 @@ def run_player(*command, timeout=30):
 
 def load(server, path):
     """rtsp-load plays each line over UDP and TCP, and loses nothing"""
-    done = run_player(os.environ['WEIR_RTSP_LOAD'], '--readers', 4, '--transport', 'mixed', '--duration', 3,
+    done = run_player(os.environ['WEIR_RTSP_LOAD'], '--readers', 2, '--transport', 'mixed', '--duration', 5,
                       '--json', server.url(path))
     assert done.returncode == 0, (path, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    assert (result['connected'], result['lost'], result['errors']) == (4, 0, {}), (path, result)
+    assert (result['connected'], result['lost'], result['errors']) == (2, 0, {}), (path, result)
 
 
 def ffmpeg(server, path):
     """FFmpeg decodes each line over UDP and TCP without an error"""
     for transport in 'udp', 'tcp':
         done = run_player('ffmpeg', '-v', 'warning', '-rtsp_transport', transport, '-i', server.url(path),
-                          '-t', 1, '-f', 'framemd5', '-')
+                          '-frames:v', 10, '-f', 'framemd5', '-')
         pictures = [line for line in done.stdout.splitlines() if not line.startswith('#')]
         assert done.returncode == 0 and len(pictures) >= 10, (path, transport, done.stdout, done.stderr)
 
@@ -82,8 +84,8 @@ def rtspsrc(server, path):
     done = run_player('gst-launch-1.0', '-v', 'rtspsrc', f'location={server.url(path)}', 'latency=50', '!',
                       'decodebin', '!', 'identity', 'eos-after=15', '!', 'fakesink', 'silent=false', 'sync=false')
     words = [line for line in done.stdout.splitlines() if ' = ' not in line] # -v prints every property
-    assert done.returncode == 0, (path, words, done.stderr)
-    assert done.stdout.count('last-message = chain') >= 14, (path, words)
+    # Its exit status does not count: after the last picture it sends PAUSE, on a connection that may be closed.
+    assert done.stdout.count('last-message = chain') >= 14, (path, words, done.stderr)
 
 
 def open_rtsp(server, path):
@@ -150,7 +152,7 @@ def the_example():
         assert len(urls) == 4, urls
 
         def play(url):
-            done = run_player('ffmpeg', '-v', 'warning', '-rtsp_transport', 'tcp', '-i', url, '-t', 1, '-f', 'framemd5', '-')
+            done = run_player('ffmpeg', '-v', 'warning', '-rtsp_transport', 'tcp', '-i', url, '-frames:v', 8, '-f', 'framemd5', '-')
             return [line for line in done.stdout.splitlines() if not line.startswith('#')], done.stderr
 
         for pictures, wrong in pool.map(play, urls):
