@@ -32,19 +32,14 @@ time_of (GstMiniObject *object)
 static GstClockTime
 running_now (GstElement *element)
 {
-  GstObject *top = gst_object_ref (element), *parent;
+  GstElement *top = cache_timing_dup_pipeline (element);
   GstClockTime now;
   gboolean plays;
 
-  while ((parent = gst_object_get_parent (top))) {
-    gst_object_unref (top);
-    top = parent;
-  }
   GST_OBJECT_LOCK (top);
   plays = GST_STATE_TARGET (top) == GST_STATE_PLAYING;
   GST_OBJECT_UNLOCK (top);
-  now = plays ? gst_element_get_current_running_time (element)
-              : gst_element_get_start_time (GST_ELEMENT (top));
+  now = plays ? gst_element_get_current_running_time (element) : gst_element_get_start_time (top);
   gst_object_unref (top);
   return now;
 }

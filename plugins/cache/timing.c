@@ -17,8 +17,8 @@ struct CacheTiming {
 static GMutex lock; // protects `timings` and all in it
 static GList *timings;
 
-static gconstpointer
-top_of (GstElement *element)
+GstElement *
+cache_timing_dup_pipeline (GstElement *element)
 {
   GstObject *top = gst_object_ref (element), *parent;
 
@@ -26,8 +26,7 @@ top_of (GstElement *element)
     gst_object_unref (top);
     top = parent;
   }
-  gst_object_unref (top);
-  return top;
+  return GST_ELEMENT (top);
 }
 
 static CacheTiming *
@@ -49,7 +48,7 @@ count_of (CacheTiming *self, gboolean delayed)
 CacheTiming *
 cache_timing_join (GstElement *element, gboolean delayed)
 {
-  gconstpointer top = top_of (element);
+  GstElement *top = cache_timing_dup_pipeline (element);
   CacheTiming *self;
 
   g_mutex_lock (&lock);
@@ -61,6 +60,7 @@ cache_timing_join (GstElement *element, gboolean delayed)
   }
   (*count_of (self, delayed))++;
   g_mutex_unlock (&lock);
+  gst_object_unref (top);
   return self;
 }
 

@@ -12,6 +12,9 @@ G_BEGIN_DECLS
 
 typedef struct CacheTiming CacheTiming;
 
+// Returns the pipeline that `element` is in, or the element itself outside of one. (transfer full)
+GstElement *cache_timing_dup_pipeline (GstElement *element);
+
 // Adds a reader to the timing of the pipeline that `element` is in. `delayed`: it has a delay.
 // cache_timing_leave() ends this; `self` may be NULL.
 CacheTiming *cache_timing_join (GstElement *element, gboolean delayed);
