@@ -21,7 +21,7 @@ void tls_trust_clear (TlsTrust *self);
 // if that fails.
 GTlsDatabase *tls_trust_load (const TlsTrust *self, GError **error);
 
-// Judges a certificate that has these faults. Returns NULL if it is trusted, or a reason for the
+// Checks a certificate that has these faults. Returns NULL if it is trusted, or a reason for the
 // log, with the fingerprint of the certificate. The caller owns the reason.
 gchar *tls_trust_check (
     const TlsTrust *self, GTlsCertificate *certificate, GTlsCertificateFlags faults);
