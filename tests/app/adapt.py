@@ -9,36 +9,15 @@ import tempfile
 import threading
 import time
 
-from control import Controlled
-from layerreader import LayerReader
+from layered import play, served
 from openapi import Contract
-from proc import Rtsp, free_udp_pair
+from proc import Rtsp
 from proxy import wait_until
-from svcfile import GROUP, Sender, check_shown, identify, reference, temporal_of_picture
+from svcfile import GROUP, check_shown, identify, reference, temporal_of_picture
 from tap import run, test
 
 CONTRACT = Contract()
 JSON = {'Content-Type': 'application/json'}
-
-
-@contextlib.contextmanager
-def served(fps=30, **settings):
-    """Runs the proxy with a live stream at /cam."""
-    rtp, rtcp = free_udp_pair()
-    port = rtp.getsockname()[1]
-    rtp.close()
-    rtcp.close()
-    mount = {'upstream': f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', 'on-demand': 'no',
-             **settings}
-    with Controlled({'/cam': mount}) as proxy, Sender(port, fps):
-        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the stream is up')
-        with play(proxy) as first:
-            first.wait_for(fps // 10)
-            yield proxy
-
-
-def play(proxy, query='', **options):
-    return LayerReader(proxy.port, proxy.url('/cam' + query), **options)
 
 
 def state_of(proxy, reader):

@@ -12,10 +12,8 @@ import time
 
 from arrivals import Player, receive
 from control import CLIP_URI, Controlled
-from layerreader import LayerReader
-from proc import free_udp_pair
-from proxy import wait_until
-from svcfile import Sender, identify, temporal_of_picture
+from layered import play, served
+from svcfile import GROUP, identify, temporal_of_picture
 from tap import Skip, run, test
 
 CLIP = {'upstream': CLIP_URI, 'on-demand': False}
@@ -124,19 +122,13 @@ def a_stage_paces():
 @test
 def a_stage_keeps_layers():
     """the stage layers: every reader gets the lower layers alone, complete and without gaps"""
-    rtp, rtcp = free_udp_pair()
-    port = rtp.getsockname()[1]
-    rtp.close()
-    rtcp.close()
-    mount = {'upstream': f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96', 'on-demand': False,
-             'pipeline': ['pull', {'layers': {'spatial': 1, 'temporal': 0}}]}
-    with Controlled({'/cam': mount}) as proxy, Sender(port, 30):
-        wait_until(lambda: proxy.get('/v1/mounts/cam')['state'] == 'up', 10, 'the stream is up')
-        with LayerReader(proxy.port, proxy.url()) as reader:
-            reader.wait_for(20)
+    with served(60, pipeline=['pull', {'layers': {'spatial': 1, 'temporal': 0}}]) as proxy, play(proxy) as reader:
+        reader.wait_for(GROUP)
         shown = [identify(units) for units in reader.assembler.pictures[1:]]
-        assert {spatial for _, spatial in shown} == {1}, shown
         assert {temporal_of_picture(number) for number, _ in shown} == {0}, shown
+        # The upper spatial layer begins with its next IDR picture.
+        begun = next(i for i, (number, _) in enumerate(shown) if number % GROUP == 0)
+        assert {spatial for _, spatial in shown[begun:]} == {1}, shown
         assert reader.assembler.lost == 0
 
 
