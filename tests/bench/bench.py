@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import papers
+import quiet
 import report
 from rig import rig_or_loopback
 from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, servers
@@ -47,16 +49,50 @@ def run_one(bench, rig, quick, facts):
     print(report.table(bench, samples))
     report.write_json(CACHE / f'{bench.NAME}.json', bench, samples, facts)
     picture = CACHE / f'{bench.NAME}.png'
-    drawn = report.write_png(picture, bench, samples, facts)
+    drawn = report.draw(picture, bench, samples, facts)
     for column in bench.COLUMNS:
         if column.key in getattr(bench, 'PICTURES', ()):  # besides the main one
-            report.write_png(CACHE / f'{bench.NAME}-{column.key}.png', bench, samples, facts, column)
+            report.draw(CACHE / f'{bench.NAME}-{column.key}.png', bench, samples, facts, column)
     print(f'{time.monotonic() - start:.0f} s; {CACHE / bench.NAME}.json, '
           + (str(picture) if drawn else 'no picture'), flush=True)
+    return samples
+
+
+def run_paper(bench, rig, facts, limits):
+    """Runs a bench of the papers while the machine is quiet, and keeps its results. A simulation
+    measures no time, and runs at any moment."""
+    limits.begin(bench.NAME, time.monotonic(), papers.is_simulated(bench))
+    watch = quiet.Watch()
+    samples = run_one(bench, rig, facts['quick'], facts)
+    found = facts if papers.is_simulated(bench) else {**facts, 'busy': round(watch.others(), 2)}
+    if papers.is_busy(found):
+        print(f'other programs took {found["busy"]:.1f} processors meanwhile')
+    if not papers.keep(bench, samples, found):
+        print('docs/papers has figures of a quiet machine, which stay')
+    papers.write_pages()
+
+
+def parts_of(benches):
+    """Returns {name: benches to run} of all benches and their parts."""
+    parts = {part.NAME: (part,) for bench in benches.values()
+             for part in getattr(bench, 'PARTS', ())}
+    parts.update((name, getattr(bench, 'PARTS', (bench,))) for name, bench in benches.items())
+    return parts
+
+
+def all_benches():
+    return {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
+
+
+def chosen(names, benches, parts):
+    """Returns the benches and parts of these names in turn."""
+    if names[:1] == ['papers']:
+        names = names[1:] or papers.benches()
+    return [part for name in names or benches for part in parts[name]]
 
 
 def main():
-    benches = {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
+    benches = all_benches()
     parser = argparse.ArgumentParser(
         prog='./dev bench', epilog='Example: sudo ./dev bench --quick fanout join',
         description='Runs the benches. Prints a table of each, and writes NAME.json and NAME.png to '
@@ -67,13 +103,17 @@ def main():
                         help='use a device without UDP segmentation')
     parser.add_argument('names', nargs='*', metavar='NAME',
                         help=f'benches to run: {", ".join(benches)}, or one part of a bench, such '
-                             'as store-failure (default: all)')
+                             'as store-failure (default: all). After the name papers, those of the '
+                             'papers\' experiments to run for docs/papers.md (default: all of them)')
     options = parser.parse_args()
-    parts = {part.NAME: (part,) for bench in benches.values()
-             for part in getattr(bench, 'PARTS', ())}
-    parts.update((name, getattr(bench, 'PARTS', (bench,))) for name, bench in benches.items())
-    if unknown := [name for name in options.names if name not in parts]:
-        parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(sorted(parts))}')
+    parts = parts_of(benches)
+    of_papers = options.names[:1] == ['papers']
+    if unknown := [name for name in options.names[of_papers:] if name not in parts]:
+        parser.error(f'unknown bench {unknown[0]}; choose from {", ".join(sorted(parts))}, papers')
+    if of_papers and (others := set(options.names[1:]) - set(papers.benches())):
+        parser.error(f'{min(others)} repeats no figure of a paper; choose from '
+                     f'{", ".join(papers.benches())}')
+    limits = papers.Run(options.quick, time.monotonic())
 
     failed = False
     raise_file_limit()
@@ -86,15 +126,17 @@ def main():
               f'rig: {facts["rig"]}')
         leave_out_those_that_fail(rig)
         print(f'servers: {", ".join(server.name for server in servers())}')
-        for name in options.names or benches:
-            for part in parts[name]:
-                try:
+        for part in chosen(options.names, benches, parts):
+            try:
+                if of_papers:
+                    run_paper(part, rig, facts, limits)
+                else:
                     run_one(part, rig, options.quick, facts)
-                except Skip as why:
-                    print(f'skipped: {why}')
-                except AssertionError as error:
-                    print(f'failed: {error}')
-                    failed = True
+            except Skip as why:
+                print(f'skipped {part.NAME}: {why}')
+            except AssertionError as error:
+                print(f'failed: {error}')
+                failed = True
     return 1 if failed else 0
 
 

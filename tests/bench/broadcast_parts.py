@@ -36,6 +36,7 @@ def grouped(bins, width):
 
 class Part:
     CASE, WHO, YARDSTICK, LOG = 'scheme', 'by', None, False
+    SIMULATED = True
 
 
 class Bandwidth(Part):

@@ -121,11 +121,13 @@ def machine_line(facts):
             f'Linux {facts["kernel"]}')
 
 
+def medians(bench, samples, case, server):
+    return {column.key: samples.median(case, server, column.key) for column in bench.COLUMNS}
+
+
 def write_json(path, bench, samples, facts):
     rows = [
-        {'case': case, 'who': server, 'runs': runs,
-         'median': {column.key: samples.median(case, server, column.key)
-                    for column in bench.COLUMNS}}
+        {'case': case, 'who': server, 'runs': runs, 'median': medians(bench, samples, case, server)}
         for (case, server), runs in samples.runs.items()
     ]
     document = {'bench': bench.NAME, 'title': bench.TITLE, **facts, 'results': rows}
@@ -148,9 +150,38 @@ def _data(samples, servers, key):
         yield ' '.join(fields)
 
 
-def write_png(path, bench, samples, facts, column=None):
-    """Draws a measure, by default the bench's main one. Returns False if there is nothing to draw
-    or no gnuplot."""
+def _histogram(samples, servers, key):
+    """Returns the commands that draw a bar for each case and server, and the lines of data."""
+    data = list(_data(samples, servers, key))
+    lines = max(map(len, labels(samples.cases())))
+    plots = ', '.join(
+        f'$data using {3 * n + 2}:{3 * n + 3}:{3 * n + 4}:xtic(1) title "{server}" '
+        f'linecolor rgb "{COLOURS[n % len(COLOURS)]}"'
+        for n, server in enumerate(servers))
+    return [
+        'set style data histogram; set style histogram errorbars gap 2 linewidth 1',
+        'set errorbars linecolor rgb "#333333"',
+        'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
+        f'set xtics noenhanced{" rotate by -60" if len(data) > MOST_UPRIGHT else ""}',
+        f'set xlabel offset 0,{1 - lines}',
+        '$data << END', *data, 'END'], plots
+
+
+def _lines(samples, servers, key):
+    """The same with a line for each server, over cases that are numbers."""
+    blocks, plots = [], []
+    for n, server in enumerate(servers):
+        points = sorted((float(case), samples.median(case, server, key)) for case in samples.cases()
+                        if samples.values(case, server, key))
+        blocks += [f'$data{n} << END', *(f'{x:g} {y:g}' for x, y in points), 'END']
+        plots.append(f'$data{n} using 1:2 with linespoints title "{server}" linewidth 2 pointtype 7 '
+                     f'pointsize 0.5 linecolor rgb "{COLOURS[n % len(COLOURS)]}"')
+    return ['set xrange [0:*]', *blocks], ', '.join(plots)
+
+
+def draw(path, bench, samples, facts, column=None):
+    """Draws a measure, by default the bench's main one, as .png or .svg. Returns False if there is
+    nothing to draw or no gnuplot."""
     column = column or bench.COLUMNS[0]
     key = column.key
     drawn = {server: [value for case in samples.cases()
@@ -159,25 +190,19 @@ def write_png(path, bench, samples, facts, column=None):
     servers = [server for server, values in drawn.items() if values]
     if not any(sum(drawn.values(), [])) or not shutil.which('gnuplot'):
         return False
-    data = list(_data(samples, servers, key))
-    lines = max(map(len, labels(samples.cases())))
-    plots = ', '.join(
-        f'$data using {3 * n + 2}:{3 * n + 3}:{3 * n + 4}:xtic(1) title "{server}" '
-        f'linecolor rgb "{COLOURS[n % len(COLOURS)]}"'
-        for n, server in enumerate(servers))
+    terminal = ('svg size 960,480 dynamic background rgb "white"' if path.suffix == '.svg' else
+                'pngcairo size 960,480')
+    style = _lines if getattr(bench, 'LINES', False) else _histogram
+    commands, plots = style(samples, servers, key)
     script = [
-        f'set terminal pngcairo size 960,480 font "sans,11"; set output "{path}"',
+        f'set terminal {terminal} font "sans,11"; set output "{path}"',
         f'set title "{bench.TITLE}\\n{machine_line(facts["machine"])}" noenhanced',
-        'set style data histogram; set style histogram errorbars gap 2 linewidth 1',
-        'set errorbars linecolor rgb "#333333"',
-        'set style fill solid 0.9 noborder; set boxwidth 0.9 relative',
         f'set ylabel "{column.heading}"; set key noenhanced outside top center horizontal; set grid ytics',
-        f'set xtics noenhanced{" rotate by -60" if len(data) > MOST_UPRIGHT else ""}',
-        f'set xlabel "{bench.CASE}" offset 0,{1 - lines}',
+        f'set xlabel "{bench.CASE}"',
         # A logarithmic scale, which has no zero, separates costs of very different size.
         f'set logscale y; set yrange [{_floor(sum(drawn.values(), []))}:*]' if bench.LOG
         else 'set yrange [0:*]',
-        '$data << END', *data, 'END', f'plot {plots}',
+        *commands, f'plot {plots}',
     ]
     subprocess.run(['gnuplot'], input='\n'.join(script), text=True, check=True)
     return True

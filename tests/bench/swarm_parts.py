@@ -33,6 +33,7 @@ def simulate(picker, upload=1.0, leaving='stream', arrivals='uniform', viewers=3
 
 class Part:
     WHO, YARDSTICK, LOG = 'picker', None, False
+    SIMULATED = True
     COLUMNS = (Column('saved', '% saved', '{:.1f}'), Column('twice', '% sent twice', '{:.1f}'),
                Column('paper', 'paper: % saved', '{:.0f}'))
 

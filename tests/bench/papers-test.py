@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The papers' experiments: their pages agree with their results, and a busy machine is no measure."""
+
+import contextlib
+import pathlib
+import tempfile
+
+import bench
+import papers
+import quiet
+import report
+from tap import Skip, run, test
+
+MACHINE = {'cpu': 'test', 'cores': 2, 'virtual': False, 'memory_gb': 1, 'kernel': '1'}
+FACTS = {'commit': 'abc', 'quick': True, 'machine': MACHINE, 'rig': 'veth'}
+
+
+class Bench:
+    NAME, TITLE, CASE, WHO, YARDSTICK, LOG = 'shared', 'A title', 'readers', 'way', None, False
+    COLUMNS = report.Column('cpu', 'CPU %', '{:.1f}'), report.Column('ns', 'ns/packet')
+
+
+def samples(cpu):
+    found = report.Samples()
+    for case in '10', '100':
+        for way in 'one way', 'another way':
+            found.add(case, way, {'cpu': cpu})
+    return found
+
+
+@contextlib.contextmanager
+def results_in_a_folder():
+    before = papers.RESULTS
+    with tempfile.TemporaryDirectory() as folder:
+        papers.RESULTS = pathlib.Path(folder)
+        try:
+            yield papers.RESULTS
+        finally:
+            papers.RESULTS = before
+
+
+def raises(kind, function, *arguments):
+    try:
+        function(*arguments)
+    except kind as error:
+        return str(error)
+    raise AssertionError(f'no {kind.__name__}')
+
+
+@test
+def each_figure_has_a_bench_that_exists_or_says_that_it_is_not_repeated():
+    parts = bench.parts_of(bench.all_benches())
+    for paper in papers.papers():
+        assert paper.figures, paper.name
+        for figure in paper.figures:
+            assert figure.bench is None or len(parts[figure.bench]) == 1, figure
+            assert figure.paper and figure.shows, figure
+
+
+@test
+def the_pages_agree_with_the_results():
+    for path, text in papers.written():
+        assert path.read_text(encoding='utf-8') == text, f'{path} is out of date: run ./dev docs'
+
+
+@test
+def a_figure_takes_its_numbers_from_the_results():
+    with results_in_a_folder() as folder:
+        assert papers.keep(Bench, samples(7.25), FACTS)
+        figure = papers.Figure('Figure 1', 'CPU time', 'shared', 'a lot.', (
+            '{1000; one way; cpu; .0f} %.', '{10; one way; cpu; .1f} % at 10, {100; another way; cpu; .0f} at 100.'))
+        text = papers.section_of(figure)
+        assert '- Here: 7.2 % at 10, 7 at 100.\n' in text, text
+        assert 'quick run' in text and 'busy' not in text, text
+        assert '![shared](papers/shared.svg)' in text or not (folder / 'shared.svg').exists()
+        none = papers.Figure('Figure 1', 'CPU time', 'shared', 'a lot.', '{5; one way; cpu; .0f} %.')
+        assert 'fewer cases' in papers.section_of(none)
+
+
+@test
+def a_table_of_a_page_is_made_from_the_results():
+    page = 'before\n<!-- begin: results of shared, 100 -->\nold\n<!-- end -->\nafter\n'
+    with results_in_a_folder():
+        raises(AssertionError, papers.with_tables, page)
+        papers.keep(Bench, samples(3), FACTS)
+        text = papers.with_tables(page)
+    lines = text.splitlines()
+    assert lines[2:6] == ['| readers | way | CPU % |', '| --- | --- | --- |', '| 100 | one way | 3.0 |',
+                          '| 100 | another way | 3.0 |'], text
+    assert 'old' not in text and lines[0] == 'before' and lines[-1] == 'after', text
+
+
+@test
+def a_busy_machines_results_are_marked_and_replace_no_others():
+    figure = papers.Figure('Figure 1', 'CPU time', 'shared', 'a lot.', '{10; one way; cpu; .0f} %.')
+    with results_in_a_folder():
+        assert papers.keep(Bench, samples(50), {**FACTS, 'busy': 1.5})
+        text = ' '.join(papers.section_of(figure).split())
+        assert '**on a busy machine**: other programs took 1.5 processors' in text, text
+        assert papers.keep(Bench, samples(9), {**FACTS, 'busy': 0.1})
+        assert not papers.keep(Bench, samples(50), {**FACTS, 'busy': 1.5})
+        text = papers.section_of(figure)
+        assert 'Here: 9 %.' in text and 'busy' not in text, text
+
+
+@test
+def other_programs_time_is_all_time_without_this_ones():
+    with tempfile.NamedTemporaryFile('w+', encoding='ascii') as stat:
+        def machine(user, system, steal):
+            stat.seek(0)
+            stat.write(f'cpu  {user} 0 {system} 90 0 700 800 {steal} 0 0\ncpu0 1 2\n')
+            stat.flush()
+
+        own, now = 10, 0
+        machine(1000, 1000, 0)
+        watch = quiet.Watch(stat.name, lambda: own, lambda: now)
+        machine(1500, 1400, 100)  # 10 s of 100 ticks
+        own, now = 17, 4
+        assert abs(watch.others() - (10 - 7) / 4) < 1e-9, watch.others()
+
+
+@test
+def a_bench_refuses_a_busy_machine_and_begins_on_a_quiet_one():
+    loads = []
+
+    class Look:
+        def others(self):
+            return loads.pop(0)
+
+    loads += [1.7] * 3
+    why = raises(Skip, quiet.wait, 6, Look, lambda _seconds: None)
+    assert why.startswith('the machine is busy: other programs take 1.7 of its'), why
+    loads += [1.7, 0.1]
+    quiet.wait(6, Look, lambda _seconds: None)
+    assert not loads
+
+
+@test
+def a_quick_run_leaves_out_what_would_begin_too_late():
+    limits = papers.Run(True, 100)
+    why = raises(Skip, limits.begin, 'shared', 100 + 40 * 60 + 1)
+    assert why == '40 minutes are over; run ./dev bench --quick papers shared', why
+
+
+@test
+def lines_are_drawn_over_numbers():
+    class Lines(Bench):
+        LINES = True
+
+    commands, plots = report._lines(samples(4), ['one way', 'another way'], 'cpu')
+    assert commands == ['set xrange [0:*]', '$data0 << END', '10 4', '100 4', 'END',
+                        '$data1 << END', '10 4', '100 4', 'END'], commands
+    assert plots.count('linespoints') == 2, plots
+    with results_in_a_folder() as folder:
+        assert papers.keep(Lines, samples(4), FACTS)
+        assert not report.shutil.which('gnuplot') or (folder / 'shared.svg').stat().st_size > 1000
+
+
+if __name__ == '__main__':
+    run()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The figures of the storage server and of Toast, and the benches that repeat them."""
+
+from papers import Figure, Paper
+
+STORE = 'store-streams-from-many-disks'
+SWARM = 'swarm-viewers-who-help-an-origin'
+SESSIONS = 'swarm_sessions-the-same-with-real-sessions'
+RATIO = ('the model and the measurement: {25, 8; model; streams; .0f} and {25, 8; measured; streams; .0f} streams '
+         'of 25 Mb/s from 8 disks, {6, 1; model; streams; .0f} and {6, 1; measured; streams; .0f} of 6 Mb/s '
+         'from one.')
+
+PAPER = Paper('Storage server and Toast', '''Y. R. Choe, "Design and Implementation of a Resource-Efficient Storage Server for VoD", PhD dissertation,
+Purdue University, 2007.''', (
+    Figure(
+        'Figure 3.2', 'streams by bit rate and disks, SATA-1', 'store-model',
+        'the model is 11 % off on average.', RATIO,
+        'the disks are imitated, so that nothing but the model\'s terms takes time.', STORE),
+    Figure(
+        'Figure 3.3', 'streams by bit rate and disks, SATA-300', None,
+        '290 streams of 6 Mb/s and 74 of 25 Mb/s from 8 disks; the lines carry 1.85 Gb/s.'),
+    Figure(
+        'Figure 3.4', 'streams of 1 Mb/s', 'store-model',
+        'threads end at about 400 streams for each processor.',
+        '{1, 8; measured; streams; .0f} streams from 8 disks, where the model has {1, 8; model; streams; .0f}.',
+        'no stream has a thread.', STORE),
+    Figure(
+        'Figure 4.2', 'placements, uniform popularity', 'store-policies',
+        'naive, RDA and RAID-1 332 to 336 streams, random 288, RAID-0 256.',
+        'naive {uniform, within a slice; naive; streams; .0f}, rda {uniform, within a slice; rda; streams; .0f}, '
+        'random {uniform, within a slice; random; streams; .0f}.',
+        'the paper\'s lines limit the first three; blocks here are read by deadline, so raid0 loses none.',
+        STORE),
+    Figure(
+        'Figure 4.3', 'placements, Zipf 0.5 and 1.0', 'store-policies',
+        'naive worst loses nearly 50 %; with 1.0, RDA has more than twice its streams.',
+        'with 1.0, rda {Zipf 1.0; rda; streams; .0f} and naive worst {Zipf 1.0; naive worst; streams; .0f}.',
+        '', STORE),
+    Figure(
+        'Figure 4.4', 'one disk overloaded', 'store-overload',
+        'naive loses nearly 40 % at 80 %, RAID-1 30 %.',
+        'naive loses {80 % more readers; naive; lost; .0f} %, raid1 {80 % more readers; raid1; lost; .0f} %.', '', STORE),
+    Figure(
+        'Figures 4.5 to 4.7', 'a disk that transfers useless data too', 'store-stutter',
+        'RDA has the shortest stoppages, RAID-1 the fewest.',
+        'with 100 % useless data and 95 % of the load, rda stops {100 %, 95 %; rda; stoppages; .0f} times for '
+        '{100 %, 95 %; rda; mean; .2f} s on average, random {100 %, 95 %; random; stoppages; .0f} times for '
+        '{100 %, 95 %; random; mean; .2f} s.', '', STORE),
+    Figure(
+        'Figure 5.3', 'saved by picker and upload rate', 'swarm-upload',
+        'hybrid saves 80 % if viewers send at the title\'s rate, and 45 % at half of it.',
+        'simulated, hybrid saves {1.0; hybrid; saved; .0f} and {0.5; hybrid; saved; .0f} %, adaptive '
+        '{1.0; adaptive; saved; .0f} and {0.5; adaptive; saved; .0f} %.',
+        'with half of the rate, hybrid asks for pieces that come too late.', SWARM),
+    Figure(
+        'Figure 5.4', 'saved by the window in order', 'swarm-window',
+        'a window of 9 to 15 minutes is best.',
+        'simulated, {5; hybrid; saved; .0f} % with 5 minutes, {9; hybrid; saved; .0f} with 9, '
+        '{15; hybrid; saved; .0f} with 15.', 'the simulation is best at 5 to 9 minutes.', SWARM),
+    Figure(
+        'Figures 5.5 and 5.6', 'saved by when viewers leave', 'swarm-leaving',
+        'hybrid saves 90 % if nobody leaves, and 71 % at half of the rate.',
+        'simulated, hybrid saves {1.0, seed; hybrid; saved; .0f} and {0.5, seed; hybrid; saved; .0f} %.', '',
+        SWARM),
+    Figure(
+        'Figure 5.7', 'whom viewers send to', 'swarm-choking',
+        'the paper\'s choice for seeds, which does not look at what viewers give, saves less than '
+        'tit-for-tat.',
+        'simulated, hybrid saves {tit-for-tat; hybrid; saved; .0f} % by tit-for-tat and '
+        '{blind; hybrid; saved; .0f} % by a choice that is blind to it.',
+        '`rate-blind` sends to all peers in turn, and is not the choice of the paper\'s seeds.', SWARM),
+    Figure(
+        'Figure 5.8', 'viewers with a small storage', 'swarm-storage',
+        'a storage of 25 % of the title saves less than one of 100 %.',
+        'simulated, hybrid saves {25; hybrid; saved; .0f} % with 25 % of the title and '
+        '{100; hybrid; saved; .0f} % with all of it.',
+        'a viewer here stops asking for what its storage cannot hold.', SWARM),
+    Figure(
+        'Figure 5.9', 'delays between viewers', 'sessions-latency',
+        'delays of 10 ms change what is saved by 2.1 % at most.', '', '', SESSIONS),
+    Figure(
+        'Figures 5.10 and 5.11', 'all traffic', 'sessions-leaving',
+        '5 % more traffic than unicast.', '', 'the payload only, without tracker and headers.', SESSIONS),
+))
