@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import tempfile
 
+import amps_functions
 import bench
 import papers
 import quiet
@@ -106,17 +107,18 @@ def a_busy_machines_results_are_marked_and_replace_no_others():
 @test
 def other_programs_time_is_all_time_without_this_ones():
     with tempfile.NamedTemporaryFile('w+', encoding='ascii') as stat:
-        def machine(user, system, steal):
+        def machine(user, nice, system, steal):
             stat.seek(0)
-            stat.write(f'cpu  {user} 0 {system} 90 0 700 800 {steal} 0 0\ncpu0 1 2\n')
+            stat.write(f'cpu  {user} {nice} {system} 90 0 700 800 {steal} 0 0\ncpu0 1 2\n')
             stat.flush()
 
         own, now = 10, 0
-        machine(1000, 1000, 0)
-        watch = quiet.Watch(stat.name, lambda: own, lambda: now)
-        machine(1500, 1400, 100)  # 10 s of 100 ticks
+        machine(1000, 0, 1000, 0)
+        watches = [quiet.Watch(niced, stat.name, lambda: own, lambda: now) for niced in (True, False)]
+        machine(1500, 300, 1400, 100)  # 13 s of 100 ticks, 3 of them of programs that give way
         own, now = 17, 4
-        assert abs(watch.others() - (10 - 7) / 4) < 1e-9, watch.others()
+        found = [watch.others() for watch in watches]
+        assert found == [(13 - 7) / 4, (10 - 7) / 4], found
 
 
 @test
@@ -124,6 +126,9 @@ def a_bench_refuses_a_busy_machine_and_begins_on_a_quiet_one():
     loads = []
 
     class Look:
+        def __init__(self, niced):
+            assert not niced
+
         def others(self):
             return loads.pop(0)
 
@@ -140,6 +145,24 @@ def a_quick_run_leaves_out_what_would_begin_too_late():
     limits = papers.Run(True, 100)
     why = raises(Skip, limits.begin, 'shared', 100 + 40 * 60 + 1)
     assert why == '40 minutes are over; run ./dev bench --quick papers shared', why
+
+
+@test
+def a_function_belongs_to_the_folder_of_its_source_or_to_a_group_of_the_kernel():
+    where = {'weir_ingest_run': 'ingest', 'get': 'config', 'weir_window_add': 'window'}
+    parts = amps_functions.parts_of(
+        '    30.00%  [kernel.kallsyms]  [k] udp_sendmsg\n'
+        '    10.00%  [kernel.kallsyms]  [k] _copy_from_iter\n'
+        '     5.00%  [kernel.kallsyms]  [k] something_new\n'
+        '    20.00%  libgstweir.so      [.] weir_ingest_run.isra.0\n'
+        '    15.00%  libgstweir.so      [.] weir_window_add\n'
+        '     5.00%  rtsp-proxy         [.] get\n'
+        '    10.00%  libc.so.6          [.] __memmove_avx_unaligned\n'
+        '     5.00%  libglib-2.0.so.0   [.] g_hash_table_lookup\n', where)
+    assert parts == {
+        'kernel: network': 30, 'kernel: copies': 10, 'kernel: other': 5, 'the proxy: receiving': 20,
+        'the proxy: pipes (the window)': 15, 'the proxy: other': 5, 'the proxy: copies': 10,
+        'GStreamer and GLib': 5}, parts
 
 
 @test

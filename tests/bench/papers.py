@@ -191,8 +191,9 @@ sudo ./dev bench papers             # all of them, in hours
 sudo ./dev bench papers omss-bulk   # one
 ```
 
-A bench does not begin while other programs take more than {most} of a processor, and says so. Results
-of a machine that became busy later are marked, and never replace others. The papers' machines are
+A bench does not begin while other programs take more than {most} of a processor, and says so; those
+that give way (`nice`) do not count there. Results beside programs that took more are marked, and never
+replace others. The papers' machines are
 20 years old, so ratios can be compared, and shapes of curves, but not times.
 
 | paper | figures, tables and numbers | repeated | with results here |

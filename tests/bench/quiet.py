@@ -8,17 +8,18 @@ import time
 
 from tap import Skip
 
-MOST = 0.25    # processors that other programs may take
+MOST = 0.5     # processors that other programs may take
 LOOK = 2       # seconds of a look
 PATIENCE = 60  # seconds until a bench refuses
 
 
-def processor_seconds(text):
+def processor_seconds(text, niced):
     """Returns what all programs have taken since the machine started, of the text of /proc/stat: the
     time of programs, of the kernel for them, and that which the machine's host gave to others. The
-    time of interrupts is left out, as nobody knows whose they are."""
+    time of interrupts is left out, as nobody knows whose they are; without `niced`, also that of
+    programs that give way."""
     user, nice, system, _idle, _wait, _irq, _softirq, steal = map(int, text.split('\n')[0].split()[1:9])
-    return (user + nice + system + steal) / os.sysconf('SC_CLK_TCK')
+    return (user + system + steal + niced * nice) / os.sysconf('SC_CLK_TCK')
 
 
 def own_seconds():
@@ -31,12 +32,13 @@ class Watch:
     """Measures how many processors other programs take, from its start on. Children of this process
     count as others until they have ended."""
 
-    def __init__(self, stat='/proc/stat', own=own_seconds, now=time.monotonic):
-        self._stat, self._own, self._now = pathlib.Path(stat), own, now
+    def __init__(self, niced=True, stat='/proc/stat', own=own_seconds, now=time.monotonic):
+        self._niced, self._stat, self._own, self._now = niced, pathlib.Path(stat), own, now
         self._began = self._look()
 
     def _look(self):
-        return self._now(), processor_seconds(self._stat.read_text(encoding='ascii')) - self._own()
+        text = self._stat.read_text(encoding='ascii')
+        return self._now(), processor_seconds(text, self._niced) - self._own()
 
     def others(self):
         at, taken = self._look()
@@ -44,10 +46,10 @@ class Watch:
 
 
 def wait(patience=PATIENCE, watch=Watch, sleep=time.sleep):
-    """Waits until the machine is quiet. Raises Skip if it stays busy."""
-    looks = max(1, round(patience / LOOK))
-    for _ in range(looks):
-        look = watch()
+    """Waits until the machine is quiet, but for programs that give way (nice). Raises Skip if it
+    stays busy."""
+    for _ in range(max(1, round(patience / LOOK))):
+        look = watch(niced=False)
         sleep(LOOK)
         if (others := look.others()) <= MOST:
             return

@@ -2,6 +2,8 @@
 """The origin and the readers of the bench `relay` count packets exactly. Needs root, for the rig."""
 
 import contextlib
+import subprocess
+import sys
 
 import relay_measure
 from relay_ends import Camera
@@ -66,6 +68,44 @@ def lost_packets_are_counted_and_lower_the_share_delivered():
     missing = values['packets'] - values['received']
     assert abs(missing - values['packets'] / LOSS) <= 1, values
     assert abs(missing - values['lost']) <= 2, values
+
+
+@test
+def gaps_of_packets_and_frames_are_counted():
+    with rig() as both:
+        values = measured(both, Case(10, shape='V300'))
+    # Every reader has one packet and one frame less of gaps; a frame has two packets.
+    packets, frames = (sum(values[key].values()) for key in ('packet_gaps', 'frame_gaps'))
+    assert packets == values['received'] - 10, values
+    assert frames == values['received'] / 2 - 10, values
+    mean = sum((int(ms) + 0.5) * n for ms, n in values['frame_gaps'].items()) / frames
+    assert 60 < mean < 73, values
+    assert values['buffer_ms'] >= 0, values
+
+
+# Sends three requests at once, and takes two answers, no earlier than 150 and 300 ms later.
+ASKS = """
+import socket, sys, time
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+begin = time.monotonic()
+for n in 1, 2, 3:
+    s.sendall(b"OPTIONS * RTSP/1.0\\r\\nCSeq: %d\\r\\n\\r\\n" % n)
+for n in 1, 2:
+    text = b""
+    while not text.endswith(b"\\r\\n\\r\\n"):
+        text += s.recv(1)
+    assert b"CSeq: %d" % n in text, text
+    assert time.monotonic() - begin >= 0.15 * n, (n, time.monotonic() - begin)
+"""
+
+
+@test
+def an_origin_answers_as_late_as_it_is_told():
+    with rig() as both, Camera(both, 'V10', 'late=150') as origin:
+        for _ in range(2):  # the third request goes with its session
+            subprocess.run([*both.readers, sys.executable, '-c', ASKS, both.server_address,
+                            str(ORIGIN_PORT)], check=True, timeout=30)
+        assert origin.running()
 
 
 @test

@@ -82,7 +82,7 @@ def measure_read(rig, case, server, mounts, origin, window):
     sent = origin.sent(result['from'], result['until'])
     values |= sent | {name: result[name] for name in (
         'connected', 'silent', 'foreign', 'unread', 'lost', 'reordered', 'duplicates', 'received', 'failures',
-        'delay_p50', 'delay_p99', 'delay_max')}
+        'delay_p50', 'delay_p99', 'delay_max', 'packet_gaps', 'frame_gaps', 'buffer_ms')}
     values['delivered'] = 100 * result['received'] / sent['packets'] if sent['packets'] else None
     return values
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // The upstream of the bench `relay`: one RTSP server of many streams, on one thread.
 //
-//     relay_origin ADDRESS:PORT RTP_PORT SHAPE [sound] [spread] [single]
+//     relay_origin ADDRESS:PORT RTP_PORT SHAPE [sound] [spread] [single] [late=MS]
 //
 // Serves the paths /s0, /s1, ... over UDP and TCP. SHAPE is a name of relay_shape.c. `sound` adds a
 // track of sound. All streams send their frames at the same moments, keyframes included, or, with
 // `spread`, at moments and with keyframes of their own. A frame is sent as one segmented send, as
-// packets reach a socket behind a NIC that merges them, or, with `single`, packet by packet.
+// packets reach a socket behind a NIC that merges them, or, with `single`, packet by packet. Each
+// request is answered at once, or MS later.
 // Each session gets its own packets, stamped as relay_wire.h says.
 //
 // Prints READY when it listens, and every 0.1 s a line about that slot of CLOCK_MONOTONIC: sessions
-// that play, packets sent, packets that could not be sent, and how late the last frame was at most.
+// that play, packets sent, packets that could not be sent, how late the last frame was at most, and
+// how many sessions wait for an answer.
 
 #include "relay_origin.h"
 
@@ -36,6 +38,8 @@
 static int epoll_fd, listen_fd;
 static OriginSettings settings;
 static uint32_t last_id;
+static TAILQ_HEAD (, _OriginSession) waiting = TAILQ_HEAD_INITIALIZER (waiting);
+static unsigned n_waiting;
 static unsigned rtp_port;
 
 // ---- connections ----
@@ -82,9 +86,29 @@ origin_write (OriginSession *self, const void *data, size_t len)
   return true;
 }
 
+// Has the session's request be answered later.
+static void
+postpone (OriginSession *self)
+{
+  self->due_ns = weir_now_ns () + settings.late_ns;
+  TAILQ_INSERT_TAIL (&waiting, self, waiting);
+  n_waiting++;
+}
+
+static void
+stop_waiting (OriginSession *self)
+{
+  if (self->due_ns == 0)
+    return;
+  TAILQ_REMOVE (&waiting, self, waiting);
+  self->due_ns = 0;
+  n_waiting--;
+}
+
 static void
 end_session (OriginSession *self)
 {
+  stop_waiting (self);
   origin_media_remove (self);
   close (self->fd);
   free (self->in);
@@ -239,25 +263,55 @@ on_request (OriginSession *self, const char *request, size_t len)
   return strcmp (method, "TEARDOWN") != 0;
 }
 
+// Answers the requests that have come, or only the one that has `waited`. Returns false if the
+// session is over.
+static bool
+answer_requests (OriginSession *self, bool waited)
+{
+  ssize_t n;
+  size_t at = 0;
+
+  while ((n = relay_message_len (self->in + at, self->in_len - at)) > 0) {
+    if (settings.late_ns && !waited) {
+      postpone (self);
+      n = 0;
+      break;
+    }
+    if (!on_request (self, self->in + at, (size_t) n))
+      return false;
+    at += (size_t) n;
+    waited = false;
+  }
+  self->in_len -= at;
+  memmove (self->in, self->in + at, self->in_len);
+  return n == 0;
+}
+
 // Returns false if the session is over.
 static bool
 read_requests (OriginSession *self)
 {
   ssize_t n = recv (self->fd, self->in + self->in_len, RELAY_MESSAGE_MAX - 1 - self->in_len, 0);
-  size_t at = 0;
 
   if (n <= 0)
     return n < 0 && errno == EAGAIN;
   self->in_len += (size_t) n;
   self->in[self->in_len] = '\0';
-  while ((n = relay_message_len (self->in + at, self->in_len - at)) > 0) {
-    if (!on_request (self, self->in + at, (size_t) n))
-      return false;
-    at += (size_t) n;
+  return self->due_ns != 0 || answer_requests (self, false);
+}
+
+// Answers what has waited for long enough. Returns when the next answer is due, or INT64_MAX.
+static int64_t
+answer_late (int64_t now_ns)
+{
+  OriginSession *first;
+
+  while ((first = TAILQ_FIRST (&waiting)) && first->due_ns <= now_ns) {
+    stop_waiting (first);
+    if (!answer_requests (first, true))
+      end_session (first);
   }
-  self->in_len -= at;
-  memmove (self->in, self->in + at, self->in_len);
-  return n == 0;
+  return first ? first->due_ns : INT64_MAX;
 }
 
 // ---- the thread ----
@@ -294,7 +348,9 @@ run (void)
   struct epoll_event events[EVENTS];
 
   for (;;) {
-    int64_t due_ns = origin_media_run (weir_now_ns ()), left_ns = due_ns - weir_now_ns ();
+    int64_t now_ns = weir_now_ns (), answer_ns = answer_late (now_ns);
+    int64_t due_ns = origin_media_run (now_ns, n_waiting);
+    int64_t left_ns = (answer_ns < due_ns ? answer_ns : due_ns) - weir_now_ns ();
     struct timespec t = { .tv_nsec = left_ns > 0 ? left_ns : 0 };
     int n = epoll_pwait2 (epoll_fd, events, EVENTS, &t, NULL);
 
@@ -323,11 +379,13 @@ main (int argc, char **argv)
   struct sockaddr_in address;
 
   if (argc < 4 || !relay_address (argv[1], &address) || !(settings.shape = relay_shape (argv[3])))
-    errx (2, "usage: relay_origin ADDRESS:PORT RTP_PORT SHAPE [sound] [spread] [single]");
+    errx (2, "usage: relay_origin ADDRESS:PORT RTP_PORT SHAPE [sound] [spread] [single] [late=MS]");
   for (int i = 4; i < argc; i++) {
     settings.sound |= strcmp (argv[i], "sound") == 0;
     settings.spread |= strcmp (argv[i], "spread") == 0;
     settings.single |= strcmp (argv[i], "single") == 0;
+    if (strncmp (argv[i], "late=", 5) == 0)
+      settings.late_ns = atoi (argv[i] + 5) * (RELAY_S / 1000);
   }
   prctl (PR_SET_TIMERSLACK, 1);
   rtp_port = (unsigned) atoi (argv[2]);

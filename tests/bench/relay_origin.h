@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "relay_shape.h"
 
@@ -23,22 +24,27 @@ typedef struct {
   size_t place; // in its slot
 } OriginTrack;
 
-typedef struct {
+typedef struct _OriginSession OriginSession;
+
+struct _OriginSession {
   int fd;
   uint32_t stream, id;
   bool playing;
+  int64_t due_ns; // when its request is answered; 0: none waits
+  TAILQ_ENTRY (_OriginSession) waiting;
   OriginTrack tracks[ORIGIN_TRACKS];
   char *in; // an incomplete request
   size_t in_len;
   uint8_t *out; // not sent yet, over TCP
   size_t out_len;
-} OriginSession;
+};
 
 typedef struct {
   const RelayShape *shape;
   bool sound, spread, single;
   int rtp, rtcp; // sockets
   int64_t start_ns;
+  int64_t late_ns; // from a request to its answer
 } OriginSettings;
 
 void origin_media_init (const OriginSettings *settings);
@@ -47,8 +53,9 @@ void origin_media_init (const OriginSettings *settings);
 void origin_media_add (OriginSession *session);
 void origin_media_remove (OriginSession *session);
 
-// Sends all that is due. Returns when the next frame is.
-int64_t origin_media_run (int64_t now_ns);
+// Sends all that is due. Returns when the next frame is. `waiting`: how many sessions wait for an
+// answer.
+int64_t origin_media_run (int64_t now_ns, unsigned waiting);
 
 // Sends bytes over the session's connection, in order, after those that wait. Returns false if too
 // many wait; then nothing is sent.

@@ -52,6 +52,7 @@ static struct {
 static struct {
   int64_t slot, late_ns;
   unsigned packets, failed;
+  unsigned waiting; // for an answer, now
   size_t sessions;
 } counts;
 
@@ -214,8 +215,9 @@ end_slot (int64_t now_ns)
 {
   if (now_ns / RELAY_SLOT_NS == counts.slot)
     return;
-  printf ("slot=%lld sessions=%zu packets=%u failed=%u late_us=%lld\n", (long long) counts.slot,
-      counts.sessions, counts.packets, counts.failed, (long long) counts.late_ns / 1000);
+  printf ("slot=%lld sessions=%zu packets=%u failed=%u late_us=%lld waiting=%u\n",
+      (long long) counts.slot, counts.sessions, counts.packets, counts.failed,
+      (long long) counts.late_ns / 1000, counts.waiting);
   fflush (stdout);
   counts.slot = now_ns / RELAY_SLOT_NS;
   counts.packets = counts.failed = 0;
@@ -271,10 +273,11 @@ run_ticker (Ticker *self, unsigned which, int64_t now_ns)
 }
 
 int64_t
-origin_media_run (int64_t now_ns)
+origin_media_run (int64_t now_ns, unsigned waiting)
 {
   int64_t next_ns;
 
+  counts.waiting = waiting;
   end_slot (now_ns);
   next_ns = (counts.slot + 1) * RELAY_SLOT_NS;
   for (unsigned which = 0; which < ORIGIN_TRACKS; which++) {

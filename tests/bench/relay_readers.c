@@ -10,7 +10,9 @@
 // all have packets, or after 60 s more than the start of all takes, SETTLE seconds pass; then
 // "MEASURE" is printed, and after WINDOW more "DONE", and then a JSON object with the figures of
 // the packets that the origin sent in between: between the slots of time `from` and `until`. With a
-// WINDOW of 0 it runs until SIGTERM.
+// WINDOW of 0 it runs until SIGTERM. `packet_gaps` and `frame_gaps` count the times from one packet
+// or frame of the first track to the next, in bins of 1 ms; `buffer_ms` is how long a reader must
+// wait after its first frame so that no later frame comes too late.
 //
 // Prints "ALL at_ns=T" when all readers have packets, the last one since T of CLOCK_MONOTONIC, and
 // "NOT ALL" when one has had none for a second.
@@ -40,6 +42,8 @@
 #define JOIN_MAX_NS (60 * RELAY_S)
 #define GRACE_NS RELAY_S // for packets that are late
 #define REPORT_SLOTS 50  // a reader reports every so many slots of time
+#define GAPS 1000        // bins of 1 ms
+#define VIDEO_CLOCK 90000
 
 static struct {
   struct sockaddr_in server;
@@ -60,6 +64,7 @@ static struct {
   uint64_t overflows_before;
   uint64_t foreign, unstamped; // of the whole run
   WeirHistogram delays;
+  unsigned packet_gaps[GAPS], frame_gaps[GAPS];
 } counts;
 
 // ---- packets ----
@@ -96,6 +101,36 @@ count_number (ReaderTrack *track, const RelayStamp *stamp, bool in_window)
 }
 
 static void
+count_gap (unsigned *gaps, int64_t *last_ns, int64_t arrival_ns)
+{
+  int64_t ms = (arrival_ns - *last_ns) / (RELAY_S / 1000);
+
+  if (*last_ns)
+    gaps[ms < 0 ? 0 : ms < GAPS ? ms : GAPS - 1]++;
+  *last_ns = arrival_ns;
+}
+
+// Counts the gaps of video, and how much later than the first frame of the window another one is.
+static void
+count_gaps (ReaderTrack *track, const WeirRtp *rtp, int64_t arrival_ns)
+{
+  int64_t due_ns;
+
+  count_gap (counts.packet_gaps, &track->packet_ns, arrival_ns);
+  if (!rtp->marker)
+    return;
+  count_gap (counts.frame_gaps, &track->frame_ns, arrival_ns);
+  if (track->base_ns == 0) {
+    track->base_ns = arrival_ns;
+    track->first_ts = rtp->timestamp;
+  }
+  due_ns = track->base_ns
+           + (int64_t) (int32_t) (rtp->timestamp - track->first_ts) * RELAY_S / VIDEO_CLOCK;
+  if (arrival_ns - due_ns > track->late_ns)
+    track->late_ns = arrival_ns - due_ns;
+}
+
+static void
 take_packet (Reader *self, unsigned which, const uint8_t *data, size_t len, int64_t arrival_ns)
 {
   ReaderTrack *track = &self->tracks[which];
@@ -122,6 +157,8 @@ take_packet (Reader *self, unsigned which, const uint8_t *data, size_t len, int6
   in_window = slot >= from_slot && slot < until_slot;
   if (!count_number (track, &stamp, in_window) || !in_window)
     return;
+  if (which == 0)
+    count_gaps (track, &rtp, arrival_ns);
   counts.received++;
   self->in_window++;
   weir_histogram_add (&counts.delays, arrival_ns - stamp.sent_ns);
@@ -284,15 +321,36 @@ count_overflows (void)
 }
 
 static void
+print_gaps (const char *name, const unsigned *gaps)
+{
+  const char *comma = "";
+
+  printf ("\"%s\": {", name);
+  for (unsigned ms = 0; ms < GAPS; ms++) {
+    if (gaps[ms] == 0)
+      continue;
+    printf ("%s\"%u\": %u", comma, ms, gaps[ms]);
+    comma = ", ";
+  }
+  printf ("},\n ");
+}
+
+static void
 print_result (void)
 {
   unsigned connected = 0, silent = 0;
+  int64_t late_ns = 0;
 
   for (unsigned i = 0; i < n_readers; i++) {
     connected += readers[i].state == READER_PLAYS;
     silent += readers[i].in_window == 0;
+    late_ns = readers[i].tracks[0].late_ns > late_ns ? readers[i].tracks[0].late_ns : late_ns;
   }
-  printf ("{\"connected\": %u, \"silent\": %u, \"failures\": %u, \"from\": %lld, \"until\": %lld,\n"
+  printf ("{");
+  print_gaps ("packet_gaps", counts.packet_gaps);
+  print_gaps ("frame_gaps", counts.frame_gaps);
+  printf ("\"buffer_ms\": %.3f,\n ", (double) late_ns / 1e6);
+  printf ("\"connected\": %u, \"silent\": %u, \"failures\": %u, \"from\": %lld, \"until\": %lld,\n"
           " \"received\": %llu, \"lost\": %llu, \"reordered\": %llu, \"duplicates\": %llu,\n"
           " \"foreign\": %llu, \"unstamped\": %llu, \"unread\": %llu,\n"
           " \"delay_p50\": %.3f, \"delay_p99\": %.3f, \"delay_max\": %.3f}\n",

@@ -24,9 +24,12 @@ typedef struct {
   int rtp, rtcp; // sockets on `port` and the next one
   unsigned port;
   struct sockaddr_in rtcp_to;
-  uint32_t ssrc, highest_seq; // of the server, for reports
-  uint32_t session;           // of the origin
-  uint64_t next, seen;        // the next number, and which of the 64 before it have come
+  uint32_t ssrc, highest_seq;  // of the server, for reports
+  uint32_t session;            // of the origin
+  uint64_t next, seen;         // the next number, and which of the 64 before it have come
+  int64_t packet_ns, frame_ns; // when the last packet came, and the last one of a frame
+  int64_t base_ns, late_ns;    // when a frame with timestamp 0 would have come; the most after it
+  uint32_t first_ts;
 } ReaderTrack;
 
 typedef struct {
