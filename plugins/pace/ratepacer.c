@@ -9,7 +9,7 @@
  * #WeirRatePacer:mode:
  *
  * - `timestamp`: spreads the packets of each frame evenly over the time to the next frame, by the
- *   pipeline's clock. This adds the duration of a frame to the latency.
+ *   pipeline's clock.
  * - `bitrate`: a token bucket with the rate #WeirRatePacer:bitrate and the size
  *   #WeirRatePacer:burst.
  * - `block`: the rule of a storage server. The first #WeirRatePacer:block-time of the stream leaves
@@ -28,9 +28,12 @@
  * for each processor, shared by all elements of the process. For thousands of pacers see
  * #WeirRatePacer:rounds.
  *
- * Elements downstream must not block: set sync=false on the sink, or put a `queue` in between. A
- * sink that waits for the clock turns each frame into a burst again and blocks a shared thread. In
- * PAUSED, where a sink blocks with its first buffer, a temporary thread pushes that buffer.
+ * The element reports no latency of its own. A sink that waits for the clock would add it to the
+ * time of each packet, and so hold the packets of a frame until all of them are due. A frame begins
+ * when the latency of the pipeline has passed, so a packet never waits in the sink.
+ *
+ * Elements downstream must not block: a shared thread pushes. In PAUSED, where a sink blocks with
+ * its first buffer, a temporary thread pushes that buffer.
  *
  * Packets that are due at the same time leave as one buffer list.
  *
@@ -89,7 +92,6 @@ rate_pacer_flush_stop (WeirRatePacer *self, GstEvent *event)
   rate_pacer_drop_items (self);
   self->paused_at = reset_time ? 0 : rate_pacer_running_time (self);
   self->unsettled = self->playing;
-  self->latency = 0;
   gst_segment_init (&self->pushed, GST_FORMAT_UNDEFINED);
   self->offered = self->eos = self->flushing = FALSE;
   self->ret = GST_FLOW_OK;
@@ -117,8 +119,6 @@ enqueue_event (WeirRatePacer *self, GstEvent *event)
   self->eos &= GST_EVENT_TYPE (event) != GST_EVENT_STREAM_START;
   if (self->ret == GST_FLOW_EOS && GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT)
     self->ret = GST_FLOW_OK;
-  if (GST_EVENT_TYPE (event) == GST_EVENT_SEGMENT || GST_EVENT_TYPE (event) == GST_EVENT_CAPS)
-    self->latency = 0;
   ok = !self->flushing && self->ret == GST_FLOW_OK;
   if (ok)
     gst_queue_array_push_tail (self->items, event);
@@ -168,34 +168,20 @@ weir_rate_pacer_sink_query (GstPad *pad, GstObject *parent, GstQuery *query)
   return gst_pad_query_default (pad, parent, query);
 }
 
-static void
-add_latency (WeirRatePacer *self, GstQuery *query)
-{
-  GstClockTime min, max, own;
-  gboolean live;
-
-  gst_query_parse_latency (query, &live, &min, &max);
-  g_mutex_lock (&self->lock);
-  own = (GstClockTime) rate_pacer_own_latency (self);
-  self->pacer.upstream_ns = live ? (gint64) MIN (min, (GstClockTime) WEIR_PACE_AHEAD_MAX) : 0;
-  g_mutex_unlock (&self->lock);
-  if (!live)
-    min = 0;
-  gst_query_set_latency (
-      query, TRUE, min + own, GST_CLOCK_TIME_IS_VALID (max) ? max + own : GST_CLOCK_TIME_NONE);
-}
-
+// Sinks wait until the latency of the pipeline has passed: before, a packet would block in them.
 static gboolean
-weir_rate_pacer_src_query (GstPad *pad, GstObject *parent, GstQuery *query)
+weir_rate_pacer_src_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
   WeirRatePacer *self = WEIR_RATE_PACER (parent);
+  GstClockTime latency;
 
-  if (GST_QUERY_TYPE (query) != GST_QUERY_LATENCY)
-    return gst_pad_query_default (pad, parent, query);
-  if (!gst_pad_peer_query (self->sinkpad, query))
-    return FALSE;
-  add_latency (self, query);
-  return TRUE;
+  if (GST_EVENT_TYPE (event) == GST_EVENT_LATENCY) {
+    gst_event_parse_latency (event, &latency);
+    g_mutex_lock (&self->lock);
+    self->pacer.upstream_ns = (gint64) MIN (latency, (GstClockTime) WEIR_PACE_AHEAD_MAX);
+    g_mutex_unlock (&self->lock);
+  }
+  return gst_pad_event_default (pad, parent, event);
 }
 
 // ---- states ----
@@ -235,7 +221,7 @@ rate_pacer_begin (WeirRatePacer *self)
   g_mutex_lock (&self->lock);
   self->flushing = self->eos = self->offered = FALSE;
   self->ret = GST_FLOW_OK;
-  self->paused_at = self->latency = 0;
+  self->paused_at = self->pacer.upstream_ns = 0;
   gst_segment_init (&self->pushed, GST_FORMAT_UNDEFINED);
   g_mutex_unlock (&self->lock);
 }
@@ -314,7 +300,7 @@ weir_rate_pacer_init (WeirRatePacer *self)
   GST_PAD_SET_PROXY_CAPS (self->sinkpad);
   gst_element_add_pad (GST_ELEMENT (self), self->sinkpad);
   self->srcpad = gst_pad_new_from_static_template (&src_template, "src");
-  gst_pad_set_query_function (self->srcpad, weir_rate_pacer_src_query);
+  gst_pad_set_event_function (self->srcpad, weir_rate_pacer_src_event);
   GST_PAD_SET_PROXY_CAPS (self->srcpad);
   gst_element_add_pad (GST_ELEMENT (self), self->srcpad);
 

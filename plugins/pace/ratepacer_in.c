@@ -6,7 +6,6 @@
 #include "rtpbuffer.h"
 
 #define MAX_DURATION ((gint64) (3600 * GST_SECOND))
-#define LATENCY_STEP ((gint64) (5 * GST_MSECOND)) // avoids a latency message for each frame
 
 // Clips `time` to the start of the segment. Buffers before the start are only decoded, not shown,
 // and leave with the first frame of the segment.
@@ -123,37 +122,12 @@ rate_pacer_take (WeirRatePacer *self, GstBuffer *buffer)
   return ret;
 }
 
-gint64
-rate_pacer_own_latency (const WeirRatePacer *self)
-{
-  gint64 latency = weir_pacer_latency (&self->pacer);
-
-  return latency > self->latency ? (latency / LATENCY_STEP + 1) * LATENCY_STEP : self->latency;
-}
-
-// Updates the reported latency. Returns TRUE if it grew, so that the pipeline has to query it
-// again. Call with the lock.
-static gboolean
-latency_grew (WeirRatePacer *self)
-{
-  gint64 latency = rate_pacer_own_latency (self);
-  gboolean grew = latency > self->latency;
-
-  self->latency = latency;
-  return grew;
-}
-
-// Wakes the task and posts a latency message if the latency grew. Call with the lock; it is
-// released. Returns `ret`.
+// Wakes the task. Call with the lock; it is released. Returns `ret`.
 static GstFlowReturn
 rate_pacer_taken (WeirRatePacer *self, GstFlowReturn ret)
 {
-  gboolean grew = latency_grew (self);
-
   rate_pacer_look (self);
   g_mutex_unlock (&self->lock);
-  if (grew)
-    gst_element_post_message (GST_ELEMENT (self), gst_message_new_latency (GST_OBJECT (self)));
   return ret;
 }
 

@@ -60,17 +60,12 @@ struct _WeirRatePacer {
   gboolean clock_is_ours; // `clock` is the clock that the shared threads use
   gint rang;              // atomic: wait_id has fired
   GstClockID wait_id;     // wait on a `clock` that the shared threads do not use, or NULL
-  gint64 latency;         // ns, see rate_pacer_own_latency(); 0 after a flush, caps or a segment
 };
 
 // ---- ratepacer_in.c: the streaming thread ----
 
 GstFlowReturn rate_pacer_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer);
 GstFlowReturn rate_pacer_chain_list (GstPad *pad, GstObject *parent, GstBufferList *list);
-
-// Returns the latency that the element adds, in ns: the highest since the last flush, caps or
-// segment, because sinks wait as long as they were told. Call with the lock.
-gint64 rate_pacer_own_latency (const WeirRatePacer *self);
 
 // ---- ratepacer_out.c: call with the lock ----
 

@@ -55,9 +55,9 @@ rate_pacer_make_stats (const WeirRatePacer *self)
       (guint64) weir_pacer_queued (p), "bytes-out", G_TYPE_UINT64, c->bytes_out, "queued-bytes",
       G_TYPE_UINT64, p->bytes, "repaired", G_TYPE_UINT64, c->repaired, "late", G_TYPE_UINT64,
       c->late, "latest", G_TYPE_UINT64, (guint64) c->latest_ns, "bitrate", G_TYPE_UINT64,
-      (guint64) p->measured, "latency", G_TYPE_UINT64, (guint64) rate_pacer_own_latency (self),
-      "deficit", G_TYPE_UINT64, (guint64) p->deficit_ns, "overruns", G_TYPE_UINT64, c->overruns,
-      "starvations", G_TYPE_UINT64, c->starvations, NULL);
+      (guint64) p->measured, "latency", G_TYPE_UINT64, (guint64) weir_pacer_latency (p), "deficit",
+      G_TYPE_UINT64, (guint64) p->deficit_ns, "overruns", G_TYPE_UINT64, c->overruns, "starvations",
+      G_TYPE_UINT64, c->starvations, NULL);
 }
 
 static void
@@ -206,8 +206,8 @@ rate_pacer_properties_install (GObjectClass *klass)
    *
    * Duration of a round in ns. With thousands of pacers in a process, each pacer wakes once a round
    * and pushes everything that has become due since the last round. This means fewer wake-ups and
-   * longer bursts. No packet leaves early, and none more than one round late; the latency grows by
-   * one round. 0 turns rounds off.
+   * longer bursts. No packet leaves early, and none more than one round late. 0 turns rounds
+   * off.
    */
   g_object_class_install_property (klass, PROP_ROUNDS,
       g_param_spec_uint64 ("rounds", "Rounds",
@@ -232,8 +232,8 @@ rate_pacer_properties_install (GObjectClass *klass)
    * and its parts `out`, `flushed` and `queued`; `repaired` (the timestamp was missing, jumped or
    * went back); `late` (left more than 5 ms after it was due). `latest`: the longest such delay, in
    * ns. `bytes-out`, `queued-bytes`. `bitrate`: the measured input rate in bits per second.
-   * `latency`: the latency that the element adds, in ns; it grows when frames arrive later, and
-   * falls only after a flush, a segment or caps.
+   * `latency`: how much later than the latency of the pipeline asks for a packet may leave, in ns:
+   * the duration of a frame, a round, and the delay of late frames.
    * With #WeirRatePacer:mode block: `deficit`, the delay that is not made up yet, in ns;
    * `overruns`, blocks that took longer than block-time to send; `starvations`, blocks of which the
    * receiver had to wait for a packet.

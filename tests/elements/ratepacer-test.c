@@ -622,72 +622,20 @@ test_a_downstream_error_reaches_upstream (void)
 }
 
 static void
-test_latency_includes_frame_and_round (void)
+test_the_element_reports_no_latency (void)
 {
   GstHarness *h = make ("rounds=10000000", RTP_CAPS);
 
   gst_harness_set_upstream_latency (h, 7 * MS);
-  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 30 * MS); // 1/60 s and a round
+  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS);
+  g_assert_true (gst_harness_push_upstream_event (h, gst_event_new_latency (7 * MS)));
   push_frame (h, 0, 1);
-  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS + 55 * MS);
-  // A frame leaves in the next round after upstream's latency has passed.
+  g_assert_cmpuint (gst_harness_query_latency (h), ==, 7 * MS);
+  g_assert_cmpuint (stat_of (h, "latency"), ==, 50 * MS); // a frame and a round
+  // A frame leaves in the next round after the pipeline's latency has passed.
   move_to (h, 10 * MS);
   expect (h, 0, 1200);
   end (h, 1);
-}
-
-static guint64
-get_latency (GstHarness *h)
-{
-  guint64 latency = gst_harness_query_latency (h);
-
-  g_assert_cmpuint (stat_of (h, "latency"), ==, latency);
-  return latency;
-}
-
-// Pushes one frame that is a second late, and then nine that are less late.
-static guint
-lag (GstHarness *h, guint n)
-{
-  GstTestClock *clock = gst_harness_get_testclock (h);
-
-  gst_test_clock_set_time (clock, n * 40 * MS + 1000 * MS);
-  gst_object_unref (clock);
-  for (guint i = 0; i < 10; i++)
-    push_frame (h, n++, 1);
-  return n;
-}
-
-// The statistics show the same latency as the query. It falls only when the stream starts over.
-static void
-test_latency_falls_when_the_stream_starts_over (void)
-{
-  GstHarness *h = make ("", RTP_CAPS);
-  GstCaps *caps = gst_caps_from_string (RTP_CAPS);
-  GstSegment segment;
-  guint64 latency;
-  guint n = 0;
-
-  gst_segment_init (&segment, GST_FORMAT_TIME);
-  push_frame (h, n++, 1);
-  g_assert_cmpuint (get_latency (h), ==, 45 * MS);
-  n = lag (h, n);
-  g_assert_cmpuint (get_latency (h), ==, 1045 * MS);
-
-  g_assert_true (gst_harness_push_event (h, gst_event_new_caps (caps)));
-  push_frame (h, n++, 1);
-  latency = get_latency (h);
-  g_assert_cmpuint (latency, <, 1045 * MS);
-  for (guint i = 0; i < 5; i++)
-    push_frame (h, n++, 1);
-  g_assert_cmpuint (get_latency (h), ==, latency);
-  g_assert_true (gst_harness_push_event (h, gst_event_new_segment (&segment)));
-  g_assert_cmpuint (get_latency (h), <, latency);
-
-  flush (h);
-  g_assert_cmpuint (get_latency (h), ==, 45 * MS);
-  gst_caps_unref (caps);
-  end (h, n);
 }
 
 static gpointer
@@ -956,6 +904,66 @@ test_seeks_show_the_new_position (void)
 
 // Seeks to positions inside a group of pictures. The pacer does not wait for data before the
 // position, and a sink that drops this data reaches PAUSED.
+static guint64
+get_rendered (GstElement *sink)
+{
+  GstStructure *stats;
+  guint64 rendered = 0;
+
+  g_object_get (sink, "stats", &stats, NULL);
+  g_assert_true (gst_structure_get_uint64 (stats, "rendered", &rendered));
+  gst_structure_free (stats);
+  return rendered;
+}
+
+// The sink waits for the clock, in a pipeline with a latency of 100 ms.
+static void
+test_a_sink_that_waits_gets_each_packet_when_it_is_due (void)
+{
+  GstClock *clock = gst_test_clock_new ();
+  GstElement *pipeline = gst_parse_launch (
+      "appsrc name=src is-live=true format=time min-latency=60000000 caps=\"" RTP_CAPS "\" "
+      "! ratepacer name=pacer ! fakesink name=sink sync=true async=false",
+      NULL);
+  GstElement *source = gst_bin_get_by_name (GST_BIN (pipeline), "src");
+  GstElement *pacer = gst_bin_get_by_name (GST_BIN (pipeline), "pacer");
+  GstElement *sink = gst_bin_get_by_name (GST_BIN (pipeline), "sink");
+  GstBus *bus = gst_element_get_bus (pipeline);
+
+  gst_pipeline_use_clock (GST_PIPELINE (pipeline), clock);
+  gst_pipeline_set_latency (GST_PIPELINE (pipeline), 100 * MS);
+  set_state (pipeline, GST_STATE_PLAYING);
+  gst_message_unref (gst_bus_timed_pop_filtered (bus, PATIENCE, GST_MESSAGE_LATENCY));
+  g_assert_true (gst_bin_recalculate_latency (GST_BIN (pipeline)));
+  for (guint i = 0; i < 8; i++) {
+    GstBuffer *buffer = make_rtp (3600 * (i / 4), i / 4 * 40 * MS, (guint8) i);
+    GstFlowReturn ret;
+
+    g_signal_emit_by_name (source, "push-buffer", buffer, &ret);
+    gst_buffer_unref (buffer);
+    g_assert_cmpint (ret, ==, GST_FLOW_OK);
+  }
+  while (stat_of_element (pacer, "in") < 8)
+    g_thread_yield ();
+  for (guint i = 0; i < 8; i++) {
+    GstClockID id;
+
+    move_clock_to (clock, (100 + i * 10) * MS); // for which the pacer waits
+    gst_test_clock_wait_for_next_pending_id (GST_TEST_CLOCK (clock), &id);      // the sink's
+    g_assert_cmpuint (gst_clock_id_get_time (id), ==, (100 + i / 4 * 40) * MS); // it has passed
+    g_assert_true (gst_test_clock_process_id (GST_TEST_CLOCK (clock), id));
+    while (get_rendered (sink) <= i)
+      g_thread_yield ();
+    g_assert_cmpuint (get_rendered (sink), ==, i + 1);
+  }
+  gst_object_unref (bus);
+  gst_object_unref (sink);
+  gst_object_unref (pacer);
+  gst_object_unref (source);
+  drop (pipeline);
+  gst_object_unref (clock);
+}
+
 static void
 test_accurate_seeks_do_not_wait_for_earlier_data (void)
 {
@@ -1036,9 +1044,9 @@ main (int argc, char **argv)
   g_test_add_func ("/ratepacer/out-of-memory-is-an-error", test_out_of_memory_is_an_error);
 #endif
   g_test_add_func (
-      "/ratepacer/latency-includes-frame-and-round", test_latency_includes_frame_and_round);
-  g_test_add_func ("/ratepacer/latency-falls-when-the-stream-starts-over",
-      test_latency_falls_when_the_stream_starts_over);
+      "/ratepacer/the-element-reports-no-latency", test_the_element_reports_no_latency);
+  g_test_add_func ("/ratepacer/a-sink-that-waits-gets-each-packet-when-it-is-due",
+      test_a_sink_that_waits_gets_each_packet_when_it_is_due);
   g_test_add_func ("/ratepacer/properties-may-change-in-another-thread",
       test_properties_may_change_in_another_thread);
   g_test_add_func ("/ratepacer/pacers-share-threads", test_pacers_share_threads);

@@ -205,5 +205,5 @@ bool weir_pacer_full (const WeirPacer *self);
 // the queue is full continues below it, so that it wakes once for many packets.
 bool weir_pacer_half_full (const WeirPacer *self);
 
-// Returns the latency to report in ns: how much later than their time packets may leave.
+// Returns how much later than its time and `upstream_ns` a packet may leave, in ns.
 int64_t weir_pacer_latency (const WeirPacer *self);
