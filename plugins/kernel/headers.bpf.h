@@ -25,6 +25,7 @@ struct headers {
 
 #define IP_AT sizeof (struct ethhdr)
 #define UDP_CHECK_AT (IP_AT + sizeof (struct iphdr) + __builtin_offsetof (struct udphdr, check))
+#define PAYLOAD_AT (UDP_CHECK_AT + sizeof (__u16))
 
 static __always_inline struct headers *
 headers_of (struct __sk_buff *skb)

@@ -11,9 +11,13 @@
 
 #define CLONE_SLOTS 32
 #define CLONE_READERS 128
+#define CLONE_PACKETS 64 /* most packets of a message */
 
 /* A slot's socket has the mark CLONE_MARK + the slot's number. */
 #define CLONE_MARK 0x77650000u
+
+/* In `picture_at`: the picture id has 15 bits, not 7. */
+#define CLONE_WIDE_ID 0x8000
 
 enum clone_state {
   CLONE_IDLE,
@@ -35,16 +39,32 @@ struct clone_reader {
   __u16 pad[3];
 };
 
+/* What is added to the numbers of one reader's packets: timestamp, sequence number, picture id of
+ * VP8. In host byte order. */
+struct clone_numbers {
+  __u32 time;
+  __u16 seq, picture;
+};
+
 struct clone_slot {
   __u64 state;
   __u64 cookie;  /* of the slot's socket */
   __u64 longest; /* most ns that the clones of one message took, for benches: softirqs are off */
   __u32 device;  /* interface index */
   __u32 n;
-  __u32 priority; /* of the packets, as SO_PRIORITY */
+  __u32 n_done;  /* of these, readers whose results are there, from the first on. The others got
+                    nothing, as there was no memory */
+  __u32 n_plain; /* readers, from the first on, that get the numbers of the message. The next four
+                    fields and `numbers` count only for the others */
+  __u32 n_packets;
+  __u32 numbers_end;               /* bytes of the message up to its last number */
+  __u64 rtp;                       /* packets that have numbers, a bit each */
+  __u16 picture_at[CLONE_PACKETS]; /* where the picture id is in each of these packets; 0: none */
+  __u32 priority;                  /* of the packets, as SO_PRIORITY */
   __u8 tos, ttl;
   __u16 pad;
   __s32 results[CLONE_READERS]; /* 0, CLONE_CONGESTED: sent; else positive: dropped by a queue;
                                    negative: an errno */
   struct clone_reader readers[CLONE_READERS];
+  struct clone_numbers numbers[CLONE_READERS];
 };

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "clone_object.h"
+#include "core/net/burst.h"
 
 // In enum bpf_attach_type since Linux 6.6; the headers of Debian 12 are older.
 #define ATTACH_TCX_EGRESS 47
@@ -26,8 +27,11 @@
 #define OWNERS 64
 
 #define PORT_DISCARD 9
+#define RTP_NUMBERS 8 // bytes of an RTP packet up to the end of its timestamp
 
 G_STATIC_ASSERT (CLONE_READERS >= WEIR_CLONES_MAX);
+G_STATIC_ASSERT (CLONE_PACKETS >= WEIR_STAGE_PACKETS);
+G_STATIC_ASSERT (CLONE_WIDE_ID == WEIR_CLONES_WIDE_ID);
 
 // What this process keeps of a slot; its shared part is slots[number].
 typedef struct {
@@ -250,16 +254,46 @@ get_option (int fd, int level, int name, int otherwise)
   return otherwise;
 }
 
+// Tells the program where the message has numbers, for readers with other ones.
 static void
-fill_slot (
-    struct clone_slot *slot, int fd, guint device, const struct clone_reader *readers, gsize n)
+fill_numbers (
+    struct clone_slot *slot, const WeirCloneMessage *message, const WeirProgramReaders *readers)
+{
+  gsize size = message->header->msg_iov->iov_len, end = 0;
+  guint16 segment;
+
+  if (message->n_packets > 1) {
+    memcpy (&segment, CMSG_DATA (CMSG_FIRSTHDR (message->header)), sizeof segment);
+    size = segment;
+  }
+  for (gsize i = 0; i < message->n_packets; i++) {
+    guint16 at = message->picture_at ? message->picture_at[i] : 0;
+    gsize last = MAX (RTP_NUMBERS, (at & ~(gsize) CLONE_WIDE_ID) + (at & CLONE_WIDE_ID ? 2 : 1));
+
+    slot->picture_at[i] = at;
+    if (message->rtp >> i & 1)
+      end = i * size + last;
+  }
+  slot->rtp = message->rtp;
+  slot->n_packets = (guint32) message->n_packets;
+  slot->numbers_end = (guint32) end;
+  memcpy (slot->numbers + readers->n_plain, readers->numbers + readers->n_plain,
+      (readers->n - readers->n_plain) * sizeof *readers->numbers);
+}
+
+static void
+fill_slot (struct clone_slot *slot, int fd, guint device, const WeirCloneMessage *message,
+    const WeirProgramReaders *readers)
 {
   slot->device = device;
-  slot->n = (guint32) n;
+  slot->n = (guint32) readers->n;
+  slot->n_plain = (guint32) readers->n_plain;
+  if (readers->n_plain < readers->n)
+    fill_numbers (slot, message, readers);
   slot->tos = (guint8) get_option (fd, IPPROTO_IP, IP_TOS, 0);
   slot->ttl = (guint8) get_option (fd, IPPROTO_IP, IP_TTL, 64);
   slot->priority = (guint32) get_option (fd, SOL_SOCKET, SO_PRIORITY, 0);
-  memcpy (slot->readers, readers, n * sizeof *readers);
+  memcpy (slot->readers, readers->headers, readers->n * sizeof *readers->headers);
   __atomic_store_n (&slot->state, CLONE_ARMED, __ATOMIC_SEQ_CST);
 }
 
@@ -315,21 +349,23 @@ disarm (struct clone_slot *slot)
   return state;
 }
 
-gboolean
-weir_program_send (const struct msghdr *message, int fd, guint device,
-    const struct clone_reader *readers, gsize n, gint32 *results)
+gsize
+weir_program_send (
+    const WeirCloneMessage *message, int fd, guint device, WeirProgramReaders *readers)
 {
   guint number = take_slot ();
+  gsize n_done = 0;
   guint64 state;
 
   if (number == CLONE_SLOTS)
-    return FALSE;
-  fill_slot (&slots[number], fd, device, readers, n);
-  trigger (&own[number], message, device, readers[0].target);
+    return 0;
+  fill_slot (&slots[number], fd, device, message, readers);
+  trigger (&own[number], message->header, device, readers->headers[0].target);
   state = disarm (&slots[number]);
   own[number].waits = state == CLONE_ARMED;
   if (state == CLONE_DONE)
-    memcpy (results, slots[number].results, n * sizeof *results);
+    n_done = MIN (slots[number].n_done, readers->n);
+  memcpy (readers->results, slots[number].results, n_done * sizeof *readers->results);
   give_slot (number);
-  return state == CLONE_DONE;
+  return n_done;
 }

@@ -25,11 +25,19 @@ gboolean weir_program_load (GError **error);
 // or a negative errno. Call it from one thread.
 int weir_program_attach (guint device);
 
-// Sends a message from a slot's socket over `device`, which the program clones to `n` readers, at
-// most CLONE_READERS. `fd` is the socket in whose name it is sent. Sets `results` as the program
-// does (layout.h). Returns FALSE, with nothing sent, if no slot is free or the message did not
-// reach the program. Call it from any thread.
-gboolean weir_program_send (const struct msghdr *message, int fd, guint device,
-    const struct clone_reader *readers, gsize n, gint32 *results);
+// The readers of a message.
+typedef struct {
+  gsize n, n_plain; // at most CLONE_READERS; and those, from the first on, without own numbers
+  struct clone_reader headers[CLONE_READERS];
+  struct clone_numbers numbers[CLONE_READERS]; // from `n_plain` on
+  gint32 results[CLONE_READERS];               // see layout.h
+} WeirProgramReaders;
+
+// Sends a message from a slot's socket over `device`, which the program clones to the readers, and
+// sets their results. `fd` is the socket in whose name it is sent. Returns how many readers, from
+// the first on, have results; nothing was sent to the others: no slot is free, the message did not
+// reach the program, or there is no memory. Call it from any thread.
+gsize weir_program_send (
+    const WeirCloneMessage *message, int fd, guint device, WeirProgramReaders *readers);
 
 G_END_DECLS

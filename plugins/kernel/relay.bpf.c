@@ -13,7 +13,6 @@
 #include "headers.bpf.h"
 #include "relaylayout.h"
 
-#define PAYLOAD_AT (UDP_CHECK_AT + sizeof (__u16))
 #define HEADERS (sizeof (struct iphdr) + sizeof (struct udphdr))
 #define RTP_HEADER 12
 #define MOST_PACKETS 128 // in one message

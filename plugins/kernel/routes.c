@@ -549,39 +549,46 @@ error_of (gint32 result)
   return result > 0 ? ENOBUFS : -result;
 }
 
-static gboolean
-send_some (const struct msghdr *message, gsize n_packets, int fd, WeirCloneTarget *targets, gsize n)
+// Returns to how many readers, from the first on, it was sent.
+static gsize
+send_some (const WeirCloneMessage *message, int fd, WeirCloneTarget *targets, gsize n)
 {
   guint device = get_device (targets[0].route);
-  struct clone_reader readers[CLONE_READERS];
-  gint32 results[CLONE_READERS];
+  WeirProgramReaders readers;
 
+  readers.n = n;
+  readers.n_plain = 0;
   for (gsize i = 0; i < n; i++) {
-    if (!device || !copy_header (targets[i].route, device, &readers[i]))
-      return FALSE;
-    readers[i].id = take_ids (targets[i].route, n_packets);
+    const WeirCloneTarget *target = &targets[i];
+
+    if (!device || !copy_header (target->route, device, &readers.headers[i]))
+      return 0;
+    readers.headers[i].id = take_ids (target->route, message->n_packets);
+    readers.numbers[i] =
+        (struct clone_numbers) { target->time_ahead, target->seq_ahead, target->picture_ahead };
+    if (readers.n_plain == i && weir_clone_is_plain (target))
+      readers.n_plain++;
   }
-  if (!weir_program_send (message, fd, device, readers, n, results))
-    return FALSE;
+  n = weir_program_send (message, fd, device, &readers);
   for (gsize i = 0; i < n; i++)
-    targets[i].error = error_of (results[i]);
-  return TRUE;
+    targets[i].error = error_of (readers.results[i]);
+  return n;
 }
 
 static size_t
-send_clones (
-    const struct msghdr *message, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
+send_clones (const WeirCloneMessage *message, int fd, WeirCloneTarget *targets, size_t n)
 {
   gsize at_once = CLONE_READERS, n_sent = 0;
 
   if (atomic_load_explicit (&targets[0].route->single, memory_order_relaxed))
-    at_once = CLAMP (PACKETS_AT_ONCE / n_packets, 1, CLONE_READERS);
+    at_once = CLAMP (PACKETS_AT_ONCE / message->n_packets, 1, CLONE_READERS);
   while (n_sent < n) {
-    gsize n_now = MIN (at_once, n - n_sent);
+    gsize n_asked = MIN (at_once, n - n_sent);
+    gsize n_now = send_some (message, fd, targets + n_sent, n_asked);
 
-    if (!send_some (message, n_packets, fd, targets + n_sent, n_now))
-      break;
     n_sent += n_now;
+    if (n_now < n_asked)
+      break;
   }
   return n_sent;
 }

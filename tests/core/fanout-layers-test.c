@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "avc.h"
+#include "clones.h"
 #include "packets.h"
 #include "rtp/rtp.h"
 #include "tap.h"
@@ -347,7 +348,7 @@ static const WeirSendOps fake_ops = { fake_sendmsg, fake_sendmmsg };
 
 // ---- clones ----
 
-static size_t n_clones;
+static size_t n_clones, n_messages;
 
 static unsigned
 fake_device (WeirCloneRoute *route)
@@ -362,23 +363,20 @@ fake_why_not (WeirCloneRoute *route)
 }
 
 static size_t
-fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
+fake_clone (const WeirCloneMessage *message, int fd, WeirCloneTarget *targets, size_t n)
 {
-  const struct iovec *iov = msg->msg_iov;
-  size_t size = iov->iov_len / n_packets;
-  uint16_t segment;
+  static ClonedPacket packet;
 
-  if (n_packets > 1) {
-    memcpy (&segment, CMSG_DATA (CMSG_FIRSTHDR (msg)), sizeof segment);
-    size = segment;
-  }
+  check_clones (message, targets, n);
   for (size_t t = 0; t < n; t++) {
     targets[t].error = 0;
-    for (size_t at = 0; at < iov->iov_len; at += size)
-      got_packet ((Reader *) targets[t].route, (uint8_t *) iov->iov_base + at,
-          iov->iov_len - at < size ? iov->iov_len - at : size);
+    for (size_t i = 0; i < message->n_packets; i++) {
+      clone_packet (message, i, &targets[t], &packet);
+      got_packet ((Reader *) targets[t].route, packet.bytes, packet.len);
+    }
   }
   n_clones += n;
+  n_messages++;
   return n;
 }
 
@@ -394,7 +392,7 @@ static const WeirCloner fake_cloner = { fake_device, fake_why_not, fake_clone, f
 static void
 start (void)
 {
-  n_readers = n_clones = 0;
+  n_readers = n_clones = n_messages = 0;
   blocked_percent = 0;
   now = 100000 * MS;
   settings = (WeirFanoutSettings) {
@@ -667,6 +665,67 @@ clones_of_all_layer_sets_are_counted (void)
     CHECK_INT (c.dropped[WEIR_DROP_LAYERS], c.due - readers[i]->n_packets);
   }
   CHECK (n_clones >= n_readers * 30);
+  finish ();
+}
+
+static void
+change_layers (const Reader *reader, int spatial, int temporal)
+{
+  weir_reader_set_layers (
+      reader->reader, (WeirLayerSet) { (int8_t) spatial, (int8_t) temporal, -1 });
+}
+
+static void
+check_all_cloned (void)
+{
+  for (size_t i = 0; i < n_readers; i++)
+    CHECK_INT (counters (readers[i]).clones, WEIR_CLONES_SENT);
+}
+
+// Readers change layers at random, so hardly two of them have the same numbers. They are served by
+// clones as before.
+static void
+clones_are_shared_after_changes_of_layers (void)
+{
+  start ();
+  for (int i = 0; i < 27; i++)
+    add_cloned (WEIR_LAYER_SET_ALL);
+  for (int i = 0; i < 600; i++) {
+    step (&plain, 0);
+    for (size_t k = 0; k < n_readers; k++) {
+      if (random_percent (4))
+        change_layers (readers[k], (int) random_below (3), (int) random_below (3));
+    }
+  }
+  for (int i = 0; i < 27; i++)
+    change_layers (readers[i], i % 9 / 3, i % 3);
+  for (int i = 0; i < 120; i++)
+    step (&plain, 0);
+  for (int i = 0; i < 30; i++) {
+    step (&plain, 0);
+    check_all_cloned ();
+  }
+  finish ();
+}
+
+// A reader that waits for a keyframe with more layers shares messages with those who stay.
+static void
+clones_are_shared_while_readers_wait_for_a_keyframe (void)
+{
+  start ();
+  for (int i = 0; i < 12; i++)
+    add_cloned ((WeirLayerSet) { 0, 2, -1 });
+  for (int i = 0; i < 125; i++)
+    step (&plain, 0);
+  for (int i = 0; i < 12; i += 2)
+    change_layers (readers[i], 2, 2);
+  for (int i = 0; i < 10; i++) {
+    n_clones = n_messages = 0;
+    step (&plain, 0);
+    check_all_cloned ();
+    CHECK_INT (n_clones, 12 * n_messages);
+    CHECK_INT (readers[0]->n_spatial[2], 0);
+  }
   finish ();
 }
 
@@ -1066,6 +1125,29 @@ vp8_picture_ids_have_no_gap (void)
   finish ();
 }
 
+static void
+vp8_picture_ids_of_clones_have_no_gap (void)
+{
+  start ();
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  for (int i = 0; i < 12; i++)
+    add_cloned ((WeirLayerSet) { -1, (int8_t) (i % 3), -1 })->vp8 = true;
+  for (unsigned number = 0; number < 2000; number++) {
+    push_vp8 (number);
+    for (size_t i = 0; i < n_readers && number > 100 && number < 1900; i++) {
+      if (random_percent (5))
+        change_layers (readers[i], -1, (int) random_below (4) - 1);
+    }
+    if (number == 1900) {
+      for (size_t i = 0; i < n_readers; i++)
+        change_layers (readers[i], -1, (int) i % 3);
+    }
+    if (number > 1950 && number % 4 == 0)
+      check_all_cloned ();
+  }
+  finish ();
+}
+
 // Pictures that one reader leaves out do not change the ids of another reader with its own numbers.
 static void
 vp8_picture_ids_of_readers_are_independent (void)
@@ -1306,6 +1388,8 @@ main (void)
 
   RUN (readers_of_all_layer_sets_are_served_at_once);
   RUN (clones_of_all_layer_sets_are_counted);
+  RUN (clones_are_shared_after_changes_of_layers);
+  RUN (clones_are_shared_while_readers_wait_for_a_keyframe);
   RUN (readers_of_a_set_have_the_same_numbers);
   RUN (a_reader_that_gives_up_a_temporal_layer_keeps_its_spatial_one);
   RUN (layer_changes_take_effect_where_a_decoder_survives);
@@ -1319,6 +1403,7 @@ main (void)
   RUN (layer_rates_are_measured);
   RUN (damaged_packets_are_harmless);
   RUN (vp8_picture_ids_have_no_gap);
+  RUN (vp8_picture_ids_of_clones_have_no_gap);
   RUN (vp8_picture_ids_of_readers_are_independent);
   RUN (thinning_leaves_no_gap_in_picture_ids);
   RUN (catching_up_leaves_no_gap_in_picture_ids);

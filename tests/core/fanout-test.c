@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "clones.h"
 #include "packets.h"
 #include "tap.h"
 
@@ -196,19 +197,15 @@ fake_why_not (WeirCloneRoute *route)
 }
 
 static size_t
-fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget *targets, size_t n)
+fake_clone (const WeirCloneMessage *message, int fd, WeirCloneTarget *targets, size_t n)
 {
-  const struct iovec *iov = msg->msg_iov;
-  struct cmsghdr *cmsg = msg->msg_controllen ? CMSG_FIRSTHDR (msg) : NULL;
-  uint16_t size = (uint16_t) iov->iov_len;
+  static ClonedPacket packet;
 
   CHECK_INT (fd, 3);
+  check_clones (message, targets, n);
   if (refused_percent > 0 && random_percent (refused_percent))
     n = random_below (n + 1);
   n_triggers++;
-  if (cmsg)
-    memcpy (&size, CMSG_DATA (cmsg), sizeof size);
-  CHECK_INT (n_packets, (iov->iov_len + size - 1) / size);
   for (size_t t = 0; t < n; t++) {
     Reader *reader = (Reader *) targets[t].route;
 
@@ -217,9 +214,10 @@ fake_clone (const struct msghdr *msg, size_t n_packets, int fd, WeirCloneTarget 
     if (targets[t].error)
       continue;
     reader->n_clones++;
-    for (size_t at = 0; at < iov->iov_len; at += size)
-      got_packet (reader, (uint8_t *) iov->iov_base + at,
-          iov->iov_len - at < size ? iov->iov_len - at : size);
+    for (size_t i = 0; i < message->n_packets; i++) {
+      clone_packet (message, i, &targets[t], &packet);
+      got_packet (reader, packet.bytes, packet.len);
+    }
   }
   return n;
 }
@@ -596,6 +594,111 @@ packets_that_cannot_be_cloned_are_sent (void)
   frames (2);
   CHECK_INT (n_triggers, 2);
   finish ();
+}
+
+static uint16_t
+same_seq (void *data, uint16_t seq)
+{
+  return seq;
+}
+
+static size_t
+protect_nothing (void *data, uint8_t *packet, size_t len, bool rtp)
+{
+  return len;
+}
+
+static void
+release_nothing (void *data)
+{
+}
+
+// A reader with protected packets among those with clones.
+static Reader *
+add_protected (void)
+{
+  static const WeirProtect ops = { NULL, same_seq, protect_nothing, release_nothing };
+  Reader *reader = udp_reader ();
+
+  clone_over (reader, 1);
+  weir_reader_set_protect (reader->reader, &ops);
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, NULL, now), 0);
+  return reader;
+}
+
+// A reader with its own sequence numbers.
+static Reader *
+add_cloned_from (uint16_t seq)
+{
+  Reader *reader = udp_reader ();
+  WeirPlan plan;
+
+  clone_over (reader, 1);
+  CHECK (weir_fanout_plan (fanout, WEIR_LAYER_SET_ALL, 0, now, &plan));
+  plan.continues = true;
+  plan.seq = seq;
+  CHECK_INT (weir_fanout_add (fanout, reader->reader, 0, &plan, now), 0);
+  return reader;
+}
+
+// Checks that it got all packets from `first` on, with sequence numbers of its own.
+static void
+check_numbers (const Reader *reader, size_t first, uint16_t seq)
+{
+  CHECK_INT (reader->n, n_stream - first);
+  for (size_t i = 0; i < reader->n && tap_ok; i++) {
+    CHECK_INT (reader->got[i].id, first + i);
+    CHECK_INT (reader->got[i].seq, (uint16_t) (seq + i));
+    CHECK_INT (reader->got[i].timestamp, stream[first + i].timestamp);
+  }
+}
+
+// Readers with any numbers get clones of one message, whose numbers are those of most of them.
+static void
+readers_with_own_numbers_get_clones (void)
+{
+  uint16_t seqs[110];
+  size_t first;
+
+  for (int refused = 0; refused <= 40; refused += 40) {
+    WeirFanoutCounters before;
+
+    begin ();
+    start ();
+    add ();
+    frames (2);
+    first = n_stream;
+    for (int i = 0; i < 110; i++) {
+      // Most have one offset, and some have the stream's. Some wrap at once.
+      seqs[i] = i % 10 < 6   ? 777
+                : i % 10 < 8 ? stream[first - 1].seq + 1
+                             : (uint16_t) -random_below (200);
+      add_cloned_from (seqs[i]);
+      if (i % 10 == 0)
+        add_protected ();
+    }
+    frames (1);
+    weir_fanout_counters (fanout, &before);
+    CHECK_INT (before.sends.clones, 110);
+    CHECK_INT (before.sends.triggers, 1);
+    refused_percent = (unsigned) refused;
+    for (int i = 0; i < 400; i++) {
+      now += FRAME_NS;
+      push_frame (1 + random_below (63), HEAD + random_below (1400), i % 25 == 0, false);
+      run ();
+    }
+    refused_percent = 0;
+    for (size_t i = 0, r = 1; i < 110; i++) {
+      CHECK (refused || counters (readers[r]).clones == WEIR_CLONES_SENT);
+      check_numbers (readers[r++], first, seqs[i]);
+      if (i % 10 != 0)
+        continue;
+      CHECK_INT (counters (readers[r]).clones, WEIR_CLONES_UNFIT);
+      CHECK_INT (readers[r]->n_clones, 0);
+      check_all (readers[r++], first, n_stream - 1);
+    }
+    finish ();
+  }
 }
 
 // Pushes the packet `i` of a frame of 6, which the sink publishes by itself.
@@ -2130,6 +2233,7 @@ main (void)
   RUN (readers_of_the_same_bytes_share_a_send);
   RUN (readers_of_a_device_get_clones_of_one_message);
   RUN (packets_that_cannot_be_cloned_are_sent);
+  RUN (readers_with_own_numbers_get_clones);
   RUN (a_live_reader_begins_at_the_start_of_a_frame);
   RUN (thousands_of_readers_are_added_and_removed);
   RUN (readers_take_turns_at_being_first);

@@ -7,6 +7,7 @@
 //   set KEY=VALUE...           sets properties
 //   add HOST PORT              adds a reader; `remove` removes it
 //   layers HOST PORT D T       sets a reader's highest spatial and temporal layer
+//   delay HOST PORT MS         sets a reader's delay
 //   frame SEQ TIME SIZE...     pushes a frame of packets of these sizes
 //   picture                    pushes the next picture of a scalable stream, over and over
 //   stats                      answers with the fields of the statistics that are no arrays
@@ -126,7 +127,7 @@ push_picture (void)
 {
   GstBufferList *list = gst_buffer_list_new ();
   gboolean marker = FALSE;
-  static guint16 seq = 65000;
+  static guint16 seq = 65300;
   static guint time;
   static AvcRtp rtp;
   static size_t at;
@@ -190,6 +191,10 @@ do_line (gchar **words)
   } else if (g_str_equal (words[0], "layers")) {
     g_signal_emit_by_name (
         sink, "set-layers", words[1], atoi (words[2]), atoi (words[3]), -1, atoi (words[4]), &ok);
+    puts (ok ? "ok" : "refused");
+  } else if (g_str_equal (words[0], "delay")) {
+    g_signal_emit_by_name (
+        sink, "set-delay", words[1], atoi (words[2]), (guint64) atoi (words[3]) * GST_MSECOND, &ok);
     puts (ok ? "ok" : "refused");
   } else if (g_str_equal (words[0], "stats")) {
     g_object_get (sink, stats_property, &structure, NULL);

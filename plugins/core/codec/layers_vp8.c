@@ -49,16 +49,26 @@ weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
   return true;
 }
 
+size_t
+weir_vp8_picture_id_at (const uint8_t *payload, size_t len, bool *wide)
+{
+  if (len < 3 || !(payload[0] & 0x80) || !(payload[1] & PICTURE_ID))
+    return 0;
+  *wide = payload[2] & 0x80;
+  return *wide && len < 4 ? 0 : 2;
+}
+
 void
 weir_vp8_shift_picture_id (uint8_t *payload, size_t len, uint16_t by)
 {
   uint16_t id;
+  bool wide;
 
-  if (len < 3 || !(payload[0] & 0x80) || !(payload[1] & PICTURE_ID))
+  if (weir_vp8_picture_id_at (payload, len, &wide) == 0)
     return;
-  if (!(payload[2] & 0x80)) {
+  if (!wide) {
     payload[2] = (payload[2] - by) & 0x7f;
-  } else if (len >= 4) {
+  } else {
     id = (uint16_t) ((payload[2] << 8 | payload[3]) - by);
     payload[2] = (uint8_t) (0x80 | id >> 8);
     payload[3] = (uint8_t) id;

@@ -106,18 +106,29 @@ take_hand (Pass *pass, WeirReader *reader, int64_t from, int64_t to)
     hand->to = weir_window_at (window, at)->position;
 }
 
+// Reports whether the packets in hand are those of the reader's stream from its cursor on.
 static bool
 has_hand (const Pass *pass, const WeirReader *reader)
 {
+  const LayerStream *stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
   const Hand *hand = &pass->server->hand;
-  const LayerStream *stream;
 
   // The stream stays as long as the reader uses it.
-  if (!hand->valid || hand->from != get_cursor (reader) || hand->past_extra != reader->past_extra
-      || !weir_reader_is_steady (pass->fanout, reader))
-    return false;
-  stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
-  return hand->stream == (stream ? stream->id : 0);
+  return hand->valid && hand->from == get_cursor (reader) && hand->past_extra == reader->past_extra
+         && hand->stream == (stream ? stream->id : 0);
+}
+
+// Sets `from` to where the reader goes on, and chooses its stream. Returns the end of the packets
+// that are due to it in this stream; `from`: none is. Under the lock.
+static int64_t
+find_span (const Pass *pass, WeirReader *reader, int64_t *from)
+{
+  int64_t to;
+
+  if (*from < pass->fanout->window.tail)
+    *from = weir_reader_move_on (pass->fanout, reader, pass->now_ns);
+  to = weir_choose_stream (pass, reader, *from);
+  return to > *from && reader_delay (reader) > 0 ? end_of_due (pass, reader, *from, to) : to;
 }
 
 // Takes the reader's next packets in hand. Returns false if there are none or it has to wait.
@@ -130,10 +141,8 @@ take_span (Pass *pass, WeirReader *reader)
   bool late = reader->late && reader->blocked_since;
 
   reader->late = false;
-  if (!late && has_hand (pass, reader))
+  if (!late && weir_reader_is_steady (fanout, reader) && has_hand (pass, reader))
     return true;
-  weir_serve_send_batch (pass);
-  weir_server_clear (pass->server);
 
   pthread_mutex_lock (&fanout->lock);
   if (late) {
@@ -142,13 +151,23 @@ take_span (Pass *pass, WeirReader *reader)
   }
   if (from < cursor)
     from = cursor;
-  if (from < fanout->window.tail) {
-    from = weir_reader_move_on (fanout, reader, pass->now_ns);
+  if (from < fanout->window.tail)
     reason = WEIR_DROP_OVERRUN;
+  to = find_span (pass, reader, &from);
+  // A reader that waits for other layers may stay in the same stream.
+  if (from == cursor && has_hand (pass, reader) && pass->server->hand.to <= to) {
+    pthread_mutex_unlock (&fanout->lock);
+    return true;
   }
-  to = weir_choose_stream (pass, reader, from);
-  if (to > from && reader_delay (reader) > 0)
-    to = end_of_due (pass, reader, from, to);
+  pthread_mutex_unlock (&fanout->lock);
+  weir_serve_send_batch (pass);
+  weir_server_clear (pass->server);
+
+  pthread_mutex_lock (&fanout->lock);
+  if (from < fanout->window.tail) {
+    reason = WEIR_DROP_OVERRUN;
+    to = find_span (pass, reader, &from);
+  }
   if (to > from)
     take_hand (pass, reader, from, to);
   pthread_mutex_unlock (&fanout->lock);

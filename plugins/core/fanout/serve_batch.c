@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// One send to several readers that get the same packets. Those with the same offsets of numbers get
-// the same bytes: they are a group.
+// One send to several readers that get the same packets. Clones may differ in their numbers.
+// Readers with the same offsets of numbers get the same bytes: for sends, they are a group.
 #include "fanout/serve_private.h"
 
 // A reader whose clone was dropped gets none for this time: the device's queue is full, and sends
@@ -67,6 +67,13 @@ end_batched (Pass *pass, const Load *loaded, Turn *turn, const WeirSendTarget *t
 
 // ---- by clones ----
 
+static bool
+have_same_numbers (const Pass *pass, const WeirReader *a, const WeirReader *b)
+{
+  return a->seq_delta == b->seq_delta && a->time_ahead == b->time_ahead
+         && (!pass->is_vp8 || a->picture_delta == b->picture_delta);
+}
+
 static unsigned
 clone_device (const Pass *pass, const WeirReader *reader)
 {
@@ -89,9 +96,11 @@ note_why_not (const Pass *pass, WeirReader *reader)
 }
 
 static void
-end_cloned (Pass *pass, Load *loaded, Turn *turn, WeirSendTarget *target)
+end_cloned (Pass *pass, Turn *turn, WeirSendTarget *target)
 {
+  const Choice all = all_in_hand (pass);
   WeirReader *reader = turn->reader;
+  Load *loaded = weir_serve_load_for (pass, reader, &all);
 
   reader_set_clones (reader, WEIR_CLONES_SENT);
   if (target->result.error) {
@@ -143,68 +152,128 @@ end_all_cloned (Pass *pass, const Load *loaded, Turn **turns, size_t n)
   add_to (&counts->dropped[WEIR_DROP_LAYERS], n * n_left_out);
 }
 
-// Sends the burst by clones to `n` readers of one device. Returns to how many of them, from the
-// first on; the turns of these have ended.
-static size_t
-send_clones (Pass *pass, Load *loaded, Turn **turns, size_t n)
+// Writes the reader's numbers, as they differ from those of the reader `base`.
+static WeirCloneTarget
+clone_target (const Pass *pass, const WeirReader *reader, const WeirReader *base)
 {
+  return (WeirCloneTarget) {
+    .route = reader->clone_route,
+    .seq_ahead = (uint16_t) (reader->seq_delta - base->seq_delta),
+    .picture_ahead = pass->is_vp8 ? (uint16_t) (reader->picture_delta - base->picture_delta) : 0,
+    .time_ahead = (uint32_t) (reader->time_ahead - base->time_ahead),
+  };
+}
+
+// Moves those with the numbers of the reader `base` to the front.
+static void
+put_plain_first (const Pass *pass, Turn **turns, size_t n, const WeirReader *base)
+{
+  size_t n_plain = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    Turn *turn = turns[i];
+
+    if (have_same_numbers (pass, turn->reader, base)) {
+      turns[i] = turns[n_plain];
+      turns[n_plain++] = turn;
+    }
+  }
+}
+
+// Sends the packets in hand by clones to `n` readers of one device, which are put in another order.
+// The message has the numbers of the reader `base`. Returns to how many of them, from the first on;
+// the turns of these have ended.
+static size_t
+send_clones (Pass *pass, Turn **turns, size_t n, const WeirReader *base)
+{
+  const Choice all = all_in_hand (pass);
+  Load *loaded = weir_serve_load_for (pass, base, &all);
+  uint16_t picture_at[WEIR_STAGE_PACKETS];
+  WeirBurstNumbers numbers = weir_serve_find_numbers (pass, loaded, picture_at);
   WeirCloneTarget clones[SHARD_READERS];
   WeirSendTarget targets[SHARD_READERS];
   size_t n_sent = 0;
 
+  put_plain_first (pass, turns, n, base);
   for (size_t i = 0; i < n; i++)
-    clones[i] = (WeirCloneTarget) { turns[i]->reader->clone_route, 0 };
-  if (weir_sender_clone (
-          &loaded->sender, turns[0]->reader->cloner, turns[0]->reader->fd, clones, targets, n)) {
+    clones[i] = clone_target (pass, turns[i]->reader, base);
+  if (weir_sender_clone (&loaded->sender, base->cloner, base->fd, &numbers, clones, targets, n)) {
     end_all_cloned (pass, loaded, turns, n);
     return n;
   }
   for (; n_sent < n && targets[n_sent].settled > 0; n_sent++)
-    end_cloned (pass, loaded, turns[n_sent], &targets[n_sent]);
+    end_cloned (pass, turns[n_sent], &targets[n_sent]);
   for (size_t i = n_sent; i < n; i++)
     reader_set_clones (turns[i]->reader, WEIR_CLONES_FAILED);
   return n_sent;
 }
 
-// Sends the burst to the readers of the group that clones reach, device by device. Returns how many
-// readers are left; they are at the front of the group.
+// Takes the readers of the first reader's device out of those that clones reach. Returns how many
+// there are, and moves the others to the front.
 static size_t
-clone_group (Pass *pass, Load *loaded, Turn **group, size_t n)
+take_device (Turn **turns, unsigned *devices, size_t *n, Turn **taken)
 {
-  unsigned devices[SHARD_READERS];
-  size_t n_left = 0;
+  unsigned device = devices[0];
+  size_t n_taken = 0, n_left = 0;
 
-  for (size_t i = 0; i < n; i++) {
-    if ((devices[i] = clone_device (pass, group[i]->reader)) == 0)
-      note_why_not (pass, group[i]->reader);
-  }
-  for (size_t i = 0; i < n; i++) {
-    unsigned device = devices[i];
-    Turn *turns[SHARD_READERS];
-    size_t at[SHARD_READERS], n_turns = 0;
-
-    for (size_t k = i; k < n && device > 0; k++) {
-      if (devices[k] == device) {
-        turns[n_turns] = group[k];
-        at[n_turns++] = k;
-      }
-    }
-    // The readers of a device are tried once.
-    for (size_t k = 0; k < n_turns; k++)
-      devices[at[k]] = 0;
-    if (n_turns >= CLONES_MIN) {
-      n_turns = send_clones (pass, loaded, turns, n_turns);
+  for (size_t i = 0; i < *n; i++) {
+    if (devices[i] == device) {
+      taken[n_taken++] = turns[i];
     } else {
-      for (size_t k = 0; k < n_turns; k++)
-        reader_set_clones (turns[k]->reader, WEIR_CLONES_ALONE);
-      n_turns = 0;
+      turns[n_left] = turns[i];
+      devices[n_left++] = devices[i];
     }
-    for (size_t k = 0; k < n_turns; k++)
-      group[at[k]] = NULL;
-    if (group[i])
-      group[n_left++] = group[i];
   }
-  return n_left;
+  *n = n_left;
+  return n_taken;
+}
+
+// Returns a reader whose numbers more than half of them have, if there is one. Their clones cost
+// least.
+static const WeirReader *
+find_majority (const Pass *pass, Turn **turns, size_t n)
+{
+  const WeirReader *found = turns[0]->reader;
+  size_t ahead = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    if (ahead == 0)
+      found = turns[i]->reader;
+    ahead = have_same_numbers (pass, turns[i]->reader, found) ? ahead + 1 : ahead - 1;
+  }
+  return found;
+}
+
+// Sends the packets in hand to the readers of the batch that clones reach, device by device, and
+// takes them out of the batch.
+static void
+clone_batch (Pass *pass)
+{
+  Turn *turns[SHARD_READERS], *taken[SHARD_READERS];
+  unsigned devices[SHARD_READERS];
+  size_t n = 0, n_left = 0;
+
+  for (size_t i = 0; i < pass->n_batch; i++) {
+    Turn *turn = pass->batch[i];
+
+    if ((devices[n] = clone_device (pass, turn->reader)) > 0) {
+      turns[n++] = turn;
+    } else {
+      note_why_not (pass, turn->reader);
+      pass->batch[n_left++] = turn;
+    }
+  }
+  while (n > 0) {
+    size_t n_taken = take_device (turns, devices, &n, taken), n_sent = 0;
+
+    if (n_taken >= CLONES_MIN)
+      n_sent = send_clones (pass, taken, n_taken, find_majority (pass, taken, n_taken));
+    else
+      reader_set_clones (taken[0]->reader, WEIR_CLONES_ALONE);
+    while (n_sent < n_taken)
+      pass->batch[n_left++] = taken[n_sent++];
+  }
+  pass->n_batch = n_left;
 }
 
 // ---- by sends ----
@@ -232,13 +301,6 @@ send_group (Pass *pass, Load *loaded, Turn **group, size_t n)
 
 // ---- groups ----
 
-static bool
-have_same_numbers (const Pass *pass, const WeirReader *a, const WeirReader *b)
-{
-  return a->seq_delta == b->seq_delta && a->time_ahead == b->time_ahead
-         && (!pass->is_vp8 || a->picture_delta == b->picture_delta);
-}
-
 // Moves the first reader of the batch and those with the same numbers to `group`. Returns how many.
 static size_t
 take_group (Pass *pass, Turn **group)
@@ -262,13 +324,12 @@ weir_serve_send_batch (Pass *pass)
   unsigned times = pass->times;
 
   pass->times = 1;
+  clone_batch (pass);
   while (pass->n_batch > 0) {
     Turn *group[SHARD_READERS];
     size_t n = take_group (pass, group);
-    Load *loaded = weir_serve_load_for (pass, group[0]->reader, &all);
 
-    n = clone_group (pass, loaded, group, n);
-    send_group (pass, loaded, group, n);
+    send_group (pass, weir_serve_load_for (pass, group[0]->reader, &all), group, n);
   }
   pass->times = times;
 }

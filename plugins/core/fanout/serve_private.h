@@ -161,6 +161,11 @@ end_wait_for_room (const Pass *pass, WeirReader *reader)
 // the copy if they have to be changed.
 Load *weir_serve_load_for (Pass *pass, const WeirReader *reader, const Choice *choice);
 
+// Returns where the loaded packets have numbers. For VP8, the result refers to `picture_at`, with
+// room for a burst.
+WeirBurstNumbers weir_serve_find_numbers (
+    const Pass *pass, const Load *loaded, uint16_t *picture_at);
+
 // Sends the chosen packets in hand to the reader. Returns false if there was no room for all.
 bool weir_serve_send (Pass *pass, WeirReader *reader, const Choice *choice);
 
@@ -194,7 +199,8 @@ bool weir_serve_join_batch (Pass *pass, Turn *turn, const Choice *choice);
 // Reports whether the reader can get clones if it gets the same packets as others.
 bool weir_serve_may_clone (const Pass *pass, const WeirReader *reader);
 
-// Sends the packets in hand to the batch, group by group.
+// Sends the packets in hand to the batch: by clones to those that clones reach, to the others by
+// sends, group by group.
 void weir_serve_send_batch (Pass *pass);
 
 // ---- turns (serve.c) ----

@@ -140,6 +140,37 @@ has_own_numbers (const Pass *pass, const WeirReader *reader)
          || (reader->join.rate > 0 && reader->join.compress);
 }
 
+// Returns where the picture id is in a packet, as in WeirCloneMessage.
+static uint16_t
+picture_id_at (const uint8_t *data, size_t len)
+{
+  bool wide = false;
+  size_t at = 0;
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (data, len, &rtp) >= 0)
+    at = weir_vp8_picture_id_at (data + rtp.payload_offset, rtp.payload_length, &wide);
+  return at == 0 ? 0 : (uint16_t) ((rtp.payload_offset + at) | (wide ? WEIR_CLONES_WIDE_ID : 0));
+}
+
+WeirBurstNumbers
+weir_serve_find_numbers (const Pass *pass, const Load *loaded, uint16_t *picture_at)
+{
+  const WeirBurst *burst = &loaded->sender.burst;
+  const WeirPacket *packets = pass->server->hand.packets.packets;
+  WeirBurstNumbers numbers = { 0, pass->is_vp8 ? picture_at : NULL };
+
+  for (size_t k = 0; k < burst->n; k++) {
+    bool rtp = packets[loaded->picked[k]].flags & WEIR_PACKET_RTP;
+
+    numbers.rtp |= (uint64_t) rtp << k;
+    if (pass->is_vp8)
+      picture_at[k] =
+          rtp ? picture_id_at (burst->data + burst->offset[k], weir_burst_len (burst, k)) : 0;
+  }
+  return numbers;
+}
+
 Load *
 weir_serve_load_for (Pass *pass, const WeirReader *reader, const Choice *choice)
 {

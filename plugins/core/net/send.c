@@ -390,17 +390,57 @@ count_clones (WeirSender *sender, size_t first, size_t next, const WeirCloneTarg
   }
 }
 
-bool
-weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd, WeirCloneTarget *clones,
-    WeirSendTarget *targets, size_t n)
+// Returns the end of the part of a run that is cloned at once, from packet `first` on.
+static size_t
+end_of_part (const WeirSender *sender, size_t first, size_t next, bool own_numbers)
 {
-  size_t n_left = n;
+  const uint32_t *offset = sender->burst.offset;
+
+  while (own_numbers && next > first + 1 && offset[next] - offset[first] > WEIR_CLONES_OWN_BYTES)
+    next--;
+  return next;
+}
+
+// Gives clones of packets `first` to `next` - 1, which belong to a run, to `n` readers. Returns how
+// many got one.
+static size_t
+clone_part (const WeirSender *sender, const WeirCloner *cloner, int fd, size_t run, size_t first,
+    size_t next, const WeirBurstNumbers *numbers, WeirCloneTarget *clones, size_t n)
+{
+  const WeirBurst *burst = &sender->burst;
+  struct msghdr header = sender->runs[run].msg_hdr;
+  struct iovec iov = {
+    .iov_base = (void *) (burst->data + burst->offset[first]),
+    .iov_len = burst->offset[next] - burst->offset[first],
+  };
+  const WeirCloneMessage message = {
+    .header = &header,
+    .n_packets = next - first,
+    .rtp = numbers->rtp >> first,
+    .picture_at = numbers->picture_at ? numbers->picture_at + first : NULL,
+  };
+
+  header.msg_iov = &iov;
+  if (next - first == 1)
+    header.msg_controllen = 0;
+  return cloner->send (&message, fd, clones, n);
+}
+
+bool
+weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd,
+    const WeirBurstNumbers *numbers, WeirCloneTarget *clones, WeirSendTarget *targets, size_t n)
+{
+  size_t n_left = n, run = 0, next;
   bool all = true;
 
-  for (size_t run = 0; run < sender->n_runs && n_left > 0; run++) {
-    size_t first = sender->run_first[run], next = sender->run_first[run + 1];
-    size_t n_sent = cloner->send (&sender->runs[run].msg_hdr, next - first, fd, clones, n_left);
+  for (size_t first = 0; first < sender->burst.n && n_left > 0; first = next) {
+    size_t n_sent;
 
+    if (first == sender->run_first[run + 1])
+      run++;
+    next = end_of_part (
+        sender, first, sender->run_first[run + 1], !weir_clone_is_plain (&clones[n_left - 1]));
+    n_sent = clone_part (sender, cloner, fd, run, first, next, numbers, clones, n_left);
     sender->counters.triggers += n_sent > 0;
     if (all && (n_sent < n || has_errors (clones, n))) {
       all = false;

@@ -116,10 +116,17 @@ typedef struct {
 // the last of them.
 size_t weir_sender_send_many (WeirSender *sender, int fd, WeirSendTarget *targets, size_t n);
 
-// Sends the burst by clones to `n` readers, at most WEIR_CLONES_MAX, with the routes of `clones`,
-// as if it were sent from the socket `fd`. Returns true if all of them were sent the whole burst.
+// Where the numbers of a burst's packets are, as in WeirCloneMessage.
+typedef struct {
+  uint64_t rtp;
+  const uint16_t *picture_at;
+} WeirBurstNumbers;
+
+// Sends the burst by clones to `n` readers, at most WEIR_CLONES_MAX, with the routes and numbers of
+// `clones`, as if it were sent from the socket `fd`. Those with the burst's own numbers come first.
+// Returns true if all of them were sent the whole burst.
 // Otherwise sets `targets`: the `settled` of one is less than burst.n if the rest of the burst
 // cannot be cloned for it now. A clone that is dropped counts as WEIR_DROP_NO_BUFFERS, or
 // WEIR_DROP_ERROR.
 bool weir_sender_clone (WeirSender *sender, const WeirCloner *cloner, int fd,
-    WeirCloneTarget *clones, WeirSendTarget *targets, size_t n);
+    const WeirBurstNumbers *numbers, WeirCloneTarget *clones, WeirSendTarget *targets, size_t n);
