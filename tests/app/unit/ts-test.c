@@ -136,8 +136,28 @@ test_decode_times (void)
     pyramid[i] = i == 0 ? 0 : (i - 1) / 3 * 3 + two[1 + (i - 1) % 3];
   }
   check_times (plain, 60, 0);
-  check_times (b, 60, 1);
-  check_times (pyramid, 60, 1);
+  check_times (b, 60, 2);
+  check_times (pyramid, 60, 2);
+}
+
+// A clip that reorders more than the stream into which it is inserted.
+static void
+test_decode_times_of_another_encoder (void)
+{
+  static const gint pyramid[] = { 0, 4, 2, 1, 3, 8, 6, 5, 7, 12, 10, 9, 11 };
+  DecodeTimes times = { 0 };
+  gint64 last = G_MININT64;
+
+  for (gint i = 0; i < 60 + (gint) G_N_ELEMENTS (pyramid); i++) {
+    gint64 pts = (i < 60 ? i : 60 + pyramid[i - 60]) * 40, dts;
+
+    if (i == 60)
+      decode_times_relearn (&times);
+    dts = decode_times_next (&times, pts, 40);
+    g_assert_cmpint (dts, >, last);
+    g_assert_cmpint (dts, <=, pts);
+    last = dts;
+  }
 }
 
 // ---- carriage ----
@@ -291,6 +311,7 @@ main (int argc, char **argv)
   g_test_add_func ("/ts/a-join-point-begins-a-datagram-with-the-tables", test_joins);
   g_test_add_func ("/ts/noise-does-no-harm", test_noise);
   g_test_add_func ("/ts/times-of-decoding", test_decode_times);
+  g_test_add_func ("/ts/times-of-another-encoder", test_decode_times_of_another_encoder);
   g_test_add_func ("/ts/tracks-are-left-out-with-a-reason", test_left_out);
   g_test_add_func ("/ts/frames-get-start-codes-and-a-delimiter", test_byte_stream);
   g_test_add_func ("/ts/after-a-loss-h264-waits", test_losses);

@@ -31,14 +31,21 @@ decode_times_next (DecodeTimes *self, gint64 pts, gint64 duration)
   gint64 dts;
 
   self->depth = MIN (MAX (self->depth, later), DECODE_TIMES_MAX);
-  depth = self->n_seen < LEARNED ? MAX (self->depth, ASSUMED) : self->depth;
+  depth = self->n_seen < LEARNED || self->depth > 0 ? MAX (self->depth, ASSUMED) : 0;
   if (depth < self->n_recent)
     dts = self->recent[depth];
   else
     dts = self->recent[self->n_recent - 1] - (depth + 1 - self->n_recent) * duration;
-  if (self->n_seen > 0 && dts <= self->last)
+  if (self->has_last && dts <= self->last)
     dts = self->last + 1;
   self->n_seen++;
+  self->has_last = TRUE;
   self->last = dts;
   return dts;
+}
+
+void
+decode_times_relearn (DecodeTimes *self)
+{
+  self->n_seen = self->depth = 0;
 }

@@ -26,6 +26,7 @@ void
 mux_frames_set_format (MuxFrames *self, const GstCaps *caps)
 {
   gst_clear_caps (&self->caps);
+  decode_times_relearn (&self->times);
   self->caps = self->is_byte_stream ? byte_stream_caps (caps) : gst_caps_ref ((GstCaps *) caps);
 }
 
