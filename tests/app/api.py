@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from datetime import datetime, timedelta, timezone
 from random import Random
 
 from control import CLIP_URI, Controlled, Watch, config, wait_for_readers_of
@@ -24,6 +25,7 @@ from tap import Skip, run, test
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/api.md')
 NOWHERE = 'rtsp://127.0.0.1:9/x'
 CLIP = {'upstream': CLIP_URI}
+CLIP_FILE = CLIP_URI.removeprefix('file://')
 
 
 class Checked(Controlled):
@@ -55,7 +57,9 @@ def metric(text, name, **labels):
 
 
 def recorded(folder):
-    return {**CLIP, 'priority': 4, 'record': {'folder': folder, 'part': '200ms'}}
+    shutil.copy(CLIP_FILE, os.path.join(folder, 'news.mp4'))
+    return {**CLIP, 'priority': 4, 'record': {'folder': folder, 'part': '200ms'},
+            'insert': {'folder': folder}}
 
 
 def wait_for_recording(proxy):
@@ -92,6 +96,11 @@ def every_operation_answers_as_documented():
         proxy.expect(200, 'PATCH', '/v1/mounts/new', {'linger': '1s', 'priority': None})
         assert proxy.expect(200, 'GET', '/v1/mounts/new')['config']['priority'] == 4
         proxy.expect(200, 'DELETE', '/v1/mounts/new')
+        at = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+        proxy.expect(201, 'POST', '/v1/mounts/cam/insert', {'clip': 'news.mp4', 'at': at})
+        proxy.expect(200, 'GET', '/v1/mounts/cam/insert')
+        proxy.expect(200, 'DELETE', '/v1/mounts/cam/insert')
+        assert proxy.expect(200, 'GET', '/v1/mounts/cam/insert') == {'insertion': None}
         proxy.expect(200, 'PATCH', '/v1/readers/1', {'priority': 1})
         proxy.expect(200, 'POST', '/v1/reload')
         proxy.expect(200, 'DELETE', '/v1/readers/1')
@@ -155,7 +164,7 @@ def the_contract_knows_every_key():
     keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
     schemas = Checked.contract.file['components']['schemas']
     assert set(schemas['MountConfig']['properties']) == keys - {
-        'password-file', 'password-env', 'keys-file', 'swarm', 'record'}
+        'password-file', 'password-env', 'keys-file', 'swarm', 'record', 'insert'}
 
 
 @test

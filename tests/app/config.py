@@ -798,7 +798,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 17, out
+    assert status == 0 and len(tables) == 18, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:
@@ -819,6 +819,7 @@ def the_examples_of_the_page_are_valid():
             example = re.sub(r'/etc/rtsp-proxy/\S+', password.name, example)
             example = example.replace('/srv/films/', os.path.dirname(CLIP) + '/')
             example = example.replace('/srv/soon.mp4', CLIP)
+            example = example.replace('/srv/clips', os.path.dirname(CLIP))
             example = example.replace('/srv/recordings', os.path.dirname(password.name))
             out, err, status = load(example, '--check-config')
         assert status == 0 and out.startswith('The configuration is good'), (example, err)

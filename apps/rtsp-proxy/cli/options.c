@@ -11,6 +11,7 @@
 #include "config/auth_config.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_insert.h"
 #include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_keys.h"
@@ -71,6 +72,7 @@ print_config_docs (void)
     { mount_swarm_object.keys, "swarm.", mount_effect_words },
     { mount_broadcast_object.keys, "broadcast.", mount_effect_words },
     { mount_record_object.keys, "record.", mount_effect_words },
+    { mount_insert_object.keys, "insert.", mount_effect_words },
     { tls_config_object.keys, "tls.", proxy_effect_words },
     { http_config_object.keys, "http.", proxy_effect_words },
     { hls_config_object.keys, "hls.", proxy_effect_words },

@@ -3,6 +3,7 @@
 
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_insert.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
 #include "config/mount_record.h"
@@ -193,6 +194,9 @@ static const SchemaKey mount_keys[] = {
   { "slate", SCHEMA_PATH, AT (slate), .form = "FILE", .check = check_slate,
       .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "a clip that readers see while no upstream is available" },
+  { "insert", SCHEMA_OBJECT, .form = "{folder: FOLDER}", .object = &mount_insert_object,
+      .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
+      .help = "clips that the API inserts into the stream" },
   { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",
       .value = &mount_pipeline_value, .effect = MOUNT_EFFECT_PIPELINE,
       .help = "the stages that media passes through, with their parameters" },

@@ -25,6 +25,8 @@ mount_check_path (const gchar *path)
   }
   if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
     return g_strdup ("/stream=N is the name of a track; choose another path");
+  if (g_str_has_suffix (path, "/insert") && strchr (path + 1, '/'))
+    return g_strdup ("/insert behind a path is an operation of the API; choose another path");
   return NULL;
 }
 
@@ -192,6 +194,17 @@ check_record (const Reading *self)
 }
 
 static gboolean
+check_insert (const Reading *self)
+{
+  const MountConfig *mount = self->mount;
+  const gboolean useless = find_value (self, "insert") && mount->insert.folder
+                           && (mount_config_get_titles (mount) || mount->interval_ms > 0);
+
+  return note_wrong (
+      self, "insert", useless ? "this mount has no live stream: it serves stored titles" : NULL);
+}
+
+static gboolean
 check_takeover (const Reading *self)
 {
   const gboolean useless =
@@ -222,6 +235,7 @@ static const struct {
   { check_cache, { "upstream", "upstreams", "cache" } },
   { check_swarm, { "upstream", "upstreams", "swarm" } },
   { check_record, { "upstream", "upstreams", "record", "interval" } },
+  { check_insert, { "upstream", "upstreams", "insert", "interval" } },
   { check_takeover, { "upstream", "upstreams", "takeover" } },
   { check_broadcast, { "upstream", "upstreams", "broadcast", "interval", "on-demand" } },
 };

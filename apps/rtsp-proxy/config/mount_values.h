@@ -56,12 +56,15 @@ typedef struct {
   S3Keys *keys;             // for upstreams that are buckets, or NULL
   guint standby;            // MountStandby
   SchemaPath slate;         // a file, or NULL
-  GPtrArray *pipeline;      // of MountStep; empty: pull alone
-  StageSet *stage_set;      // the set of `stages`; NULL before these are made
-  GPtrArray *stages;        // of Stage: the stages of `pipeline`, with the upstream in pull
-  gchar *stage_files;       // names and checksums of all stage files in use; see choice_check()
-  GHashTable *choices;      // stage -> GStrv: parameters that a URL may set
-  GStrv renditions;         // queries of the URLs of further renditions in HLS
+  struct {
+    gchar *folder; // of the clips; NULL: nothing can be inserted
+  } insert;
+  GPtrArray *pipeline; // of MountStep; empty: pull alone
+  StageSet *stage_set; // the set of `stages`; NULL before these are made
+  GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
+  gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
+  GHashTable *choices; // stage -> GStrv: parameters that a URL may set
+  GStrv renditions;    // queries of the URLs of further renditions in HLS
   guint max_presentations;
   guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;

@@ -17,6 +17,8 @@
 #include <string.h>
 
 #define BODY_MAX (64 * 1024)
+#define MOUNT_PATH "/v1/mounts/"
+#define INSERT_PATH MOUNT_PATH "*/insert"
 #define RECORDING_PATH "/v1/recordings/get"
 
 // ---- small operations ----
@@ -84,16 +86,20 @@ get_openapi (ApiRequest *request)
 
 // ---- routes ----
 
-// A path that ends with '/' matches all longer paths that begin with it.
+// A path that ends with '/' matches all longer paths that begin with it, but for those of another
+// route, which has '*' in place of the path of a mount.
 static const struct {
   const gchar *method, *path;
   ApiHandler handle;
 } routes[] = {
   { "GET", "/v1/mounts", api_list_mounts },
-  { "GET", "/v1/mounts/", api_get_mount },
-  { "PUT", "/v1/mounts/", api_put_mount },
-  { "PATCH", "/v1/mounts/", api_patch_mount },
-  { "DELETE", "/v1/mounts/", api_delete_mount },
+  { "GET", INSERT_PATH, api_get_insertion },
+  { "POST", INSERT_PATH, api_post_insertion },
+  { "DELETE", INSERT_PATH, api_delete_insertion },
+  { "GET", MOUNT_PATH, api_get_mount },
+  { "PUT", MOUNT_PATH, api_put_mount },
+  { "PATCH", MOUNT_PATH, api_patch_mount },
+  { "DELETE", MOUNT_PATH, api_delete_mount },
   { "GET", "/v1/readers", api_list_readers },
   { "GET", "/v1/readers/", api_get_reader },
   { "PATCH", "/v1/readers/", api_patch_reader },
@@ -110,9 +116,23 @@ static const struct {
   { "GET", "/metrics", get_metrics },
 };
 
+// Reports whether the path has the path of a mount in place of the route's '*'.
+static gboolean
+is_of_mount (const gchar *route, const gchar *path)
+{
+  const gchar *star = strchr (route, '*');
+
+  return strlen (path) > strlen (route) && strncmp (path, route, (gsize) (star - route)) == 0
+         && g_str_has_suffix (path, star + 1);
+}
+
 static gboolean
 is_route (const gchar *route, const gchar *path)
 {
+  if (strchr (route, '*'))
+    return is_of_mount (route, path);
+  if (g_str_equal (route, MOUNT_PATH) && is_of_mount (INSERT_PATH, path))
+    return FALSE;
   return g_str_has_suffix (route, "/")
              ? g_str_has_prefix (path, route) && path[strlen (route)] != '\0'
              : g_str_equal (path, route);
@@ -158,11 +178,13 @@ on_request (
   if (!find_route (message, path, &i))
     return;
   // `rest` is "17" for a reader, and begins with a slash for a mount: "/cam".
-  if (g_str_has_suffix (routes[i].path, "/"))
-    request.rest =
-        path + strlen (routes[i].path) - (g_str_equal (routes[i].path, "/v1/mounts/") ? 1 : 0);
+  if (g_str_has_prefix (routes[i].path, MOUNT_PATH))
+    request.rest = path + strlen (MOUNT_PATH) - 1;
+  else if (g_str_has_suffix (routes[i].path, "/"))
+    request.rest = path + strlen (routes[i].path);
   routes[i].handle (&request);
-  if (!g_str_equal (routes[i].method, "GET"))
+  // Without a status, the answer comes later.
+  if (soup_server_message_get_status (message) && !g_str_equal (routes[i].method, "GET"))
     log_event ("api: %s %s: %u", routes[i].method, path, soup_server_message_get_status (message));
 }
 
@@ -179,9 +201,10 @@ is_json (SoupMessageHeaders *headers)
 }
 
 static gboolean
-takes_body (const gchar *method)
+takes_body (guint route)
 {
-  return g_str_equal (method, "PUT") || g_str_equal (method, "PATCH");
+  return g_str_equal (routes[route].method, "PUT") || g_str_equal (routes[route].method, "PATCH")
+         || routes[route].handle == api_post_insertion;
 }
 
 static gboolean
@@ -215,7 +238,7 @@ check_admitted (Api *self, SoupServerMessage *message, const gchar *path)
   } else if (!is_small (headers)) {
     api_fail (message, SOUP_STATUS_REQUEST_ENTITY_TOO_LARGE, NULL,
         "the body is larger than %u bytes", BODY_MAX);
-  } else if (takes_body (routes[route].method) && !is_json (headers)) {
+  } else if (takes_body (route) && !is_json (headers)) {
     api_fail (
         message, SOUP_STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Type", "must be application/json");
   } else {

@@ -12,6 +12,10 @@ void api_get_mount (ApiRequest *request);
 void api_put_mount (ApiRequest *request);
 void api_patch_mount (ApiRequest *request);
 void api_delete_mount (ApiRequest *request);
+// At the path of a mount with "/insert" behind it.
+void api_get_insertion (ApiRequest *request);
+void api_post_insertion (ApiRequest *request);
+void api_delete_insertion (ApiRequest *request);
 void api_reload (ApiRequest *request);
 
 void api_list_readers (ApiRequest *request);

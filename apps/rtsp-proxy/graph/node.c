@@ -193,6 +193,7 @@ static void
 stop (Node *self)
 {
   g_clear_pointer (&self->tick, timer_remove);
+  insertion_free (self->insertion, "the mount's upstream was stopped");
   for (guint n = 0; n < self->inlets->len; n++) {
     inlet_run (node_inlet (self, n), FALSE);
     if (node_inlet (self, n)->reason)
@@ -307,6 +308,8 @@ node_get_id (Node *self)
 gint64
 node_get_silence (Node *self)
 {
+  if (insertion_is_on_air (self->insertion))
+    return insertion_get_silence (self->insertion);
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = node_inlet (self, n);
 

@@ -203,6 +203,8 @@ node_choose (Node *self)
       inlet_run (i, FALSE);
     }
   }
+  if (insertion_is_on_air (self->insertion))
+    return; // the upstreams run, and one takes over when the clip ends
   if (wanted && wanted == current)
     current->failed = FALSE;
   if (!wanted || wanted == current) {
@@ -218,6 +220,19 @@ node_choose (Node *self)
     keep_warm (self, wanted);
   if (inlet_is_current (wanted))
     log_current (self, wanted);
+}
+
+void
+node_come_back (Node *self)
+{
+  for (guint n = 0; n < self->inlets->len; n++) {
+    Inlet *i = node_inlet (self, n);
+
+    if (!is_well (i) || i->changed)
+      continue;
+    relay_prefer (self->relay, i->source);
+    return;
+  }
 }
 
 gboolean

@@ -32,6 +32,8 @@ typedef struct {
   LogLimit failures;
 } Inlet;
 
+typedef struct _Insertion Insertion; // see insertion.h
+
 typedef struct {
   const NodeCallbacks *callbacks;
   gpointer user;
@@ -47,9 +49,10 @@ struct _Node {
   MountConfig *config; // owns the configuration of the upstreams
   PullConfig own;      // configuration of the slate or the stage
   Relay *relay;
-  GPtrArray *inlets; // of Inlet
-  Inlet *ready;      // the warm standby, if it could take over now; or NULL
-  Inlet *logged;     // the inlet that the log says readers see; NULL: the first
+  GPtrArray *inlets;    // of Inlet
+  Inlet *ready;         // the warm standby, if it could take over now; or NULL
+  Insertion *insertion; // of a clip, or NULL
+  Inlet *logged;        // the inlet that the log says readers see; NULL: the first
   LogLimit switches;
   GPtrArray *users; // of User
   gboolean up;      // users know that the node has media
@@ -86,5 +89,19 @@ gboolean inlet_is_current (Inlet *self);
 // seconds. With a warm standby, also runs the next one that is up or starting.
 void node_choose (Node *self);
 
+// Lets the first upstream with media take over from a clip at its next keyframe.
+void node_come_back (Node *self);
+
 // Calls node_choose(), as a GSourceFunc.
 gboolean node_tick (gpointer node);
+
+// ---- insertion.c ----
+
+// Frees the insertion at once: the node stops. May be NULL.
+void insertion_free (Insertion *self, const gchar *reason);
+
+// Reports whether readers see the clip. `self` may be NULL.
+gboolean insertion_is_on_air (const Insertion *self);
+
+// Returns the time since the clip's last packet, in ns.
+gint64 insertion_get_silence (Insertion *self);

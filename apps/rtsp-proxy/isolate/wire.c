@@ -331,6 +331,18 @@ read_reason (WeirBytes *b, void (*function) (gpointer, const gchar *), gpointer 
   g_free (reason);
 }
 
+static void
+read_lasts (WeirBytes *b, const WireHandler *handler, gpointer owner)
+{
+  guint64 length;
+
+  weir_bytes_u64 (b, &length);
+  if (length > G_MAXINT64)
+    b->failed = TRUE;
+  if (!b->failed)
+    handler->lasts (owner, (gint64) length);
+}
+
 // Reports whether the handler takes a message of this type.
 static gboolean
 is_taken (const WireHandler *handler, guint8 type)
@@ -356,6 +368,8 @@ is_taken (const WireHandler *handler, guint8 type)
       return handler->asked != NULL;
     case WIRE_UNFIT:
       return handler->unfit != NULL;
+    case WIRE_LASTS:
+      return handler->lasts != NULL;
     default:
       return FALSE;
   }
@@ -400,6 +414,9 @@ wire_read (
       break;
     case WIRE_UNFIT:
       read_reason (&b, handler->unfit, owner);
+      break;
+    case WIRE_LASTS:
+      read_lasts (&b, handler, owner);
       break;
     default:
       break;

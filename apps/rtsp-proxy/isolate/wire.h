@@ -36,6 +36,7 @@ typedef enum {
   WIRE_SWARM, // a reader of a title of a swarm (stores/swarm_wire.h)
   // From a worker.
   WIRE_UNFIT, // as WIRE_ENDED; each further run of the upstream would end so
+  WIRE_LASTS, // how long a clip is that plays once, before WIRE_TRACKS
 } WireType;
 
 // ---- writing ----
@@ -87,6 +88,8 @@ typedef struct {
   void (*asked) (gpointer owner, guint track);
   // As `ended`.
   void (*unfit) (gpointer owner, const gchar *reason);
+  // `length` is in ns, and not negative.
+  void (*lasts) (gpointer owner, gint64 length);
 } WireHandler;
 
 // Reads a message from a worker that may name `n_tracks` tracks, and passes what it says to

@@ -46,6 +46,9 @@ typedef struct {
 // Makes a source of `relay`. `callbacks` may be NULL. Call from the main thread only. The caller
 // owns the reference.
 RelaySource *relay_source_new (Relay *relay, const RelaySourceCallbacks *callbacks, gpointer owner);
+// The same for a clip, which only relay_insert() makes current.
+RelaySource *relay_source_new_clip (
+    Relay *relay, const RelaySourceCallbacks *callbacks, gpointer owner);
 RelaySource *relay_source_ref (RelaySource *self);
 void relay_source_unref (gpointer self);
 
@@ -74,12 +77,25 @@ gboolean relay_fail_over (Relay *self, RelaySource *source, gint64 now);
 // Takes `source` at once, even if its tracks differ. Returns how its tracks compare to the relay's.
 RelayTracks relay_take (Relay *self, RelaySource *source);
 
+// Makes `clip` wait for a keyframe of the current source, which it replaces from there on: the
+// clip's run begins at the instant of that keyframe. Its key handler is called then, and has to
+// begin the media; nothing of the clip may come before. relay_prefer() and relay_source_end() end
+// it, and the source before goes on at its own place in time. NULL: no clip waits any more. Returns
+// FALSE if no clip waits now, as its tracks are not the relay's. `now` is in ns, monotonic.
+gboolean relay_insert (Relay *self, RelaySource *clip, gint64 now);
+
+// Asks the source that stands by for a keyframe at `now`, so that it need not be waited for.
+void relay_ask_next (Relay *self, gint64 now);
+
 gboolean relay_is_current (Relay *self, RelaySource *source);
 
 // Begins a new run of the source with these tracks: `caps` holds a GstCaps of application/x-rtp for
 // each, and owns them. The source keeps a reference to `caps`. Returns how the tracks compare to
 // the relay's; for a source that is not the current one, how they would.
 RelayTracks relay_source_begin (RelaySource *self, GPtrArray *caps);
+
+// Returns the caps of relay_source_begin(), or NULL before that. (transfer full)
+GPtrArray *relay_source_dup_caps (RelaySource *self);
 
 // Like relay_source_begin(), for a run whose media come from relay `from`: `base` of its packets
 // belongs to the instant `start` of that relay's time.

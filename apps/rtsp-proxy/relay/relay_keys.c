@@ -47,6 +47,12 @@ relay_source_set_key_handler (
 }
 
 RelayKeyHandler *
+relay_source_dup_key_handler (RelaySource *self)
+{
+  return self->handler ? g_atomic_rc_box_acquire (self->handler) : NULL;
+}
+
+RelayKeyHandler *
 relay_take_key_request (Relay *self, guint index, gint64 now)
 {
   RelayTrack *track = &self->tracks[index];
@@ -58,7 +64,7 @@ relay_take_key_request (Relay *self, guint index, gint64 now)
   if (!self->current || !self->current->handler)
     return NULL;
   track->key_asked = now;
-  return g_atomic_rc_box_acquire (self->current->handler);
+  return relay_source_dup_key_handler (self->current);
 }
 
 void

@@ -3,7 +3,8 @@
 
 // Shared by the files of a relay: relay.c (tracks), relay_sinks.c (sinks), relay_source.c
 // (sources), relay_switch.c (changes of source), relay_warm.c (a source that replaces a dead one at
-// once), relay_keys.c (keyframe requests), relay_sync.c (times of tracks to each other).
+// once), relay_insert.c (a clip between two keyframes of a source), relay_keys.c (keyframe
+// requests), relay_sync.c (times of tracks to each other).
 
 #include <gst/base/gstqueuearray.h>
 
@@ -81,6 +82,15 @@ typedef struct {
   gboolean stated;     // its place in the run was not guessed from an arrival
 } SourceTrack;
 
+// Where a source was in the relay's time when a clip replaced it.
+typedef struct {
+  gboolean known; // for the present run of the source
+  gint64 time;
+  guint32 bases[RELAY_MAX_TRACKS]; // the source's RTP timestamps of that instant
+  gboolean placed[RELAY_MAX_TRACKS];
+  gboolean stated[RELAY_MAX_TRACKS]; // as SourceTrack
+} RelayPlace;
+
 typedef struct _RelayKeyHandler RelayKeyHandler;
 
 struct _RelaySource {
@@ -106,7 +116,13 @@ struct _RelaySource {
   Standby *standby;
   WeirJoin catch_up; // in ns of the relay's time; its rate is 0 if the source does not catch up
   guint key_track;   // the track that catches up
-  RelayKeyHandler *handler; // or NULL
+  RelayPlace place;
+  gboolean is_clip; // it takes over by relay_insert() only
+  gboolean pinned;  // then its run begins at `pin`, in ns of the relay's time
+  gint64 pin;
+  gint64 offsets[RELAY_MAX_TRACKS];  // of a clip: RelaySync's of the source that it replaced
+  WeirNtpMap maps[RELAY_MAX_TRACKS]; // of a clip: that source's, in outgoing timestamps
+  RelayKeyHandler *handler;          // or NULL
 };
 
 struct _Relay {
@@ -121,6 +137,8 @@ struct _Relay {
   GPtrArray *done; // of old arrays, to be freed without the lock; or NULL
   RelaySource *current, *next;
   gboolean next_is_warm; // `next` takes over only by relay_fail_over()
+  RelaySource *insert;   // the clip that waits for a keyframe of `current`, or NULL
+  Standby *scout;        // then: the frame of `current` that may be one
   gint64 last_arrival;   // arrival of the last packet of any run
   guint n_runs;
   // The relay that the media of the current or last source come from; its time defines this one's.
@@ -231,7 +249,43 @@ void relay_catch_up (RelaySource *self, gint64 now);
 // Returns the compressed time of a packet of the track that catches up; else `time`.
 gint64 relay_compress (const RelaySource *self, guint track, gint64 time);
 
+// Prepares a source for a new place in the relay's time. Its run may have had one before.
+void relay_source_reset_run (RelaySource *self);
+
+// Reads the timestamp of a packet. Returns FALSE if it is no RTP.
+gboolean relay_read_timestamp (GstBuffer *packet, guint32 *timestamp);
+
+// ---- relay_insert.c; call with the lock held ----
+
+// Takes a packet of the current source while a clip waits, and its ownership. Sends it, or keeps it
+// until its frame is known to be no keyframe; these packets of the track are then sent. At a
+// keyframe, the clip becomes the current source, and the result is its handler, to be called with
+// the track `*key`; else NULL. Releases the lock and takes it again.
+RelayKeyHandler *relay_insert_pass (
+    RelaySource *self, guint track, GstBuffer *packet, gint64 now, guint64 base, guint *key);
+
+// Sets where the run of a source goes on that a clip has replaced. Returns FALSE if that is not
+// known, or not true any more.
+gboolean relay_find_place (RelaySource *self, const StandbyPacket *join, gint64 now, gint64 *start);
+
+// Drops what is kept of the current source, which another one replaces. The clip waits for a
+// keyframe of that one, if its tracks are still the relay's.
+void relay_insert_rearm (Relay *self);
+void relay_insert_forget (Relay *self); // the clip waits no longer
+
+// Lets a track of a clip, whose run has begun, keep the wall-clock time of the source before.
+void relay_insert_keep_clock (RelaySource *self, guint track);
+
+// ---- relay_sync.c; call with the lock held ----
+
+// Sets the offsets of all tracks by the reports of the current source. Returns FALSE if one is
+// missing.
+gboolean relay_compare_reports (const Relay *self, RelaySync *sync);
+
 // ---- relay_keys.c ----
+
+// Returns the handler of a source, or NULL. Call with the lock held. (transfer full)
+RelayKeyHandler *relay_source_dup_key_handler (RelaySource *self);
 
 // Returns the handler of the current source if a keyframe request of the track is due at `now`, or
 // NULL. Call with the lock held. (transfer full)

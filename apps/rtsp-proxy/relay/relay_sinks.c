@@ -223,6 +223,30 @@ relay_drain_all (Relay *self)
     relay_drain (self, i);
 }
 
+// ---- what happened before ----
+
+void
+relay_count (RelaySource *self, RelayCount what, guint64 n)
+{
+  Relay *relay = self->relay;
+  GPtrArray *sinks = NULL;
+
+  g_mutex_lock (&relay->lock);
+  if (self == relay->current) {
+    *(what == RELAY_REFUSED + WEIR_INGEST_MALFORMED ? &relay->stats.n_bad
+                                                    : &relay->stats.counts[what]) += n;
+    sinks = g_ptr_array_ref (relay->sinks);
+  }
+  g_mutex_unlock (&relay->lock);
+  for (guint i = 0; sinks && i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
+
+    if (entry->functions->counted)
+      entry->functions->counted (entry->sink, what, n);
+  }
+  g_clear_pointer (&sinks, g_ptr_array_unref);
+}
+
 // ---- adding and removing ----
 
 void

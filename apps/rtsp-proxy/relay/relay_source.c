@@ -74,6 +74,10 @@ relay_source_find_start (RelaySource *self, gint64 now)
 {
   Relay *relay = self->relay;
 
+  if (self->pinned) {
+    self->pinned = FALSE;
+    return self->pin;
+  }
   if (self->origin && relay->last_arrival == 0)
     return self->start;
   if (!self->origin || self->origin != relay->origin)
@@ -129,11 +133,17 @@ begin_track (RelaySource *self, guint index, const WeirRtp *rtp, gint64 now, gui
       && ABS (relay_ticks_from (base, rtp->timestamp)) > (gint64) rate * self->tolerance_s)
     base = RELAY_NO_BASE;
   self->tracks[index].stated = base != RELAY_NO_BASE;
+  if (self->place.known && self->place.placed[index]) {
+    base = self->place.bases[index];
+    self->tracks[index].stated = self->place.stated[index];
+  }
   if (base == RELAY_NO_BASE)
     base = find_base (self, index, rtp, now);
-  weir_splice_begin (&track->splice, (guint32) base, self->run_start);
+  weir_splice_begin (&track->splice, (guint32) base, self->run_start - self->offsets[index]);
   self->tracks[index].alive = TRUE;
   self->tracks[index].ssrc = rtp->ssrc;
+  if (self->is_clip)
+    relay_insert_keep_clock (self, index);
 }
 
 // Handles a new SSRC within a run: splices this track only.
@@ -293,7 +303,8 @@ static void
 push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 base, gboolean more)
 {
   Relay *relay = self->relay;
-  RelayKeyHandler *handler;
+  RelayKeyHandler *handler, *clip = NULL;
+  guint key = 0;
   gboolean switched, waited;
 
   if (index >= RELAY_MAX_TRACKS) {
@@ -310,7 +321,9 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   switched = relay_is_switch_time (relay, index, self == relay->current ? packet : NULL, now);
   if (switched)
     relay_switch (relay, now);
-  if (packet && self == relay->current && self->caps) {
+  if (packet && relay->insert && self == relay->current && self->caps) {
+    clip = relay_insert_pass (self, index, g_steal_pointer (&packet), now, base, &key);
+  } else if (packet && self == relay->current && self->caps) {
     relay_source_send (self, index, g_steal_pointer (&packet), now, now, base);
     if (!more)
       relay_drain (relay, index);
@@ -323,6 +336,7 @@ push (RelaySource *self, guint index, GstBuffer *packet, gint64 now, guint64 bas
   handler = relay_take_key_request (relay, index, now);
   g_mutex_unlock (&relay->lock);
   relay_pass_key_request (handler, index, now);
+  relay_pass_key_request (clip, key, now);
   gst_clear_buffer (&packet);
   if (switched)
     relay_pass_all_ntp (relay);
@@ -353,28 +367,6 @@ relay_settle (RelaySource *self, guint index)
   g_mutex_unlock (&relay->lock);
 }
 
-void
-relay_count (RelaySource *self, RelayCount what, guint64 n)
-{
-  Relay *relay = self->relay;
-  GPtrArray *sinks = NULL;
-
-  g_mutex_lock (&relay->lock);
-  if (self == relay->current) {
-    *(what == RELAY_REFUSED + WEIR_INGEST_MALFORMED ? &relay->stats.n_bad
-                                                    : &relay->stats.counts[what]) += n;
-    sinks = g_ptr_array_ref (relay->sinks);
-  }
-  g_mutex_unlock (&relay->lock);
-  for (guint i = 0; sinks && i < sinks->len; i++) {
-    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
-
-    if (entry->functions->counted)
-      entry->functions->counted (entry->sink, what, n);
-  }
-  g_clear_pointer (&sinks, g_ptr_array_unref);
-}
-
 // ---- runs ----
 
 static void
@@ -384,6 +376,7 @@ begin_run (RelaySource *self)
   self->flows = FALSE;
   self->born = 0;
   self->catch_up.rate = 0;
+  self->place.known = self->pinned = FALSE;
   for (guint i = 0; i < self->caps->len && i < RELAY_MAX_TRACKS; i++) {
     GstStructure *s = gst_caps_get_structure (g_ptr_array_index (self->caps, i), 0);
     SourceTrack *track = &self->tracks[i];
@@ -408,6 +401,7 @@ take (RelaySource *self)
   Relay *relay = self->relay;
   RelayTracks tracks = compare_tracks (relay, self->caps);
 
+  relay_insert_rearm (relay);
   if (relay->current != self && relay->current) {
     relay->stats.n_switches++;
     g_clear_pointer (&relay->current->standby, standby_free);
@@ -418,6 +412,7 @@ take (RelaySource *self)
   g_clear_pointer (&self->standby, standby_free);
   if (tracks != RELAY_TRACKS_SAME) {
     relay_set_tracks (relay, self->caps);
+    relay_insert_rearm (relay);
     relay_stand_by (relay);
   }
   relay_hold (relay);
@@ -446,7 +441,7 @@ begin_source (RelaySource *self, GPtrArray *caps, Relay *from, guint64 origin, g
   self->origin = origin;
   self->start = start;
   tracks = compare_tracks (relay, caps);
-  current = self == relay->current || (!relay->current && !relay->next);
+  current = self == relay->current || (!relay->current && !relay->next && !self->is_clip);
   if (current) {
     take (self);
   } else {
@@ -581,6 +576,9 @@ relay_source_end (RelaySource *self)
 
   self->callbacks = NULL;
   g_mutex_lock (&relay->lock);
+  relay_insert_rearm (relay);
+  if (relay->insert == self)
+    relay_insert_forget (relay);
   if (relay->current == self) {
     relay->current = NULL;
     relay_drop_held (relay);

@@ -42,8 +42,8 @@ relay_has_join (Relay *relay, const RelaySource *source)
 
 // ---- taking over; with the lock held ----
 
-static gboolean
-read_timestamp (GstBuffer *packet, guint32 *timestamp)
+gboolean
+relay_read_timestamp (GstBuffer *packet, guint32 *timestamp)
 {
   guint8 header[8];
 
@@ -62,7 +62,7 @@ find_join_time (Relay *relay, const RelaySource *next, gint64 *time)
   guint32 timestamp, rate;
 
   if (!join || !next->origin || next->origin != relay->origin || join->base == RELAY_NO_BASE
-      || !read_timestamp (join->packet, &timestamp))
+      || !relay_read_timestamp (join->packet, &timestamp))
     return FALSE;
   rate = relay->tracks[join->track].splice.clock_rate;
   *time = next->start + relay->origin_offset
@@ -81,7 +81,7 @@ find_join_offset (const RelaySource *next, const StandbyPacket *join, gint64 *of
 
   *offset = 0;
   // Timestamps come back to the base after hours.
-  if (join->base == RELAY_NO_BASE || !read_timestamp (join->packet, &timestamp)
+  if (join->base == RELAY_NO_BASE || !relay_read_timestamp (join->packet, &timestamp)
       || join->now - next->born > STANDBY_BASE_TOLERANCE_S * (gint64) GST_SECOND)
     return FALSE;
   ticks = relay_ticks_from (join->base, timestamp);
@@ -100,7 +100,7 @@ set_reported_bases (RelaySource *next, const StandbyPacket *join)
   guint32 timestamp;
   guint64 ntp;
 
-  if (!key->known || !read_timestamp (join->packet, &timestamp))
+  if (!key->known || !relay_read_timestamp (join->packet, &timestamp))
     return;
   ntp = key->ntp
         + (guint64) (relay_ticks_from (key->timestamp, timestamp) * (G_GINT64_CONSTANT (1) << 32)
@@ -119,7 +119,7 @@ void
 relay_send_kept (RelaySource *self, StandbyPacket *packet, gint64 now)
 {
   // Without a common origin, packets from before the join point have no time in the relay.
-  if (!self->origin && packet->now < self->run_arrival)
+  if (!self->origin && !self->place.known && packet->now < self->run_arrival)
     gst_buffer_unref (packet->packet);
   else
     relay_source_send (self, packet->track, gst_buffer_make_writable (packet->packet), packet->now,
@@ -141,9 +141,8 @@ send_all_kept (RelaySource *next, gint64 now)
   g_clear_pointer (&next->standby, standby_free);
 }
 
-// Prepares a source for a new place in the relay's time. Its run may have had one before.
-static void
-reset_run (RelaySource *next)
+void
+relay_source_reset_run (RelaySource *next)
 {
   next->flows = FALSE;
   next->catch_up.rate = 0;
@@ -161,7 +160,8 @@ relay_switch (Relay *relay, gint64 now)
   const StandbyPacket *join = standby_get_join (next->standby);
   gint64 start, time, offset, tolerance_s = STANDBY_BASE_TOLERANCE_S;
 
-  reset_run (next);
+  relay_insert_rearm (relay);
+  relay_source_reset_run (next);
   if (find_join_time (relay, next, &time)) {
     gint64 end = relay_track_end (&relay->tracks[join->track]);
 
@@ -169,7 +169,11 @@ relay_switch (Relay *relay, gint64 now)
     relay->tracks[join->track].resumes = FALSE;
     if (time <= end)
       start += end + (gint64) RELAY_SPLICE_GAP - time;
+  } else if (!relay->next_is_warm && relay_find_place (next, join, now, &start)) {
+    relay_drop_overlap (relay);
+    relay->tracks[join->track].resumes = FALSE;
   } else {
+    next->place.known = FALSE;
     if (!find_join_offset (next, join, &offset)) {
       tolerance_s = IGNORE_BASES;
       set_reported_bases (next, join);
@@ -204,7 +208,7 @@ relay_is_switch_time (Relay *relay, guint track, GstBuffer *packet, gint64 now)
     return TRUE;
   if (!packet || track != join->track || relay->tracks[track].mid_frame)
     return FALSE;
-  if (!find_join_time (relay, next, &time) || !read_timestamp (packet, &timestamp))
+  if (!find_join_time (relay, next, &time) || !relay_read_timestamp (packet, &timestamp))
     return TRUE;
   behind = weir_splice_time (&relay->tracks[track].splice, timestamp) - time;
   if (behind < -(gint64) RELAY_SAME_INSTANT)

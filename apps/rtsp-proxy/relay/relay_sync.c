@@ -41,11 +41,11 @@ find_report_time (const Relay *self, guint index)
   return weir_splice_time (&self->tracks[index].splice, self->current->tracks[index].ntp.timestamp);
 }
 
-// Sets the offsets of all tracks by their reports. Returns FALSE if one is missing.
-static gboolean
-compare_reports (const Relay *self, guint reference, RelaySync *sync)
+gboolean
+relay_compare_reports (const Relay *self, RelaySync *sync)
 {
   const SourceTrack *from = self->current->tracks;
+  guint reference = find_reference (self);
   gint64 time;
 
   if (!is_reported (&from[reference]))
@@ -108,7 +108,7 @@ relay_get_sync (Relay *self, RelaySync *sync)
   sync->run = self->n_runs;
   if (self->current && self->n_tracks > 0) {
     sync->opened = self->current->run_arrival;
-    sync->known = compare_reports (self, find_reference (self), sync);
+    sync->known = relay_compare_reports (self, sync);
   }
   alone = count_synced (self) < 2;
   g_mutex_unlock (&self->lock);
@@ -124,7 +124,8 @@ relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
   Relay *relay = self->relay;
   gboolean pass;
 
-  if (index >= RELAY_MAX_TRACKS)
+  // A clip has the clock of the source that it replaces.
+  if (index >= RELAY_MAX_TRACKS || self->is_clip)
     return;
   g_mutex_lock (&relay->lock);
   pass = self == relay->current && self->tracks[index].alive;

@@ -22,6 +22,7 @@ typedef struct {
   GstElement *pipeline, *source, *parse; // not owned
   Tracks *tracks;
   gint fd;
+  const PullContext *context;
   gboolean begun;
   gint cannot_loop; // atomic
 
@@ -187,10 +188,40 @@ on_pad_added (GstElement *parsebin, GstPad *pad, gpointer data)
 
 // ---- rounds ----
 
+static void
+set_playing (GstElement *pipeline, gpointer unused)
+{
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+}
+
+// Begins a clip that plays once. Not in this thread, which brings packets to a relay.
+static void
+play_once (GstElement *pipeline, guint track)
+{
+  gst_element_call_async (pipeline, set_playing, NULL, NULL);
+}
+
+// Says how long the clip is, and waits to be asked for it.
+static void
+begin_once (FilePull *self)
+{
+  const PullContext *context = self->context;
+  gint64 length = 0;
+
+  gst_element_query_duration (self->pipeline, GST_FORMAT_TIME, &length);
+  context->callbacks->lasts (context->owner, length);
+  pull_set_key_handler (context, self->pipeline, play_once);
+  tracks_begin (self->tracks);
+}
+
 // Called when the pipeline has prerolled: the caps of every track are known.
 static void
 begin_pull (FilePull *self)
 {
+  if (self->context->config->once) {
+    begin_once (self);
+    return;
+  }
   if (!tracks_begin (self->tracks))
     return;
   // SEGMENT: GStreamer then announces the end of the clip instead of sending EOS, and the next
@@ -270,6 +301,7 @@ file_pull_new (const PullContext *context, GError **error)
   }
 
   self = g_new0 (FilePull, 1);
+  self->context = context;
   self->source = source = file_source_new (fd);
   self->parse = parse;
   self->fd = fd;

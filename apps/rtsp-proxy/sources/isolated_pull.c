@@ -124,8 +124,16 @@ on_unfit (gpointer owner, const gchar *reason)
   context->callbacks->unfit (context->owner, reason);
 }
 
+static void
+on_lasts (gpointer owner, gint64 length)
+{
+  const PullContext *context = ((Pull *) owner)->context;
+
+  context->callbacks->lasts (context->owner, length);
+}
+
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-  .unfit = on_unfit };
+  .unfit = on_unfit, .lasts = on_lasts };
 
 // ---- the main thread ----
 
@@ -151,6 +159,7 @@ put_config (WireMessage *message, const PullConfig *config)
   wire_put (message, config->transport, 1);
   wire_put (message, config->client, 1);
   wire_put (message, config->encodes_sound ? 1 : 0, 1);
+  wire_put (message, config->once ? 1 : 0, 1);
   wire_put (message, config->connect_timeout_ms, 4);
   wire_put (message, config->read_timeout_ms, 4);
 }

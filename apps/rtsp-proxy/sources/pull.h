@@ -87,6 +87,7 @@ struct _PullConfig {
   gchar *launch;          // launch: the line
   gchar *lack;            // held: what the mount lacks
   TlsTrust trust;         // rtsps:
+  gboolean once;          // file: the clip plays once, when it is first asked for a keyframe
   gboolean encodes_sound; // a stage does so with sound of any codec
   guint connect_timeout_ms;
   guint read_timeout_ms;
@@ -125,6 +126,8 @@ typedef struct {
   void (*ended) (gpointer owner, const gchar *reason);
   // Likewise, and each further run would end so until the clip is another.
   void (*unfit) (gpointer owner, const gchar *reason);
+  // Of a clip that plays once, before begun(): how long it is, in ns.
+  void (*lasts) (gpointer owner, gint64 length);
 } PullCallbacks;
 
 struct _PullContext {

@@ -33,7 +33,8 @@ typedef struct {
   gint have_packet; // atomic
   Arrivals arrivals;
   Opening opening;
-  GMutex lock;
+  GMutex lock;    // of the fields below
+  gint64 length;  // of a clip that plays once, ns
   gchar *reason;  // why it ended; the first reason wins
   gboolean unfit; // each further run of the same file would end so
 } Run;
@@ -269,7 +270,17 @@ on_unfit (gpointer owner, const gchar *reason)
   run_post (owner, handle_ended);
 }
 
-static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended, on_unfit };
+static void
+on_lasts (gpointer owner, gint64 length)
+{
+  Run *run = owner;
+
+  g_mutex_lock (&run->lock);
+  run->length = length;
+  g_mutex_unlock (&run->lock);
+}
+
+static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended, on_unfit, on_lasts };
 
 // souphttpsrc gives no reason if it cannot connect, or if the server breaks off.
 static gboolean
@@ -355,6 +366,8 @@ watch (gpointer data)
   // If this process was suspended or starved, it cannot tell whether the upstream was silent.
   if (now - self->watched > 4 * (gint64) WATCH_INTERVAL_MS * GST_MSECOND
       || (pull_config_awaits (self->config) && !g_atomic_int_get (&run->begun))
+      || (self->config->once && g_atomic_int_get (&run->begun)
+          && !g_atomic_int_get (&run->have_packet))
       || (self->callbacks->excused && self->callbacks->excused (self->owner)))
     self->excused = now;
   self->watched = now;
@@ -539,6 +552,19 @@ gint64
 upstream_get_longest_gap (Upstream *self)
 {
   return self->run ? arrivals_get_longest_gap (&self->run->arrivals) : 0;
+}
+
+gint64
+upstream_get_length (Upstream *self)
+{
+  gint64 length = 0;
+
+  if (!self->run)
+    return 0;
+  g_mutex_lock (&self->run->lock);
+  length = self->run->length;
+  g_mutex_unlock (&self->run->lock);
+  return length;
 }
 
 const gchar *

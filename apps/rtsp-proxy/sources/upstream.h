@@ -41,6 +41,9 @@ gint64 upstream_get_silence (Upstream *self);
 // media for 2 s.
 gint64 upstream_get_longest_gap (Upstream *self);
 
+// Returns how long the clip is that plays once, in ns; 0 before its tracks are known.
+gint64 upstream_get_length (Upstream *self);
+
 // Returns why no run can have media until the clip is another, or NULL: what RTP cannot carry, and
 // what is broken, needs no second look. Valid until the upstream starts a run or ends one.
 const gchar *upstream_get_unfit (Upstream *self);

@@ -35,7 +35,13 @@ static void
 on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
 {
   WireMessage *message = g_new (WireMessage, 1);
+  PullJob *self = sink;
 
+  if (self->job.config.once) { // its tracks are known on the main thread
+    wire_begin (message, WIRE_LASTS);
+    wire_put (message, (guint64) upstream_get_length (self->job.upstream), 8);
+    job_send (&self->job, message);
+  }
   wire_begin (message, WIRE_TRACKS);
   wire_put_tracks (message, caps);
   job_send (sink, message);
@@ -109,7 +115,7 @@ static gchar *
 read_job (const guint8 *data, gsize len, PullConfig *config)
 {
   WeirBytes b = weir_bytes (data, len);
-  guint8 type, transport, client, encodes_sound;
+  guint8 type, transport, client, encodes_sound, once;
   gchar *uri, *wrong = NULL;
 
   weir_bytes_u8 (&b, &type);
@@ -128,11 +134,13 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
   weir_bytes_u8 (&b, &transport);
   weir_bytes_u8 (&b, &client);
   weir_bytes_u8 (&b, &encodes_sound);
+  weir_bytes_u8 (&b, &once);
   weir_bytes_u32 (&b, &config->connect_timeout_ms);
   weir_bytes_u32 (&b, &config->read_timeout_ms);
   config->transport = transport;
   config->client = client;
   config->encodes_sound = encodes_sound;
+  config->once = once;
   if (!wrong && b.failed)
     wrong = g_strdup ("malformed job");
   return wrong;

@@ -17,6 +17,7 @@ typedef struct {
   guint64 base;
   WeirNtpMap map;
   gchar *reason, *unfit;
+  gint64 length;
 } Seen;
 
 static void
@@ -85,8 +86,14 @@ on_asked (gpointer owner, guint track)
   ((Seen *) owner)->asked = track;
 }
 
+static void
+on_lasts (gpointer owner, gint64 length)
+{
+  ((Seen *) owner)->length = length;
+}
+
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-  on_track, on_flows, on_asked, on_unfit };
+  on_track, on_flows, on_asked, on_unfit, on_lasts };
 
 static WireMessage message;
 
@@ -225,6 +232,16 @@ other_messages_come_as_they_were_put (void)
   g_assert_cmpstr (seen.unfit, ==, "no?track");
   message.data[message.len++] = 0;
   g_assert_false (reads (&seen, 0));
+  wire_begin (&message, WIRE_LASTS);
+  wire_put (&message, 10000000000, 8);
+  g_assert_true (reads (&seen, 0));
+  g_assert_cmpint (seen.length, ==, 10000000000);
+  message.len--;
+  g_assert_false (reads (&seen, 0));
+  wire_begin (&message, WIRE_LASTS);
+  wire_put (&message, G_MAXUINT64, 8);
+  g_assert_false (reads (&seen, 0));
+  g_assert_cmpint (seen.length, ==, 10000000000);
   clear (&seen);
 }
 

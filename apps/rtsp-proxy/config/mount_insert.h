@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The key `insert` of a mount: the clips that may be inserted into its stream.
+
+#include "text/schema.h"
+
+extern const SchemaObject mount_insert_object;
