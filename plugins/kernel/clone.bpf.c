@@ -114,8 +114,9 @@ change_picture (__u32 i, struct change *change)
 }
 
 // Writes the numbers of reader `i` into the message. Returns 0 or a negative errno; then the
-// message is good for no reader.
-static __always_inline int
+// message is good for no reader. Not inlined: otherwise later compilers keep a number on the stack
+// where a pointer was, which the kernel refuses to programs without CAP_PERFMON.
+static __noinline int
 renumber (struct job *job, __u32 i)
 {
   struct clone_slot *slot = job->slot;
