@@ -192,9 +192,9 @@ make_stats (WeirKernelRelay *self)
       G_TYPE_UINT64, stats.packets, "kernel-packets", G_TYPE_UINT64, stats.kernel_packets,
       "packets-due", G_TYPE_UINT64, stats.due, "packets-sent", G_TYPE_UINT64, stats.sent,
       "dropped-no-buffers", G_TYPE_UINT64, stats.no_buffers, "dropped-error", G_TYPE_UINT64,
-      stats.failed, "rtcp", G_TYPE_UINT64, stats.rtcp, "dropped-foreign", G_TYPE_UINT64,
-      stats.foreign, "dropped-malformed", G_TYPE_UINT64, stats.malformed, "longest", G_TYPE_UINT64,
-      stats.longest_ns, NULL);
+      stats.failed, "dropped-backlog", G_TYPE_UINT64, stats.backlog, "rtcp", G_TYPE_UINT64,
+      stats.rtcp, "dropped-foreign", G_TYPE_UINT64, stats.foreign, "dropped-malformed",
+      G_TYPE_UINT64, stats.malformed, "longest", G_TYPE_UINT64, stats.longest_ns, NULL);
 }
 
 static void

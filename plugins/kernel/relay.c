@@ -226,10 +226,11 @@ take_readers (WeirRelay *self)
 static void
 send_rtp (WeirRelay *self, const guint8 *data, gsize len)
 {
-  guint64 sent = 0, no_buffers = 0;
+  gboolean drops = weir_handover_drops (&self->handover, weir_now_ns ());
   guint n = self->readers->len;
+  guint64 sent = 0, no_buffers = 0, backlog = drops ? n : 0;
 
-  for (guint i = 0; i < n; i++) {
+  for (guint i = 0; i < n && !drops; i++) {
     int r = weir_udp_send (self->rtp, &g_array_index (self->readers, Reader, i).rtp, data, len);
 
     sent += r == 0;
@@ -241,7 +242,8 @@ send_rtp (WeirRelay *self, const guint8 *data, gsize len)
   self->stats.due += n;
   self->stats.sent += sent;
   self->stats.no_buffers += no_buffers;
-  self->stats.failed += n - sent - no_buffers;
+  self->stats.backlog += backlog;
+  self->stats.failed += n - sent - no_buffers - backlog;
   g_mutex_unlock (&self->lock);
 }
 
@@ -384,11 +386,16 @@ drain (WeirRelay *self, int fd,
     guint32 mark;
     gssize len = receive (fd, data, size, &from, &mark);
 
-    if (len < 0)
+    if (len < 0) {
+      if (fd == self->rtp)
+        weir_handover_note_empty (&self->handover);
       break;
+    }
     take (self, data, (gsize) len, &from);
     if (mark > 0)
       weir_handover_note_mark (&self->handover, mark);
+    if (self->handover.dropping)
+      enter (self);
   }
 }
 

@@ -7,7 +7,8 @@
 // readers, the readers' to the sender.
 //
 // Whenever something changes, the thread takes over, and gives back when it has sent all that it
-// got. So no packet is lost, sent twice or overtaken by a change.
+// got. So no packet is lost, sent twice or overtaken by a change. If the thread does not keep up
+// with the stream, it drops packets to give back.
 
 #include <gio/gio.h>
 
@@ -23,6 +24,7 @@ typedef struct {
   guint64 due;                // a packet is due once to each reader
   guint64 sent;               // of those due
   guint64 no_buffers, failed; // of those due: dropped by a full queue, or with another error
+  guint64 backlog;            // of those due: dropped because the thread did not keep up
   guint64 rtcp;               // RTCP packets, of either side
   guint64 foreign, malformed; // dropped: of another sender, or neither RTP nor RTCP
   guint64 longest_ns;         // most time that the clones of one packet took

@@ -254,7 +254,7 @@ def join_and_leave(in_order):
         end = time.monotonic() + PATIENCE
         while True:
             got, stats = sum(len(reader.read()) for reader in net.all), net.stats()
-            dropped = stats['dropped-no-buffers'] + stats['dropped-error']
+            dropped = stats['dropped-no-buffers'] + stats['dropped-error'] + stats['dropped-backlog']
             if stats['packets-sent'] == got == stats['packets-due'] - dropped:
                 break
             assert time.monotonic() < end, (got, stats)
@@ -304,6 +304,61 @@ def a_backlog_is_sent_first():
             net.send(200)
         net.push(200)
         net.check()
+
+
+def flood(net, stop):
+    """Sends packets until `stop`, as fast as it can."""
+    while not stop.is_set():
+        net.send(*[60] * 40, segments=True)
+
+
+@test
+def a_thread_that_does_not_keep_up_hands_over():
+    """a thread that does not keep up drops its backlog, which is counted, and the program takes over"""
+    with one_processor(), Net() as net:
+        net.need(net.start('off'))
+        net.add(3)
+        net.clients += [f'{READERS}:{30000 + i}' for i in range(600)]
+        net.tell()
+        stop = threading.Event()
+        sender = threading.Thread(target=flood, args=(net, stop))
+        sender.start()
+        try:
+            net.wait(kernel='off', readers=603)
+            net.command('set kernel=ingress')
+            stats = net.wait(kernel='ingress')
+            assert stats['dropped-backlog'] > 0, stats
+            # A reader comes, and it hands over again.
+            net.add(1)
+            net.wait(readers=604)
+            end = time.monotonic() + PATIENCE
+            while net.stats()['kernel-packets'] <= stats['kernel-packets'] + 400:
+                assert time.monotonic() < end, (stats, net.stats())
+                time.sleep(0.01)
+        finally:
+            stop.set()
+            sender.join()
+        end = time.monotonic() + PATIENCE
+        while True:
+            stats = net.stats()
+            if stats['packets-due'] == stats['packets-sent'] + sum(
+                    stats[f'dropped-{why}'] for why in ('no-buffers', 'error', 'backlog')):
+                break
+            assert time.monotonic() < end, stats
+            time.sleep(0.01)
+        print(f'# {stats}')
+        for reader in net.all:
+            own = [number_of(packet) for packet in reader.read()]
+            steps = [(b - a) % 65536 for a, b in zip(own, own[1:])]
+            assert own and min(steps) > 0 and all(step < 60000 for step in steps), 'overtaken'
+        # When it keeps up, it drops nothing.
+        net.sent.clear()
+        for reader in net.all:
+            reader.got.clear()
+            reader.first = 0
+        net.enter()
+        net.push(200, 200)
+        assert net.stats()['dropped-backlog'] == stats['dropped-backlog']
 
 
 @test
