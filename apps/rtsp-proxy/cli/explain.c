@@ -101,7 +101,7 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
 {
   GString *out = g_string_new (NULL);
   gchar *key = choice_dup_key (chain), *line = dup_source (pull);
-  gboolean isolated = FALSE;
+  gboolean isolated = FALSE, wanted; // of the last stage that gives raw frames; of this one
 
   g_string_append_printf (out, "# %s\n# %s\n#\n", title, key);
   if (isolated_pull_wants (pull))
@@ -109,8 +109,10 @@ explain_chain (const gchar *title, const PullConfig *pull, const GPtrArray *chai
   for (guint i = 0; i < chain->len; i++) {
     const Stage *stage = g_ptr_array_index (chain, i);
 
-    isolated = stage_isolated_wants (stage, isolated);
-    if (isolated)
+    wanted = stage_isolated_wants (stage, isolated);
+    if (stage_get_file (stage)->gives == STAGE_RAW)
+      isolated = wanted;
+    if (wanted)
       g_string_append_printf (out, "# A worker process runs %s.\n", stage_get_file (stage)->name);
     append_stage (out, &line, chain, i);
   }
@@ -187,13 +189,27 @@ dup_record (const MountConfig *mount)
       mount->record.segment_ms / 1000, mount->record.folder, mount->path);
 }
 
+// Returns a comment on the mounts that stages take, or an empty text.
+static gchar *
+dup_inputs (const MountConfig *mount)
+{
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; mount->inputs[i]; i++)
+    g_string_append_printf (
+        text, "%sinput%u is %s", i ? ", " : "# Of the stages, ", i, mount->inputs[i]);
+  if (text->len)
+    g_string_append (text, "; each is decoded.\n");
+  return g_string_free (text, FALSE);
+}
+
 static gchar *
 explain_demand (
     const ProxyConfig *config, const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
   GPtrArray *chain;
-  gchar *text, *title, *chain_text, *ways, *pushes, *record;
+  gchar *text, *title, *chain_text, *inputs, *ways, *pushes, *record;
 
   if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_titles (mount))
     return explain_broadcast (mount);
@@ -209,8 +225,10 @@ explain_demand (
   ways = mount_config_get_titles (mount) ? g_strdup ("") : explain_ways (config, mount, demand);
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
   record = demand->choices ? g_strdup ("") : dup_record (mount);
-  text = g_strconcat (chain_text, ways, pushes, record, NULL);
+  inputs = dup_inputs (mount);
+  text = g_strconcat (chain_text, inputs, ways, pushes, record, NULL);
   g_free (record);
+  g_free (inputs);
   g_free (ways);
   g_free (chain_text);
   g_free (pushes);

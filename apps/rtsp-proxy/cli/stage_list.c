@@ -30,6 +30,9 @@ append_formats (GString *out, const StageFile *file)
     for (guint i = 0; i < file->codecs->len; i++)
       g_string_append_printf (out, "%s%s", i ? ", " : " of ",
           ((StageCodec *) g_ptr_array_index (file->codecs, i))->name);
+    if (file->inputs)
+      g_string_append_printf (
+          out, " of %s%u mounts", file->inputs > 2 ? "2 to " : "", file->inputs);
     g_string_append (out, "; gives ");
   } else {
     g_string_append (out, "    gives ");

@@ -4,6 +4,7 @@
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_insert.h"
+#include "config/mount_path.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
 #include "config/mount_record.h"
@@ -11,6 +12,7 @@
 #include "config/mount_swarm.h"
 #include "config/mount_tls.h"
 #include "config/mount_upstreams.h"
+#include "stages/stage_file.h"
 #include "stores/sigv4.h"
 #include "text/config_error.h"
 #include "text/layer_choice.h"
@@ -147,6 +149,12 @@ static const SchemaKey mount_keys[] = {
       .help =
           "up to 8 upstreams in order of preference, in place of `upstream`; or two HTTP servers "
           "with the same files, of which the less loaded one is read" },
+  { "inputs", SCHEMA_LIST, AT (inputs), .max = STAGE_INPUTS_MAX, .form = "[PATH, ...]",
+      .check = mount_path_check, .expected = "expected a list of paths of mounts: [/cam1, /cam2]",
+      .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "up to 4 mounts of this proxy, in place of `upstream`: a stage such as "
+              "`picture-in-picture` makes one stream of them, and what no stage works on comes "
+              "from the first" },
   { "user", SCHEMA_TEXT, AT (pull.user), .form = "NAME", .effect = MOUNT_EFFECT_UPSTREAM,
       .help = "user name for the upstream (basic or digest authentication)" },
   { "password", SCHEMA_SECRET, AT (pull.password), .form = "TEXT", .effect = MOUNT_EFFECT_UPSTREAM,

@@ -82,12 +82,10 @@ find_path (const Search *search, const gchar *path)
 static gboolean leads_back (Search *search, const MountConfig *mount);
 
 static gboolean
-follow (Search *search, const gchar *uri)
+follow_path (Search *search, const gchar *path)
 {
-  gchar *path = dup_own_path (search, uri);
-  const MountConfig *next = path ? find_path (search, path) : NULL;
+  const MountConfig *next = find_path (search, path);
 
-  g_free (path);
   if (!next)
     return FALSE;
   if (g_str_equal (next->path, g_ptr_array_index (search->trail, 0)))
@@ -96,11 +94,25 @@ follow (Search *search, const gchar *uri)
 }
 
 static gboolean
+follow (Search *search, const gchar *uri)
+{
+  gchar *path = dup_own_path (search, uri);
+  gboolean back = path && follow_path (search, path);
+
+  g_free (path);
+  return back;
+}
+
+static gboolean
 leads_back (Search *search, const MountConfig *mount)
 {
   g_ptr_array_add (search->trail, mount->path);
   for (guint i = 0; i < mount->pulls->len; i++) {
     if (follow (search, ((const PullConfig *) g_ptr_array_index (mount->pulls, i))->uri))
+      return TRUE;
+  }
+  for (gchar **path = mount->inputs; *path; path++) {
+    if (follow_path (search, *path))
       return TRUE;
   }
   g_ptr_array_set_size (search->trail, (gint) search->trail->len - 1);

@@ -3,6 +3,7 @@
 
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_inputs.h"
 #include "config/mount_keys.h"
 #include "config/mount_stages.h"
 #include "config/mount_upstreams.h"
@@ -12,23 +13,6 @@
 #include <string.h>
 
 #define CACHE_MEMORY_MAX (G_GUINT64_CONSTANT (2) << 30)
-
-gchar *
-mount_check_path (const gchar *path)
-{
-  if (path[0] != '/' || !path[1] || g_str_has_suffix (path, "/") || strstr (path, "//")
-      || strlen (path) > 255)
-    return g_strdup_printf ("\"%s\" is not a valid path; write it like /cam", path);
-  for (const gchar *c = path; *c; c++) {
-    if (!g_ascii_isalnum (*c) && !strchr ("/-_.~", *c))
-      return g_strdup_printf ("\"%s\" contains a character other than A-Z a-z 0-9 / - _ . ~", path);
-  }
-  if (g_str_has_prefix (strrchr (path, '/'), "/stream="))
-    return g_strdup ("/stream=N is the name of a track; choose another path");
-  if (g_str_has_suffix (path, "/insert") && strchr (path + 1, '/'))
-    return g_strdup ("/insert behind a path is an operation of the API; choose another path");
-  return NULL;
-}
 
 // Two HTTP servers serve one folder.
 static gboolean
@@ -99,7 +83,13 @@ check_upstreams (const Reading *self)
   MountConfig *mount = self->mount;
   gchar *wrong;
 
-  if (!mount->upstreams || !*mount->upstreams) // perhaps by a misspelled key
+  if (mount_has_inputs (mount)) {
+    if (find_value (self, "upstream") || find_value (self, "upstreams"))
+      return note_wrong (self, "inputs", "set upstream or inputs, not both");
+    mount_inputs_apply (mount);
+  }
+  if (!mount->upstreams
+      || (!*mount->upstreams && !mount_has_inputs (mount))) // perhaps by a misspelled key
     return yaml_is_wrong (self->reader, self->mapping)
            || yaml_fail (self->reader, self->place, mount->path, CONFIG_ERROR_KEY, self->error,
                "the upstream is missing; add upstream: URI");
@@ -124,8 +114,8 @@ add_stage_mistake (gpointer data, guint line, guint column, gchar *text)
 {
   const Reading *self = data;
   // Messages about other keys begin with their names.
-  gboolean of_other =
-      g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "renditions: ");
+  gboolean of_other = g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "inputs: ")
+                      || g_str_has_prefix (text, "renditions: ");
 
   yaml_fail_place (self->reader, line, column, of_other ? NULL : "pipeline", CONFIG_ERROR_VALUE,
       self->error, text);
@@ -225,12 +215,12 @@ check_broadcast (const Reading *self)
 // while it needs an upstream and there is none. The first one makes the upstreams.
 static const struct {
   gboolean (*check) (const Reading *self);
-  const gchar *keys[7];
+  const gchar *keys[8];
 } checks[] = {
-  { check_upstreams, { "upstream", "upstreams" } },
+  { check_upstreams, { "upstream", "upstreams", "inputs" } },
   { check_titles, { "upstream", "upstreams", "slate", "pipeline", "choices", "on-demand" } },
-  { check_stages,
-      { "pipeline", "choices", "renditions", "max-presentations", "interval", "layers" } },
+  { check_stages, { "pipeline", "inputs", "choices", "renditions", "max-presentations", "interval",
+                      "layers" } },
   { check_standby, { "upstream", "upstreams", "standby" } },
   { check_cache, { "upstream", "upstreams", "cache" } },
   { check_swarm, { "upstream", "upstreams", "swarm" } },

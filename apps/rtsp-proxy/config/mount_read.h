@@ -4,10 +4,8 @@
 // Reads a mount's configuration from YAML or from an argument, and checks it as a whole.
 
 #include "config/mount_config.h"
+#include "config/mount_path.h"
 #include "text/schema.h"
-
-// Returns NULL if `path` is a valid path of a mount, or an error message that the caller owns.
-gchar *mount_check_path (const gchar *path);
 
 // Reads the keys of `mapping` into `mount`, and makes `pulls` and `stages`. Errors without a place
 // of their own are reported at `place`. Returns FALSE and sets `error` if anything is wrong.

@@ -2,6 +2,7 @@
 #include "config/mount_stages.h"
 
 #include "base/log.h"
+#include "config/mount_inputs.h"
 #include "config/mount_renditions.h"
 #include "sources/pull.h"
 #include "stages/choice.h"
@@ -118,6 +119,8 @@ mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
     ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound = encodes_sound;
   if (self.ok && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     note_wrong (&self, line, column, take_message (error));
+  if (self.ok)
+    note_wrong (&self, line, column, mount_inputs_check_stages (config));
   if (self.ok)
     note_wrong (&self, line, column, mount_renditions_check (config));
   return self.ok;

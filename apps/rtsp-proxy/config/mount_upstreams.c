@@ -164,6 +164,8 @@ write_upstreams (const SchemaKey *key, gconstpointer object, JsonBuilder *builde
 {
   const MountConfig *mount = object;
 
+  if (!*mount->upstreams) // the mount has inputs
+    return;
   json_builder_set_member_name (builder, "upstreams");
   json_builder_begin_array (builder);
   for (guint i = 0; i < mount->pulls->len; i++) {

@@ -44,7 +44,8 @@ typedef struct {
   gchar *lack;          // what the mount needs and this machine does not have now, or NULL
   GStrv upstreams;      // URIs as written, in order of preference
   gboolean are_limited; // the upstreams: an API client has named them (base/file_roots.h)
-  GPtrArray *pulls;     // of PullConfig: the upstreams, with the settings of `pull`
+  GStrv inputs;         // paths of mounts, in place of upstreams
+  GPtrArray *pulls; // of PullConfig: the upstreams, or the first input, with the settings of `pull`
   struct {
     gchar *user, *password;
     guint transport, client; // PullTransport, PullClient

@@ -2,6 +2,7 @@
 #include "config/mounts_check.h"
 
 #include "config/mount_broadcast.h"
+#include "config/mount_inputs.h"
 #include "config/mount_loop.h"
 
 gchar *
@@ -9,8 +10,10 @@ mounts_check (GPtrArray *mounts, const MountConfig *mount, const ListenAddress *
 {
   gchar *loop = mount_loop_find (mounts, mount, own), *wrong;
 
-  if (!loop)
-    return mount_broadcast_find_overlap (mounts, mount);
+  if (!loop) {
+    wrong = mount_inputs_find_wrong (mounts, mount);
+    return wrong ? wrong : mount_broadcast_find_overlap (mounts, mount);
+  }
   wrong = g_strdup_printf ("the mount reads from itself: %s", loop);
   g_free (loop);
   return wrong;

@@ -359,6 +359,19 @@ api_patch_mount (ApiRequest *request)
   mount_unref (mount);
 }
 
+// Answers 409 and returns FALSE if another mount has this one as an input.
+static gboolean
+check_unused (ApiRequest *request)
+{
+  gchar *user = proxy_dup_input_user (request->api->proxy, request->rest);
+
+  if (user)
+    api_fail (request->message, SOUP_STATUS_CONFLICT, NULL,
+        "the mount is an input of %s; remove that mount, or change its inputs, first", user);
+  g_free (user);
+  return !user;
+}
+
 void
 api_delete_mount (ApiRequest *request)
 {
@@ -372,6 +385,10 @@ api_delete_mount (ApiRequest *request)
   mount = find (request);
   if (!mount)
     return;
+  if (!check_unused (request)) {
+    mount_unref (mount);
+    return;
+  }
   builder = describe_change (request, mount_get_config (mount), NULL, dry);
   reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)

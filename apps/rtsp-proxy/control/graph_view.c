@@ -206,6 +206,8 @@ add_node (GPtrArray *nodes, Node *node)
     set_params (self, stage);
     add_worker (self, node_get_inlet (node, 0).worker);
     take_from_node (self, node_get_input (node));
+    for (guint i = 0; i < node_n_sides (node); i++)
+      take_from_node (self, node_get_side (node, i));
   } else {
     add_upstreams (nodes, self, node);
   }

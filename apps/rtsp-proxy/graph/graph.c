@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "graph/graph.h"
 
+#include "config/mount_inputs.h"
 #include "sources/pull.h"
 
 struct _Graph {
@@ -25,6 +26,15 @@ append_pull (GString *key, const PullConfig *pull)
       trust->fingerprint ? trust->fingerprint : "");
 }
 
+static void
+append_stage (GString *key, const Stage *stage)
+{
+  gchar *text = stage_dup_key (stage);
+
+  g_string_append_printf (key, "! %s %s\n", text, stage_get_file (stage)->sum);
+  g_free (text);
+}
+
 static gchar *
 dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, guint instance)
 {
@@ -42,10 +52,10 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
     g_string_append_printf (key, "slate %s\n", config->slate.path);
   for (guint i = 1; i < n_stages; i++) {
     const Stage *each = g_ptr_array_index (stages, i);
-    gchar *stage = stage_dup_key (each);
 
-    g_string_append_printf (key, "! %s %s\n", stage, stage_get_file (each)->sum);
-    g_free (stage);
+    append_stage (key, each);
+    for (gchar **path = config->inputs; stage_get_file (each)->inputs && *path; path++)
+      g_string_append_printf (key, "of %s\n", *path);
   }
   return g_string_free (key, FALSE);
 }
@@ -82,26 +92,93 @@ add (Graph *self, gchar *key, Node *node)
   return node;
 }
 
+// ---- stages with several inputs ----
+
+// Returns the node that decodes an input of `joining`, whose key is `key`. Takes ownership of
+// `input_key`. (transfer full)
+static Node *
+get_decoded (Graph *self, Node *joining, const gchar *key, Node *input, gchar *input_key,
+    const MountConfig *config)
+{
+  const StageFile *file = stage_get_file (node_get_stage (joining));
+  Stage *decoder =
+      stage_new (config->stage_set, stage_set_find_decoder (config->stage_set, file->media), NULL);
+  GString *whole = g_string_new (input_key);
+  Node *node;
+
+  append_stage (whole, decoder);
+  // Raw frames do not leave the worker that decodes.
+  if (node_is_isolated (joining))
+    g_string_append_printf (whole, "for %s", key);
+  node = g_hash_table_lookup (self->nodes, whole->str);
+  if (node)
+    node_ref (node);
+  else
+    node = add (self, g_strdup (whole->str), node_new_stage (input, decoder, joining));
+  stage_unref (decoder);
+  g_string_free (whole, TRUE);
+  g_free (input_key);
+  return node;
+}
+
+// Returns the node of the upstream that an input other than the first is. (transfer full)
+static Node *
+get_input (Graph *self, const MountConfig *config, guint i, gchar **key)
+{
+  MountConfig *alone = mount_inputs_make_alone (config, i);
+  Node *node;
+
+  *key = dup_key (alone, NULL, 1, 0);
+  node = g_hash_table_lookup (self->nodes, *key);
+  node = node ? node_ref (node) : add (self, g_strdup (*key), node_new_pull (alone));
+  mount_config_unref (alone);
+  return node;
+}
+
+// Adds what a new node of such a stage reads. `before` is the key of the chain before it.
+static void
+add_sides (
+    Graph *self, Node *joining, const gchar *key, const gchar *before, const MountConfig *config)
+{
+  for (guint i = 0; config->inputs[i]; i++) {
+    gchar *input_key = g_strdup (before);
+    Node *input, *decoded;
+
+    if (i > 0)
+      g_free (input_key);
+    input = i > 0 ? get_input (self, config, i, &input_key) : node_ref (node_get_input (joining));
+    decoded = get_decoded (self, joining, key, input, input_key, config);
+    node_add_side (joining, decoded);
+    node_unref (decoded);
+    node_unref (input);
+  }
+}
+
 Node *
 graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance)
 {
   Node *node = NULL;
+  gchar *before = NULL;
 
   for (guint n = 1; n <= stages->len; n++) {
     gchar *key = dup_key (config, stages, n, instance);
     Node *next = g_hash_table_lookup (self->nodes, key);
+    Stage *stage = g_ptr_array_index (stages, n - 1);
 
     if (next) {
       node_ref (next);
-      g_free (key);
     } else {
-      next = add (self, key,
-          n == 1 ? node_new_pull (config)
-                 : node_new_stage (node, g_ptr_array_index (stages, n - 1)));
+      next = add (self, g_strdup (key),
+          n == 1 ? node_new_pull (config) : node_new_stage (node, stage, NULL));
+      if (stage_get_file (stage)->inputs)
+        add_sides (self, next, key, before, config);
     }
     g_clear_pointer (&node, node_unref); // the next node holds a reference
     node = next;
+    g_free (before);
+    before = key;
   }
+  g_free (before);
   return node;
 }
 

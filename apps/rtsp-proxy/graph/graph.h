@@ -13,8 +13,9 @@ Graph *graph_new (void);
 void graph_free (Graph *self);
 
 // Returns the last node of the chain of `stages` (of Stage), and makes the nodes that are missing.
-// The first stage pulls the mount's upstreams. Chains with different `instance` share no nodes.
-// (transfer full)
+// The first stage pulls the mount's upstreams. Chains with different `instance` share no nodes. A
+// stage with several inputs has a node beside it for each, which decodes it, and if it is not the
+// first, one before that, which reads the mount. (transfer full)
 Node *graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance);
 
 // Returns a key that is equal for calls of graph_get() that return the same node. It may contain

@@ -5,6 +5,7 @@
 #include "config/mount_stages.h"
 #include "graph/stage_isolated.h"
 #include "graph/stage_run.h"
+#include "graph/stage_tracks.h"
 
 // Time within which a stage must send media once it receives some, in ms.
 #define STAGE_TIMEOUT_MS 10000
@@ -71,16 +72,43 @@ node_tell_failed_over (Node *self)
 
 // ---- a stage's input ----
 
-static gboolean
-is_isolated (const Node *self)
+gboolean
+node_is_isolated (const Node *self)
 {
   return self->own.light != NULL;
 }
 
+// Reports whether the stage takes the raw frames of the node before it.
+
 static gboolean
 takes_raw (const Node *self)
 {
-  return stage_get_file (self->stage)->takes == STAGE_RAW;
+  return stage_get_file (self->stage)->takes == STAGE_RAW && !stage_get_file (self->stage)->inputs;
+}
+
+// Returns the node that makes the raw frames that the stage takes: the nearest one before it that
+// gives raw frames of its media. Stages of other media may stand between. NULL if there is none.
+static Node *
+find_maker (const Node *self)
+{
+  Node *node = self->input;
+
+  while (node->stage
+         && !(stage_get_file (node->stage)->gives == STAGE_RAW
+              && stage_get_file (node->stage)->media & stage_get_file (self->stage)->media))
+    node = node->input;
+  return node->stage ? node : NULL;
+}
+
+// Reports whether a track of the node stands for raw frames.
+static gboolean
+has_raw (Node *self)
+{
+  gboolean raw = FALSE;
+
+  for (guint i = 0; i < relay_n_tracks (self->relay); i++)
+    raw |= stage_tracks_is_raw (self->relay, i);
+  return raw;
 }
 
 static void
@@ -88,6 +116,7 @@ on_input_up (gpointer user)
 {
   Node *self = user;
 
+  node_take_first (self);
   inlet_run (node_inlet (self, 0), TRUE);
   if (node_inlet (self, 0)->up)
     node_tell_up (self);
@@ -97,17 +126,21 @@ on_input_up (gpointer user)
 static void
 stop_with_input (Node *self)
 {
-  Inlet *input = self->input->stage ? node_inlet (self->input, 0) : NULL;
+  Node *maker = takes_raw (self) ? find_maker (self) : NULL;
 
-  if (input && !input->up && is_isolated (self) && takes_raw (self))
+  if (maker && !node_inlet (maker, 0)->up && node_is_isolated (self))
     inlet_run (node_inlet (self, 0), FALSE);
 }
 
 static void
 on_input_down (gpointer user, const gchar *reason, guint retry_ms)
 {
-  stop_with_input (user);
-  node_tell_down (user, reason, retry_ms);
+  Node *self = user;
+
+  stop_with_input (self);
+  // A stage with several inputs goes on without one.
+  if (!self->sides || (!self->is_alone && !node_inlet (self, 0)->up))
+    node_tell_down (self, reason, retry_ms);
 }
 
 static void
@@ -129,7 +162,7 @@ on_input_changed (gpointer user)
   inlet_run (only, FALSE);
   inlet_run (only, TRUE);
   // Stages that take raw frames follow into the new worker process.
-  if (is_isolated (self) && stage_get_file (self->stage)->gives == STAGE_RAW)
+  if (node_is_isolated (self) && has_raw (self))
     node_tell_changed (self);
 }
 
@@ -152,6 +185,8 @@ start (Node *self)
     node_use (self->input, &input_callbacks, self);
     if (node_get_state (self->input) == NODE_UP)
       on_input_up (self);
+    else
+      node_await_first (self);
   } else if (self->inlets->len == 1) {
     inlet_run (node_inlet (self, 0), TRUE);
   } else {
@@ -203,6 +238,7 @@ stop (Node *self)
     relay_keep_warm (self->relay, NULL);
   self->ready = NULL;
   self->up = FALSE;
+  node_stop_sides (self);
   if (self->input)
     node_unuse (self->input, self);
 }
@@ -365,10 +401,11 @@ node_inlet_state_name (const NodeInlet *inlet)
 gchar *
 node_publish (Node *self, guint track)
 {
-  gchar *channel = g_strdup_printf ("stage%u.%u", self->id, track);
+  gchar *channel = stage_tracks_dup_channel (self->id, self->relay, track);
 
-  // A stage that outputs raw frames fills the window itself.
-  if (self->stage && stage_get_file (self->stage)->gives == STAGE_RAW)
+  // A stage that makes raw frames of the track fills the window itself.
+  if (self->stage && stage_get_file (self->stage)->gives == STAGE_RAW
+      && stage_tracks_is_raw (self->relay, track))
     return channel;
   if (self->publishers[track])
     publisher_ref (self->publishers[track]);
@@ -460,8 +497,13 @@ find_clock (Node *node)
 static StageInput
 find_input (Node *self)
 {
-  return (StageInput) { self->input->relay, find_clock (self->input)->relay, publish_input,
-    unpublish_input, node_ref (self->input), release_input };
+  Node *maker = takes_raw (self) ? find_maker (self) : NULL;
+  StageInput input = { self->input->relay, find_clock (self->input)->relay, publish_input,
+    unpublish_input, node_ref (maker ? maker : self->input), release_input, { 0 } };
+
+  for (guint i = 0; i < node_n_sides (self) && i < STAGE_INPUTS_MAX; i++)
+    input.sides[i] = node_get_side (self, i)->id;
+  return input;
 }
 
 static GstElement *
@@ -480,11 +522,13 @@ start_isolated (const PullContext *context, GError **error)
   StageInput input;
   Worker *where = NULL;
 
-  if (takes_raw (self)) {
-    where = upstream_get_worker (node_inlet (self->input, 0)->upstream);
+  Node *beside = takes_raw (self) ? find_maker (self) : self->joining;
+
+  if (beside) {
+    where = upstream_get_worker (node_inlet (beside, 0)->upstream);
     if (!where) {
       g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_STATE_CHANGE, "stage %s does not run",
-          stage_get_file (self->input->stage)->name);
+          stage_get_file (beside->stage)->name);
       return NULL;
     }
   }
@@ -496,15 +540,18 @@ static const PullLight isolated_stage = { start_isolated, stage_isolated_close,
   stage_isolated_get_worker };
 
 Node *
-node_new_stage (Node *input, Stage *stage)
+node_new_stage (Node *input, Stage *stage, Node *joining)
 {
-  Node *self = node_new ();
+  Node *self = node_new (), *maker;
 
   self->input = node_ref (input);
   self->stage = stage_ref (stage);
   self->own.connect_timeout_ms = self->own.read_timeout_ms = STAGE_TIMEOUT_MS;
-  if (stage_isolated_wants (stage, input->stage && is_isolated (input)))
+  maker = takes_raw (self) ? find_maker (self) : NULL;
+  if (joining ? node_is_isolated (joining)
+              : stage_isolated_wants (stage, maker && node_is_isolated (maker)))
     self->own.light = &isolated_stage;
+  self->joining = joining && node_is_isolated (joining) ? joining : NULL;
   node_add_inlet (self, &self->own, make_stage);
   return self;
 }
@@ -535,6 +582,7 @@ node_unref (Node *self)
   relay_unref (self->relay);
   pull_config_clear (&self->own);
   g_clear_pointer (&self->config, mount_config_unref);
+  g_clear_pointer (&self->sides, g_ptr_array_unref);
   g_clear_pointer (&self->input, node_unref);
   g_clear_pointer (&self->stage, stage_unref);
   g_free (self);

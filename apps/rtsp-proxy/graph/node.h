@@ -35,8 +35,15 @@ typedef struct {
 // Makes a node for the mount's upstreams and its slate. Its relay switches between them at join
 // points.
 Node *node_new_pull (MountConfig *config);
-// Makes a node for a stage that processes the tracks of `input`.
-Node *node_new_stage (Node *input, Stage *stage);
+// Makes a node for a stage that processes the tracks of `input`. `joining`: the node has this node
+// beside it, which takes the raw frames of several mounts, and runs in the same process; or NULL.
+Node *node_new_stage (Node *input, Stage *stage, Node *joining);
+
+// Adds a node whose raw frames a stage with several inputs takes, before its first use.
+void node_add_side (Node *self, Node *side);
+
+// Reports whether a worker process runs the node's stage.
+gboolean node_is_isolated (const Node *self);
 
 Node *node_ref (Node *self);
 void node_unref (Node *self);
@@ -52,6 +59,8 @@ void node_unuse (Node *self, gpointer user);
 Relay *node_get_relay (Node *self);
 NodeState node_get_state (Node *self);
 Node *node_get_input (Node *self); // NULL for a node of upstreams
+guint node_n_sides (Node *self);   // of node_add_side()
+Node *node_get_side (Node *self, guint i);
 Stage *node_get_stage (Node *self);
 guint node_get_id (Node *self);
 
@@ -84,7 +93,7 @@ NodeInlet node_get_inlet (Node *self, guint i);
 const gchar *node_inlet_state_name (const NodeInlet *inlet);
 
 // Publishes a track for stages in other pipelines, and returns the name of its window (transfer
-// full). The window holds raw frames if the stage outputs raw frames, else RTP with the relay's
-// time. Each call needs a node_unpublish().
+// full). The window holds raw frames if the stage makes raw frames of the track, else RTP with the
+// relay's time. Each call needs a node_unpublish().
 gchar *node_publish (Node *self, guint track);
 void node_unpublish (Node *self, guint track);

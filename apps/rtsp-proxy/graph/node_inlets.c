@@ -252,6 +252,7 @@ on_connecting (gpointer owner)
   Inlet *self = owner;
 
   self->changed = FALSE;
+  node_start_sides (self->node);
   if (!self->node->up)
     node_tell_connecting (self->node);
 }
@@ -267,7 +268,7 @@ on_up (gpointer owner)
   g_clear_pointer (&self->reason, g_free);
   node_ref (node);
   node_choose (node);
-  if (!node->input || node_get_state (node->input) == NODE_UP)
+  if (!node->input || node->sides || node_get_state (node->input) == NODE_UP)
     node_tell_up (node);
   node_unref (node);
 }

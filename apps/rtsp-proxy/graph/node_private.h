@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Shared by the files of a node: node.c (users, and the stage) and node_inlets.c (upstreams).
+// Shared by the files of a node: node.c (users, and the stage), node_inlets.c (upstreams)
+// and node_sides.c (what a stage with several inputs takes).
 
 #include "base/log_limit.h"
 #include "base/timer.h"
@@ -44,7 +45,13 @@ struct _Node {
   guint id;
   void (*notify) (Node *self, gpointer data); // before the node is freed
   gpointer notify_data;
-  Node *input;         // NULL for a node of upstreams
+  Node *input;      // NULL for a node of upstreams
+  GPtrArray *sides; // of Node: those whose raw frames a stage with several inputs takes; or NULL
+  gboolean uses_sides;
+  Timer *sides_start;  // of node_start_sides()
+  Timer *alone;        // starts a stage with several inputs without the first
+  gboolean is_alone;   // it runs so, and the first has had no tracks yet
+  Node *joining;       // the node that has this one as a side and chooses its worker; or NULL
   Stage *stage;        // NULL for a node of upstreams
   MountConfig *config; // owns the configuration of the upstreams
   PullConfig own;      // configuration of the slate or the stage
@@ -68,6 +75,17 @@ void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);
 void node_tell_failed_over (Node *self);
+
+// ---- node_sides.c ----
+
+// Starts the nodes that a stage with several inputs takes, when its run has begun: a worker process
+// is chosen then. No effect for other nodes.
+void node_start_sides (Node *self);
+void node_stop_sides (Node *self);
+
+// The first input does not run yet, and it runs. No effect for other nodes.
+void node_await_first (Node *self);
+void node_take_first (Node *self);
 
 // ---- node_inlets.c ----
 

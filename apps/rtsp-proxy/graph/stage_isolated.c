@@ -44,7 +44,7 @@ stage_isolated_wants (const Stage *stage, gboolean input)
 
   if (stage_get_file (stage)->native)
     return FALSE;
-  if (stage_get_file (stage)->takes == STAGE_RAW)
+  if (stage_get_file (stage)->takes == STAGE_RAW && !stage_get_file (stage)->inputs)
     return input;
   return mode == ISOLATE_YES || (mode == ISOLATE_AUTO && stage_has_foreign_elements (stage));
 }

@@ -6,8 +6,8 @@
 
 #include "graph/stage_tracks.h"
 
-// Reports whether the stage runs in a worker. A stage that takes raw frames runs in the process
-// that makes them: `input` says whether that is a worker.
+// Reports whether the stage runs in a worker. A stage that takes the raw frames of the stage before
+// it runs in the process that makes them: `input` says whether that is a worker.
 gboolean stage_isolated_wants (const Stage *stage, gboolean input);
 
 // Starts a run of a stage, like stage_run_new(). `where` is the worker that makes the raw frames

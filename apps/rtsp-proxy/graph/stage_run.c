@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/faad_times.h"
+#include "base/input_times.h"
 #include "base/key_event.h"
 
 #include <gst/app/gstappsink.h>
@@ -94,6 +95,7 @@ stage_run_new (
     return NULL;
   }
   faad_times_mend (pipeline);
+  input_times_align (pipeline);
   g_object_set_data_full (G_OBJECT (pipeline), "tracks", self, stage_tracks_free);
   for (guint i = 0; i < self->n_tracks; i++) {
     if (stage_tracks_has (self, i))

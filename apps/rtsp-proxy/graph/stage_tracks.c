@@ -2,6 +2,7 @@
 #include "graph/stage_tracks.h"
 
 #include "base/clock.h"
+#include "base/input_times.h"
 #include "relay/relay_link.h"
 
 // Raw frames in a window. They are large, and readers need only the newest.
@@ -9,6 +10,49 @@
 // Most packets of a track that are held until all tracks are known; older ones are dropped.
 #define HELD_PACKETS 1024
 #define NTP_INTERVAL GST_SECOND
+
+// ---- windows ----
+
+static gchar *
+dup_media (Relay *relay, guint track)
+{
+  GstCaps *caps = relay_dup_caps (relay, track);
+  gchar *media =
+      caps ? g_strdup (gst_structure_get_string (gst_caps_get_structure (caps, 0), "media")) : NULL;
+
+  gst_clear_caps (&caps);
+  return media ? media : g_strdup ("other");
+}
+
+gchar *
+stage_tracks_dup_channel (guint id, Relay *relay, guint track)
+{
+  gchar *media = dup_media (relay, track), *channel;
+  guint number = 0;
+
+  for (guint i = 0; i < track; i++) {
+    gchar *other = dup_media (relay, i);
+
+    number += g_str_equal (media, other);
+    g_free (other);
+  }
+  channel = g_strdup_printf ("stage%u.%s%u", id, media, number);
+  g_free (media);
+  return channel;
+}
+
+gboolean
+stage_tracks_is_raw (Relay *relay, guint track)
+{
+  GstCaps *caps = relay_dup_caps (relay, track);
+  gboolean raw =
+      caps
+      && !g_strcmp0 (
+          gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name"), "RAW");
+
+  gst_clear_caps (&caps);
+  return raw;
+}
 
 // ---- the end ----
 
@@ -18,7 +62,7 @@ release_input (gpointer data)
   StageTracks *self = data;
 
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (self->processed & 1u << i)
+    if (self->published & 1u << i)
       self->input.unpublish (self->input.data, i);
   }
   self->input.release (self->input.data);
@@ -173,11 +217,29 @@ processes (Stage *stage, GstCaps *caps)
 }
 
 static GstCaps *
-raw_caps (GstCaps *caps)
+raw_caps (const gchar *media)
 {
-  return gst_caps_new_simple ("application/x-rtp", "media", G_TYPE_STRING,
-      gst_structure_get_string (gst_caps_get_structure (caps, 0), "media"), "encoding-name",
+  return gst_caps_new_simple ("application/x-rtp", "media", G_TYPE_STRING, media, "encoding-name",
       G_TYPE_STRING, "RAW", "clock-rate", G_TYPE_INT, 90000, NULL);
+}
+
+// Appends the output of a track.
+static void
+append_out (StageTracks *self, GString *text, guint i, const gchar *media)
+{
+  gchar *channel;
+
+  if (stage_get_file (self->stage)->gives == STAGE_RAW) {
+    self->each[i].caps = raw_caps (media);
+    channel = i < relay_n_tracks (self->from) ? stage_tracks_dup_channel (self->id, self->from, i)
+                                              : g_strdup_printf ("stage%u.%s0", self->id, media);
+    g_string_append_printf (
+        text, " ! intervalcache name=out%u channel=%s max-buffers=%u ", i, channel, RAW_FRAMES);
+    g_free (channel);
+  } else {
+    g_string_append_printf (
+        text, " ! appsink name=out%u sync=false async=false buffer-list=true ", i);
+  }
 }
 
 // Appends the input of a track.
@@ -197,6 +259,7 @@ append_in (StageTracks *self, GString *text, GString *reader, guint i)
     g_string_append_printf (
         reader, "%sappsink name=in%u sync=false async=false buffer-list=true ", window, i);
   }
+  self->published |= 1u << i;
   self->processed |= 1u << i;
   g_free (window);
   g_free (in);
@@ -214,16 +277,55 @@ append_track (StageTracks *self, GString *text, GString *reader, guint i, GError
   if (!middle)
     return FALSE;
   append_in (self, text, reader, i);
-  g_string_append_printf (text, "%s ! ", middle);
+  g_string_append (text, middle);
   g_free (middle);
   track->in = g_steal_pointer (&track->caps);
-  if (file->gives == STAGE_RAW) {
-    g_string_append_printf (text, "intervalcache name=out%u channel=stage%u.%u max-buffers=%u ", i,
-        self->id, i, RAW_FRAMES);
-    track->caps = raw_caps (track->in);
-  } else {
-    g_string_append_printf (text, "appsink name=out%u sync=false async=false buffer-list=true ", i);
+  append_out (self, text, i, gst_structure_get_string (s, "media"));
+  return TRUE;
+}
+
+// Returns the track that a stage with several inputs makes: the first of its media; a new one if
+// the first input has none.
+static guint
+choose_track (StageTracks *self)
+{
+  guint i = 0;
+
+  while (i < self->n_tracks && !processes (self->stage, self->each[i].caps))
+    i++;
+  return i;
+}
+
+// Appends the pipeline of a stage with several inputs. Its running time is the relay's time; see
+// base/input_times.h.
+static gboolean
+append_joining (StageTracks *self, GString *text, GError **error)
+{
+  const StageFile *file = stage_get_file (self->stage);
+  const gchar *media = stage_media_name (file->media);
+  const guint i = choose_track (self);
+  gchar *middle = stage_dup_launch (self->stage, NULL, error);
+
+  if (!middle)
+    return FALSE;
+  if (i == RELAY_MAX_TRACKS) {
+    g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
+        "stage %s: the first input has %u tracks, but none of %s", file->name, i, media);
+    g_free (middle);
+    return FALSE;
   }
+  g_string_append_printf (text, "identity name=" INPUT_TIMES " ts-offset=%" G_GINT64_FORMAT " ",
+      self->start - clock_now ());
+  for (guint n = 0; n < file->inputs; n++)
+    g_string_append_printf (text,
+        "intervalcachesrc name=input%u channel=stage%u.%s0 start=live timing=cache ", n,
+        self->input.sides[n], media);
+  g_string_append (text, middle);
+  g_free (middle);
+  self->n_tracks = MAX (self->n_tracks, i + 1);
+  self->processed = 1u << i;
+  gst_clear_caps (&self->each[i].caps);
+  append_out (self, text, i, media);
   return TRUE;
 }
 
@@ -233,6 +335,12 @@ stage_tracks_publish (StageTracks *self, GString *reader, GError **error)
   const StageFile *file = stage_get_file (self->stage);
   GString *text = g_string_new (NULL);
 
+  if (file->inputs) {
+    if (append_joining (self, text, error))
+      return g_string_free (text, FALSE);
+    g_string_free (text, TRUE);
+    return NULL;
+  }
   for (guint i = 0; i < self->n_tracks; i++) {
     if (processes (self->stage, self->each[i].caps)
         && !append_track (self, text, reader, i, error)) {
@@ -275,12 +383,12 @@ stage_tracks_new (const StageInput *input, Stage *stage, guint id, const PullCon
   self->payloads = stage_get_file (stage)->takes == STAGE_RAW || stage_get_file (stage)->codec;
   self->n_tracks = relay_n_tracks (self->from);
   g_mutex_init (&self->lock);
-  for (guint i = 0; i < self->n_tracks; i++) {
+  for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     StageTrack *track = &self->each[i];
 
     track->tracks = self;
     track->track = i;
-    track->caps = relay_dup_caps (self->from, i);
+    track->caps = i < self->n_tracks ? relay_dup_caps (self->from, i) : NULL;
   }
   return self;
 }

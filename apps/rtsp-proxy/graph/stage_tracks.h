@@ -17,9 +17,19 @@ typedef struct {
   void (*unpublish) (gpointer data, guint track);
   gpointer data; // valid until `release`
   void (*release) (gpointer data);
+  // The nodes whose raw frames a stage with several inputs takes: each in the window of its first
+  // track of the stage's media. 0: there is none.
+  guint sides[STAGE_INPUTS_MAX];
 } StageInput;
 
 typedef struct _StageTracks StageTracks;
+
+// Returns the name of the window of a track of node `id`, such as "stage7.video0": by the track's
+// number among those of its media, which stays if the other media come or go. (transfer full)
+gchar *stage_tracks_dup_channel (guint id, Relay *relay, guint track);
+
+// Reports whether a track of a relay stands for raw frames, which are in a window.
+gboolean stage_tracks_is_raw (Relay *relay, guint track);
 
 typedef struct {
   StageTracks *tracks;
@@ -43,6 +53,7 @@ struct _StageTracks {
   gboolean payloads; // the stage has a payloader
   guint n_tracks;
   guint32 processed; // mask of the tracks that the stage processes
+  guint32 published; // mask of those that `input` publishes
   StageTrack each[RELAY_MAX_TRACKS];
 
   GMutex lock; // protects the fields below, and `caps` and `held` of the tracks

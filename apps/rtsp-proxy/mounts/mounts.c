@@ -2,6 +2,7 @@
 #include "mounts/mounts.h"
 
 #include "mounts/offer.h"
+#include "sources/mount_pull.h"
 
 #include <gio/gio.h>
 #include <string.h>
@@ -12,6 +13,32 @@ struct _Mounts {
   GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
 };
 
+// ---- mounts as inputs of others ----
+
+static gpointer
+use_input (gpointer data, const gchar *path, Relay **relay, GError **error)
+{
+  Mount *mount = mounts_get (data, path);
+  Presentation *found = NULL;
+
+  if (mount)
+    found = mount_use (mount, NULL, error);
+  else
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no mount %s", path);
+  if (found)
+    *relay = presentation_get_relay (found);
+  g_clear_pointer (&mount, mount_unref);
+  return found;
+}
+
+static void
+leave_input (gpointer presentation)
+{
+  presentation_leave (presentation);
+}
+
+static const MountFinder inputs = { use_input, leave_input };
+
 Mounts *
 mounts_new (const MountContext *context)
 {
@@ -21,12 +48,14 @@ mounts_new (const MountContext *context)
   g_mutex_init (&self->lock);
   self->mounts =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_unref);
+  mount_pull_set_finder (&inputs, self);
   return self;
 }
 
 void
 mounts_free (Mounts *self)
 {
+  mount_pull_set_finder (NULL, NULL);
   g_hash_table_unref (self->mounts);
   g_mutex_clear (&self->lock);
   g_free (self);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/main_loop.h"
+#include "config/mount_inputs.h"
 #include "config/mounts_check.h"
 #include "graph/graph.h"
 #include "mounts/offer.h"
@@ -184,24 +185,44 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
   return TRUE;
 }
 
-gchar *
-proxy_check_mount (Proxy *self, MountConfig *config)
+// Returns the configurations of all mounts but `path`.
+static GPtrArray *
+dup_others (Proxy *self, const gchar *path)
 {
-  GPtrArray *mounts = mounts_dup_all (self->mounts), *configs = g_ptr_array_new ();
-  gchar *wrong, *text;
+  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  GPtrArray *configs = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
 
   for (guint i = 0; i < mounts->len; i++) {
     Mount *mount = g_ptr_array_index (mounts, i);
 
-    if (!g_str_equal (mount_get_path (mount), config->path))
-      g_ptr_array_add (configs, (gpointer) mount_get_config (mount));
+    if (!g_str_equal (mount_get_path (mount), path))
+      g_ptr_array_add (configs, mount_dup_config (mount));
   }
-  g_ptr_array_add (configs, config);
+  g_ptr_array_unref (mounts);
+  return configs;
+}
+
+gchar *
+proxy_dup_input_user (Proxy *self, const gchar *path)
+{
+  GPtrArray *configs = dup_others (self, path);
+  gchar *user = g_strdup (mount_inputs_find_user (configs, path));
+
+  g_ptr_array_unref (configs);
+  return user;
+}
+
+gchar *
+proxy_check_mount (Proxy *self, MountConfig *config)
+{
+  GPtrArray *configs = dup_others (self, config->path);
+  gchar *wrong, *text;
+
+  g_ptr_array_add (configs, mount_config_ref (config));
   wrong = mounts_check (configs, config, (const ListenAddress *) self->listen->data);
   text = wrong ? g_strdup_printf ("%s: %s", config->path, wrong) : NULL;
   g_free (wrong);
   g_ptr_array_unref (configs);
-  g_ptr_array_unref (mounts);
   return text;
 }
 

@@ -57,9 +57,12 @@ void proxy_reload_tls (Proxy *self);
 
 // ---- mounts ----
 
-// Checks a mount's configuration against the other mounts. Returns a message if the mount reads
-// from itself, directly or through other mounts, else NULL. (transfer full)
+// Checks a mount's configuration against the other mounts; see mounts_check(). Returns what is
+// wrong (transfer full), or NULL.
 gchar *proxy_check_mount (Proxy *self, MountConfig *config);
+
+// Returns the path of a mount that has the mount `path` as an input (transfer full), or NULL.
+gchar *proxy_dup_input_user (Proxy *self, const gchar *path);
 
 // Adds a mount, or changes the configuration of the mount with this path. Call proxy_check_mount()
 // before. On failure, returns FALSE, sets `error` and changes nothing.

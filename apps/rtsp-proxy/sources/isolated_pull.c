@@ -9,6 +9,7 @@
 #include "isolate/spawn.h"
 #include "sources/endpoint.h"
 #include "sources/isolated_job.h"
+#include "sources/mount_pull.h"
 #include "sources/udp_input.h"
 
 // New tracks may close readers, and the main thread hears of them.
@@ -41,7 +42,7 @@ isolated_pull_get (void)
 gboolean
 isolated_pull_covers (Isolate which, const PullConfig *config)
 {
-  return config->uri && !pull_config_awaits (config)
+  return config->uri && !pull_config_awaits (config) && !mount_pull_get_path (config)
          && (which == ISOLATE_YES || (which == ISOLATE_AUTO && config->parser != PULL_PASSES));
 }
 

@@ -90,6 +90,23 @@ add_decoder (StageSet *set, GPtrArray *chain, const StageFile *file, GError **er
   return TRUE;
 }
 
+// A stage that takes several mounts has a decoder of each beside it; see graph/graph.h.
+static gboolean
+add_joining (StageSet *set, GPtrArray *chain, const Formats *formats, Stage *stage, GError **error)
+{
+  const StageFile *file = stage_get_file (stage);
+
+  if (!stage_set_find_decoder (set, file->media))
+    return set_choice_error (error, "stage %s: takes raw %s, but no stage decodes it", file->name,
+        stage_media_name (file->media));
+  if (!have_format (formats, file->media, STAGE_RTP))
+    return set_choice_error (error,
+        "stage %s: takes several mounts, so it must come before stages that give raw %s",
+        file->name, stage_media_name (file->media));
+  g_ptr_array_add (chain, stage_ref (stage));
+  return TRUE;
+}
+
 static gboolean
 add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GError **error)
 {
@@ -100,6 +117,12 @@ add_stage (StageSet *set, GPtrArray *chain, Formats *formats, Stage *stage, GErr
         chain->len ? "stage %s: takes nothing, so it must be the first stage"
                    : "stage %s: the first stage must be a source, such as pull",
         file->name);
+  if (file->inputs) {
+    if (!add_joining (set, chain, formats, stage, error))
+      return FALSE;
+    set_format (formats, file->media, file->gives);
+    return TRUE;
+  }
   if (file->takes == STAGE_RAW && have_format (formats, file->media, STAGE_RTP)) {
     if (!add_decoder (set, chain, file, error))
       return FALSE;
@@ -391,28 +414,45 @@ check_choice (StageSet *set, GPtrArray *stages, GHashTable *seen, const gchar *n
   return ok;
 }
 
+// Checks the decoder that a stage with several inputs needs.
 static gboolean
-check_elements (const GPtrArray *chain, GError **error)
+check_decoder (StageSet *set, const StageFile *file, GError **error)
+{
+  const gchar *name = file->inputs ? stage_set_find_decoder (set, file->media) : NULL;
+  Stage *decoder = name ? stage_new (set, name, NULL) : NULL;
+  gboolean ok = !decoder || stage_check_elements (decoder, NULL, error);
+
+  g_clear_pointer (&decoder, stage_unref);
+  return ok;
+}
+
+static gboolean
+check_elements (StageSet *set, const GPtrArray *chain, GError **error)
 {
   for (guint i = 0; i < chain->len; i++) {
     const Stage *stage = g_ptr_array_index (chain, i);
     const gchar *codec = choice_get_codec (chain, i, stage_get_file (stage)->media, NULL);
 
-    if (!stage_check_elements (stage, codec, error))
+    if (!stage_check_elements (stage, codec, error)
+        || !check_decoder (set, stage_get_file (stage), error))
       return FALSE;
   }
   return TRUE;
 }
 
 static gchar *
-dup_file_sums (const GPtrArray *chain)
+dup_file_sums (StageSet *set, const GPtrArray *chain)
 {
   GString *files = g_string_new (NULL);
 
   for (guint i = 0; i < chain->len; i++) {
     const StageFile *file = stage_get_file (g_ptr_array_index (chain, i));
+    const StageFile *decoder =
+        file->inputs ? stage_set_find (set, stage_set_find_decoder (set, file->media)) : NULL;
 
     g_string_append_printf (files, "%s %s\n", file->name, file->sum);
+    if (decoder)
+      g_string_append_printf (files, "%s %s\n", decoder->name, decoder->sum);
   }
   return g_string_free (files, FALSE);
 }
@@ -433,9 +473,9 @@ check_choices (
   }
   if (ok)
     chain = make_chain (set, all, error);
-  ok = chain && check_elements (chain, error);
+  ok = chain && check_elements (set, chain, error);
   if (ok && files)
-    *files = dup_file_sums (chain);
+    *files = dup_file_sums (set, chain);
   g_clear_pointer (&chain, g_ptr_array_unref);
   g_hash_table_unref (seen);
   g_ptr_array_unref (names);

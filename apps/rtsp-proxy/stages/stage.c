@@ -259,7 +259,9 @@ check_codec (const Stage *self, const gchar *codec, GError **error)
 
   if (!launch)
     return FALSE;
-  wrong = stage_set_is_accepted (self->set, launch) ? NULL : stage_elements_check (launch);
+  wrong = stage_set_is_accepted (self->set, launch)
+              ? NULL
+              : stage_elements_check (launch, self->file->inputs);
   if (!wrong)
     stage_set_add_accepted (self->set, launch);
   g_free (launch);

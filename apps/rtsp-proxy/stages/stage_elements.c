@@ -73,10 +73,39 @@ stage_elements_has_foreign (const gchar *launch)
   return foreign;
 }
 
-// Parses the text between two elements, as it stands in a pipeline: "tee name=t t. ! fakesink t."
-// means nothing alone.
+// Returns the launch text as it stands in a pipeline: "tee name=t t. ! fakesink t." means nothing
+// alone.
+static gchar *
+dup_whole (const gchar *launch, guint inputs)
+{
+  GString *whole = g_string_new (inputs ? NULL : "identity ! ");
+
+  for (guint i = 0; i < inputs; i++)
+    g_string_append_printf (whole, "identity name=input%u ", i);
+  g_string_append_printf (whole, "%s ! fakesink", launch);
+  return g_string_free (whole, FALSE);
+}
+
+// Returns what is wrong if the output of an element goes nowhere (transfer full), or NULL.
+static gchar *
+find_second_output (GstElement *bin)
+{
+  GstPad *pad = gst_bin_find_unlinked_pad (GST_BIN (bin), GST_PAD_SRC);
+  GstElement *element = pad ? gst_pad_get_parent_element (pad) : NULL;
+  const gchar *name = element ? GST_OBJECT_NAME (element) : "";
+  gchar *wrong = NULL;
+
+  if (element && g_str_has_prefix (name, "input"))
+    wrong = g_strdup_printf ("the stage does not use its %s; write %s. ! ELEMENT", name, name);
+  else if (element)
+    wrong = g_strdup_printf ("the stage has two outputs: that of %s goes nowhere", name);
+  gst_clear_object (&element);
+  gst_clear_object (&pad);
+  return wrong;
+}
+
 gchar *
-stage_elements_check (const gchar *launch)
+stage_elements_check (const gchar *launch, guint inputs)
 {
   gchar *missing = stage_elements_find_missing (launch), *wrong = NULL, *whole;
   GError *error = NULL;
@@ -87,11 +116,12 @@ stage_elements_check (const gchar *launch)
     g_free (missing);
     return wrong;
   }
-  whole = g_strdup_printf ("identity ! %s ! identity", launch);
+  whole = dup_whole (launch, inputs);
   bin = gst_parse_bin_from_description_full (
       whole, FALSE, NULL, GST_PARSE_FLAG_FATAL_ERRORS | GST_PARSE_FLAG_PLACE_IN_BIN, &error);
   if (bin) {
     gst_object_ref_sink (bin);
+    wrong = error ? NULL : find_second_output (bin);
     gst_object_unref (bin);
   }
   if (error) {

@@ -24,6 +24,8 @@ extern const gchar *const stage_formats[]; // by StageFormat
 extern const gchar *const stage_media[];   // by StageMedia - 1
 const gchar *stage_media_name (StageMedia media);
 
+#define STAGE_INPUTS_MAX 4
+
 typedef struct {
   gchar *name;      // the encoding name of RTP, such as H264
   GPtrArray *texts; // launch texts; the first one whose elements exist is used
@@ -36,6 +38,7 @@ typedef struct {
   StageMedia media;
   StageFormat takes;
   StageFormat gives;
+  guint inputs;      // the most mounts whose media the stage takes; 0: only its own mount's
   gboolean native;   // built into the proxy; `text` is empty
   gchar *codec;      // of the RTP that the stage gives; NULL: unchanged
   GPtrArray *codecs; // of StageCodec: the codecs that the stage takes; empty: all

@@ -8,8 +8,8 @@
 
 static const gchar *const flags[] = { "no", "yes", NULL };
 
-static const gchar *const keys[] = { "summary", "media", "takes", "gives", "native", "codec",
-  "codecs", "parameters", NULL };
+static const gchar *const keys[] = { "summary", "media", "takes", "gives", "inputs", "native",
+  "codec", "codecs", "parameters", NULL };
 static const gchar *const param_keys[] = { "type", "choices", "min", "max", "default", "unit",
   "help", NULL };
 
@@ -24,6 +24,23 @@ read_text (YamlReader *reader, YamlNode *mapping, const gchar *key, gchar **text
   if (node && !value)
     return yaml_fail (reader, node, key, CONFIG_ERROR_VALUE, error, "expected a single value");
   *text = g_strdup (value);
+  return TRUE;
+}
+
+// Leaves `*inputs` alone if the key is missing.
+static gboolean
+read_inputs (YamlReader *reader, YamlNode *mapping, guint *inputs, GError **error)
+{
+  YamlNode *node = yaml_get (reader, mapping, "inputs");
+  const gchar *text = node ? yaml_text (reader, node) : NULL;
+  guint64 n = 0;
+
+  if (!node)
+    return TRUE;
+  if (!text || !g_ascii_string_to_unsigned (text, 10, 2, STAGE_INPUTS_MAX, &n, NULL))
+    return yaml_fail (reader, node, "inputs", CONFIG_ERROR_VALUE, error,
+        "expected the number of mounts that the stage takes, from 2 to 4");
+  *inputs = (guint) n;
   return TRUE;
 }
 
@@ -289,6 +306,8 @@ check_whole (YamlReader *reader, YamlNode *root, const StageFile *self, GError *
     wrong = "codec is allowed only with gives: rtp";
   else if (self->takes == STAGE_RAW && self->gives == STAGE_RTP && !self->codec)
     wrong = "the codec is missing: the stage makes RTP of raw frames";
+  else if (self->inputs && (self->takes != STAGE_RAW || self->media == STAGE_ANY))
+    wrong = "inputs is allowed only with takes: raw, and with media: video or media: audio";
   if (wrong)
     return yaml_fail (reader, root, NULL, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
@@ -306,6 +325,7 @@ stage_header_read (YamlReader *reader, StageFile *self, GError **error)
       || !read_index (reader, root, "media", stage_media, &media, error)
       || !read_index (reader, root, "takes", stage_formats, &takes, error)
       || !read_index (reader, root, "gives", stage_formats, &gives, error)
+      || !read_inputs (reader, root, &self->inputs, error)
       || !read_index (reader, root, "native", flags, &native, error))
     return FALSE;
   self->media = (StageMedia) (media + 1);

@@ -39,6 +39,38 @@ blank_comments (const gchar *text)
   return copy;
 }
 
+// Returns what is wrong with the references to the stage's inputs (transfer full), or NULL, and
+// sets
+// `*offset` to its place.
+static gchar *
+find_wrong_input (const StageFile *self, gsize *offset)
+{
+  guint used = 0;
+
+  if (!self->inputs)
+    return NULL;
+  for (const gchar *at = self->text; (at = strstr (at, "input")); at++) {
+    gsize digits = strspn (at + strlen ("input"), G_CSET_DIGITS);
+    guint64 n = g_ascii_strtoull (at + strlen ("input"), NULL, 10);
+
+    if (!digits || at[strlen ("input") + digits] != '.'
+        || (at > self->text && !g_ascii_isspace (at[-1])))
+      continue;
+    *offset = (gsize) (at - self->text);
+    if (n >= self->inputs)
+      return g_strdup_printf ("there is no input%" G_GUINT64_FORMAT
+                              "; with inputs: %u, the stage has input0 to input%u",
+          n, self->inputs, self->inputs - 1);
+    used |= 1u << n;
+  }
+  *offset = 0;
+  for (guint n = 0; n < self->inputs; n++) {
+    if (!(used & 1u << n))
+      return g_strdup_printf ("the stage does not use input%u; write input%u. ! ELEMENT", n, n);
+  }
+  return NULL;
+}
+
 static gboolean
 take_launch (StageFile *self, const gchar *text, gsize start, GError **error)
 {
@@ -52,6 +84,8 @@ take_launch (StageFile *self, const gchar *text, gsize start, GError **error)
     return fail_at (self->file, text, start, error,
         empty ? "expected launch text" : "a native stage has no launch text");
   wrong = stage_file_check_text (self, self->text, FALSE, &offset);
+  if (!wrong)
+    wrong = find_wrong_input (self, &offset);
   if (!wrong)
     return TRUE;
   fail_at (self->file, text, start + offset, error, wrong);

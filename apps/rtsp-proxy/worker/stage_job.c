@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/faad_times.h"
+#include "base/input_times.h"
 #include "base/key_event.h"
 #include "relay/relay.h"
 #include "worker/job.h"
@@ -244,8 +245,10 @@ make_pipeline (const PullContext *context, GError **error)
   GstElement *pipeline =
       gst_parse_launch_full (self->text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
 
-  if (pipeline)
+  if (pipeline) {
     faad_times_mend (pipeline);
+    input_times_align (pipeline);
+  }
   for (guint i = 0; pipeline && i < self->n_tracks; i++) {
     StageTrack *track = &self->tracks[i];
 

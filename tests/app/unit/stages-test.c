@@ -372,10 +372,10 @@ missing_elements_are_found (void)
   g_assert_cmpstr (text, ==,
       "GStreamer has no element \"x264enc\"; on Debian install gstreamer1.0-plugins-ugly");
   g_free (text);
-  text = stage_elements_check ("identity nosuch=1");
+  text = stage_elements_check ("identity nosuch=1", 0);
   g_assert_nonnull (text);
   g_free (text);
-  g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity"));
+  g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity", 0));
 }
 
 static void
@@ -600,9 +600,9 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (f,
-      "there is no stage \"nosuch\"; known stages: aac, decode, layers, opus, pace, pull, restamp, "
-      "transcode");
+  check_refused (f, "there is no stage \"nosuch\"; known stages: aac, decode, decode-audio, "
+                    "layers, mix, opus, pace, "
+                    "picture-in-picture, pull, restamp, transcode");
 }
 
 static void
