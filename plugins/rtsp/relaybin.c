@@ -231,6 +231,22 @@ note_caps (RelayStream *stream, GstEvent *event)
   weir_relay_session_set_ssrc (stream->session, ssrc);
 }
 
+// A reader that plays on after a flush must not get the last report from before it: that is about
+// other times. `may_block`: another thread pushes reports.
+static void
+flush (RelayStream *stream, gboolean may_block)
+{
+  gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
+  if (may_block)
+    return;
+  stream->report_at = 0;
+  if (!stream->begun)
+    return;
+  gst_pad_push_event (stream->reports, gst_event_new_flush_start ());
+  gst_pad_push_event (stream->reports, gst_event_new_flush_stop (FALSE));
+  stream->begun = FALSE;
+}
+
 static gboolean
 sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
 {
@@ -243,7 +259,7 @@ sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
   else if (type == GST_EVENT_SEGMENT)
     gst_event_copy_segment (event, &stream->segment);
   else if (type == GST_EVENT_FLUSH_STOP)
-    gst_segment_init (&stream->segment, GST_FORMAT_UNDEFINED);
+    flush (stream, ((RelayBin *) parent)->may_block);
   pushed = gst_pad_push_event (stream->src, event);
   if (type == GST_EVENT_EOS && pushed)
     send_report ((RelayBin *) parent, stream, TRUE);

@@ -225,7 +225,9 @@ static const SchemaKey mount_keys[] = {
       .help =
           "for an upstream that plays a stored title from its beginning in each session: readers "
           "that connect within this time after a session began share the session, and get its "
-          "beginning from memory; `0s`: readers share no session" },
+          "beginning from memory; if the upstream can seek, so can readers, and those who seek to "
+          "one "
+          "place within this time share a session there; `0s`: readers share no session" },
   { "max-titles", SCHEMA_NUMBER, AT (max_titles), "64", 1, 4096, .effect = MOUNT_EFFECT_NONE,
       .help = "how many files of a folder may be open at once; a further file gets 503" },
   { "max-readers", SCHEMA_NUMBER, AT (max_readers), "0", 0, 1000000, .effect = MOUNT_EFFECT_NONE,

@@ -75,8 +75,10 @@ write_presentations (JsonBuilder *builder, Mount *mount)
 
   json_builder_set_member_name (builder, "presentations");
   json_builder_begin_array (builder);
-  for (guint i = 0; i < all->len; i++)
-    write_presentation (builder, g_ptr_array_index (all, i));
+  for (guint i = 0; i < all->len; i++) {
+    if (!presentation_follows (g_ptr_array_index (all, i)))
+      write_presentation (builder, g_ptr_array_index (all, i));
+  }
   json_builder_end_array (builder);
   g_ptr_array_unref (all);
 }

@@ -256,8 +256,10 @@ graph_view_new (Graph *graph, GPtrArray *mounts)
   for (guint i = 0; i < mounts->len; i++) {
     GPtrArray *presentations = mount_dup_presentations (g_ptr_array_index (mounts, i));
 
-    for (guint j = 0; j < presentations->len; j++)
-      add_presentation (view, g_ptr_array_index (presentations, j));
+    for (guint j = 0; j < presentations->len; j++) {
+      if (!presentation_follows (g_ptr_array_index (presentations, j)))
+        add_presentation (view, g_ptr_array_index (presentations, j));
+    }
     g_ptr_array_unref (presentations);
   }
   g_ptr_array_unref (nodes);

@@ -45,6 +45,9 @@ void node_add_side (Node *self, Node *side);
 // Reports whether a worker process runs the node's stage.
 gboolean node_is_isolated (const Node *self);
 
+// Sets where the upstreams play from; see upstream_play_from(). Call before the node has users.
+void node_play_from (Node *self, gint64 from);
+
 Node *node_ref (Node *self);
 void node_unref (Node *self);
 

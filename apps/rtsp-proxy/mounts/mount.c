@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config.h"
 
-#include "mounts/mount.h"
+#include "mounts/mount_private.h"
 
 #include "config/mount_broadcast.h"
 #include "mounts/mount_store.h"
@@ -11,29 +11,6 @@
 #include <gio/gio.h>
 #include <string.h>
 
-// Limit of running sessions of a stored title.
-#define SESSIONS_MAX 1024
-
-struct _Mount {
-  gatomicrefcount refs;
-  const MountContext *context;
-  gchar *path;
-
-  GMutex lock; // protects the fields below; threads other than the main one only add presentations
-  MountConfig *config;
-  GPtrArray *main_stages;    // of Stage; the chain of `main`
-  GHashTable *presentations; // path -> Presentation
-  Choices *choices;
-  Presentation *main;    // the presentation of the path alone
-  Presentation *session; // the newest session of a stored title, or NULL
-  guint n_sessions;      // number of sessions ever started
-  guint64 n_shared;      // number of requests that joined a session
-  Titles *titles;
-  Broadcast *broadcast;          // of the titles, or NULL
-  LiveBroadcast *live_broadcast; // of the stream, or NULL
-  gboolean stopped;
-};
-
 static void close_readers (Presentation *presentation, const gchar *reason, gpointer data);
 static void idle (Presentation *presentation, gpointer data);
 static void changed (Presentation *presentation, gpointer data);
@@ -42,9 +19,9 @@ static const PresentationCallbacks callbacks = { close_readers, idle, changed };
 
 // ---- presentations ----
 
-// Call with the lock held.
-static Presentation *
-add (Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guint instance)
+Presentation *
+mount_add_presentation (
+    Mount *self, const gchar *path, const gchar *query, GPtrArray *stages, guint instance)
 {
   const MountContext *context = self->context;
   Presentation *new = presentation_new (
@@ -141,35 +118,12 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "the mount is stopping");
   } else if (!found && choices_take (self->choices, self->config->max_presentations, error)) {
     offered = offer_dup_choices (self->config, query);
-    found = add (self, path, offered, stages, 0);
+    found = mount_add_presentation (self, path, offered, stages, 0);
     presentation_set_choices (found, self->choices, TRUE);
     g_free (offered);
   }
   g_free (path);
   return found;
-}
-
-// Returns the newest session of the stored title if it is still at its beginning, else starts a new
-// one. Call with the lock held.
-static Presentation *
-find_session (Mount *self, GError **error)
-{
-  gchar *path;
-
-  if (self->session && presentation_is_at_start (self->session)) {
-    self->n_shared++;
-    return self->session;
-  }
-  if (self->stopped || g_hash_table_size (self->presentations) > SESSIONS_MAX) {
-    g_set_error (error, G_IO_ERROR, G_IO_ERROR_BUSY, "%s",
-        self->stopped ? "the mount is stopping" : "too many sessions of the title are running");
-    return NULL;
-  }
-  path = g_strdup_printf ("%s/=%u", self->path, ++self->n_sessions);
-  g_clear_pointer (&self->session, presentation_unref);
-  self->session = presentation_ref (add (self, path, NULL, self->main_stages, self->n_sessions));
-  g_free (path);
-  return self->session;
 }
 
 // Call with the lock held.
@@ -180,28 +134,12 @@ find (Mount *self, const gchar *choices, GError **error)
   GPtrArray *stages;
 
   if (!choices)
-    return self->config->interval_ms ? find_session (self, error) : self->main;
+    return self->config->interval_ms ? mount_find_session (self, 0, error) : self->main;
   stages = offer_make_chain (self->config, choices, error);
   if (stages)
     found = find_chosen (self, choices, stages, error);
   g_clear_pointer (&stages, g_ptr_array_unref);
   return found;
-}
-
-void
-mount_get_sessions (Mount *self, MountSessions *sessions)
-{
-  GHashTableIter iter;
-  gpointer presentation;
-
-  *sessions = (MountSessions) { 0 };
-  g_mutex_lock (&self->lock);
-  sessions->hits = self->n_shared;
-  sessions->misses = self->n_sessions;
-  g_hash_table_iter_init (&iter, self->presentations);
-  while (g_hash_table_iter_next (&iter, NULL, &presentation))
-    sessions->running += presentation_get_instance (presentation) != 0;
-  g_mutex_unlock (&self->lock);
 }
 
 // Returns the path of the presentation with these choices. Returns NULL without an error if the
@@ -453,6 +391,7 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
   mount_config_unref (self->config);
   self->config = config;
   self->main_stages = main_stages;
+  self->unsought = FALSE;
   g_mutex_unlock (&self->lock);
   titles_configure (
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
@@ -556,7 +495,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
       self->titles, mount_store_new (config), config->max_titles, config->start_timeout_ms);
   self->presentations = g_hash_table_new_full (
       g_str_hash, g_str_equal, g_free, (GDestroyNotify) (void (*) (void)) presentation_unref);
-  self->main = presentation_ref (add (self, config->path, NULL, main_stages, 0));
+  self->main = presentation_ref (mount_add_presentation (self, config->path, NULL, main_stages, 0));
   begin_broadcast (self, config);
   return self;
 }

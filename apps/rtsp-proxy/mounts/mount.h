@@ -97,6 +97,16 @@ gboolean mount_has_path (Mount *self, const gchar *path);
 Presentation *mount_use (Mount *self, const gchar *choices, GError **error);
 Presentation *mount_use_path (Mount *self, const gchar *path, GError **error);
 
+// Return a session that plays the stored title from `at` (ns), and a presentation for one reader of
+// a session of which presentation_get_place() is TRUE. The caller gets a reference, and a use. Both
+// return NULL and set `error` on failure.
+Presentation *mount_use_at (Mount *self, gint64 at, GError **error);
+Presentation *mount_follow (Mount *self, Presentation *session, GError **error);
+
+// The upstream has played from another place than it was asked for: further sessions offer no
+// seeks.
+void mount_note_unsought (Mount *self);
+
 // Reports whether the mount is down because this machine lacks something for it. Each path below it
 // is then taken for a title, and nothing of it can be used. Readers are told the text.
 #define MOUNT_LACKS_PROBLEM "%s is down; the log of the proxy says why"

@@ -40,7 +40,7 @@ get_state (Presentation *self)
   if (self->stopped || self->ended)
     return PRESENTATION_DOWN;
   if (self->known)
-    return PRESENTATION_READY;
+    return presentation_awaits_place (self) ? PRESENTATION_STARTING : PRESENTATION_READY;
   return clock_now () < self->failing_until ? PRESENTATION_DOWN : PRESENTATION_STARTING;
 }
 
@@ -71,9 +71,8 @@ presentation_ask (Presentation *self, GError **error)
   return state;
 }
 
-// Calls the callbacks of presentation_wait(), unless the state is STARTING. Call with no lock held.
-static void
-end_waiting (Presentation *self)
+void
+presentation_end_waiting (Presentation *self)
 {
   if (presentation_ask (self, NULL) != PRESENTATION_STARTING)
     waiting_end (self->waiting);
@@ -157,7 +156,7 @@ on_up (Branch *branch, gpointer owner)
   g_clear_pointer (&self->unfit, g_free);
   g_mutex_unlock (&self->lock);
   self->callbacks->changed (self, self->data);
-  end_waiting (self);
+  presentation_end_waiting (self);
 }
 
 static gboolean
@@ -166,8 +165,17 @@ on_title_end (gpointer data)
   Presentation *self = data;
 
   self->end = 0;
+  if (self->player && !tape_player_is_at_end (self->player)) // it has been sought
+    return G_SOURCE_REMOVE;
   close_readers (self, "the title has ended");
   return G_SOURCE_REMOVE;
+}
+
+void
+presentation_close_at_end (Presentation *self, guint after_ms)
+{
+  if (!self->end)
+    self->end = g_timeout_add (after_ms + TITLE_TAIL_MS, on_title_end, self);
 }
 
 // Ends a session: it accepts no more readers, and its upstream does not connect again. The last
@@ -179,8 +187,9 @@ end_title (Presentation *self, Branch *branch)
   self->ended = TRUE;
   g_mutex_unlock (&self->lock);
   branch_stop (branch);
-  if (!self->end)
-    self->end = g_timeout_add (self->config->interval_ms + TITLE_TAIL_MS, on_title_end, self);
+  if (self->tape)
+    tape_end (self->tape);
+  presentation_close_at_end (self, self->config->interval_ms);
 }
 
 static void
@@ -207,7 +216,7 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
   g_free (self->unfit);
   self->unfit = g_strdup (node_get_unfit (branch->node));
   g_mutex_unlock (&self->lock);
-  end_waiting (self);
+  presentation_end_waiting (self);
 }
 
 static void
@@ -257,14 +266,20 @@ static const BranchCallbacks branch_callbacks = { on_up, on_down, on_connecting,
 static Branch *
 make_branch (Presentation *self)
 {
-  return branch_new (self->graph, self->config, self->stages, self->instance, self->relay,
+  Branch *branch = branch_new (self->graph, self->config, self->stages, self->instance, self->relay,
       &branch_callbacks, self);
+
+  if (self->at > 0)
+    node_play_from (branch->node, self->at);
+  return branch;
 }
 
 // Starts the current branch if it does not run.
 static void
 start_branch (Presentation *self)
 {
+  if (self->player)
+    return;
   if (!self->current)
     self->current = make_branch (self);
   branch_start (self->current);
@@ -378,6 +393,13 @@ presentation_dup_problem (Presentation *self)
 
 // ---- users ----
 
+// Nobody else can join what plays from the middle of a title.
+static guint
+get_linger (Presentation *self)
+{
+  return self->player || self->at > 0 ? 0 : self->config->linger_ms;
+}
+
 static gboolean
 on_linger_timeout (gpointer data)
 {
@@ -391,8 +413,7 @@ on_linger_timeout (gpointer data)
   if (!idle)
     return G_SOURCE_REMOVE;
   if (self->current && !self->ended)
-    log_event (
-        "mount %s down: no readers for %.1f s", self->label, self->config->linger_ms / 1000.0);
+    log_event ("mount %s down: no readers for %.1f s", self->label, get_linger (self) / 1000.0);
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   self->callbacks->changed (self, self->data);
@@ -411,7 +432,8 @@ update (gpointer data)
   g_mutex_lock (&self->lock);
   stopped = self->stopped;
   ended = self->ended;
-  wanted = self->n_users > 0 || (!self->ended && !self->config->on_demand);
+  wanted = self->n_users > 0
+           || (!self->ended && !self->config->on_demand && !self->player && self->at == 0);
   g_mutex_unlock (&self->lock);
 
   g_clear_handle_id (&self->linger, g_source_remove);
@@ -422,7 +444,7 @@ update (gpointer data)
   if (wanted)
     start_branch (self);
   else
-    self->linger = g_timeout_add (self->config->linger_ms, on_linger_timeout, self);
+    self->linger = g_timeout_add (get_linger (self), on_linger_timeout, self);
   return G_SOURCE_REMOVE;
 }
 
@@ -553,6 +575,7 @@ presentation_stop (Presentation *self)
   waiting_end (self->waiting);
   g_clear_handle_id (&self->linger, g_source_remove);
   g_clear_handle_id (&self->end, g_source_remove);
+  presentation_stop_title (self);
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   if (g_atomic_int_compare_and_exchange (&self->is_choice, TRUE, FALSE))
@@ -625,6 +648,8 @@ free_here (gpointer data)
   Presentation *self = data;
 
   presentation_stop (self);
+  g_clear_pointer (&self->tape, tape_unref);
+  g_clear_pointer (&self->player, tape_player_unref);
   waiting_free (self->waiting);
   choices_unref (self->choices);
   relay_unref (self->relay);

@@ -6,8 +6,11 @@
 
 #include "graph/graph.h"
 #include "mounts/choices.h"
+#include "relay/tape_player.h"
 
 typedef struct _Presentation Presentation;
+
+typedef void (*PresentationDoneFunc) (gpointer data);
 
 // Functions that a presentation calls on the main thread.
 typedef struct {
@@ -37,6 +40,33 @@ void presentation_set_choices (Presentation *self, Choices *choices, gboolean co
 // counts it out.
 gboolean presentation_take_choice (Presentation *self, GError **error);
 void presentation_leave_choice (Presentation *self);
+
+// ---- stored titles that can be sought (presentation_title.c) ----
+
+// A session plays from a place of the title, in ns. Its packets are kept for readers of their own
+// if the upstream may be able to seek, which `may_seek` says. Call before the session has users.
+void presentation_begin_at (Presentation *self, gint64 at, gboolean may_seek);
+gint64 presentation_get_at (const Presentation *self);
+
+// Reports whether the upstream of a session says how long the title is and from where it plays;
+// sets `place` to that. Such a session is served by presentations of single readers, made with
+// presentation_follow(). For these the same is reported of the session that they play.
+gboolean presentation_get_place (Presentation *self, TitlePlace *place);
+
+// Makes a presentation that of one reader of `session`, on which it takes over a use. Returns FALSE
+// and sets `error` on failure. Call before the presentation has users.
+gboolean presentation_follow (Presentation *self, Presentation *session, GError **error);
+
+// Returns what plays for the one reader (transfer full), or NULL for other presentations.
+TapePlayer *presentation_dup_player (Presentation *self);
+gboolean presentation_follows (const Presentation *self);
+
+// Lets the one reader play another session, on which it takes over a use, from its beginning; NULL:
+// go on with the one before. See tape_player_begin().
+void presentation_play (
+    Presentation *self, Presentation *session, PresentationDoneFunc done, gpointer data);
+
+// ---- running ----
 
 // Starts the chain if it is configured to run without readers. Main thread only.
 void presentation_start (Presentation *self);
@@ -104,5 +134,4 @@ gboolean presentation_is_at_start (Presentation *self);
 
 // Calls `done` once: at once if the state is not STARTING, else when it is no longer STARTING or
 // after `start-timeout`. Call with no lock held.
-typedef void (*PresentationDoneFunc) (gpointer data);
 void presentation_wait (Presentation *self, PresentationDoneFunc done, gpointer data);

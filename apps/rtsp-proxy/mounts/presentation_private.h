@@ -7,6 +7,7 @@
 #include "mounts/branch.h"
 #include "mounts/presentation.h"
 #include "mounts/waiting.h"
+#include "relay/tape_player.h"
 
 struct _Presentation {
   gatomicrefcount refs;
@@ -17,6 +18,9 @@ struct _Presentation {
   guint instance;
   gint64 made; // when, in ns of clock_now()
   Waiting *waiting;
+  gint64 at;          // a session: where in the title it begins, ns
+  Tape *tape;         // a session that may be sought: its packets; else NULL
+  TapePlayer *player; // of a reader of such a session, else NULL
   Choices *choices;
   gint is_choice; // atomic: it is counted
   LogLimit failures;
@@ -39,5 +43,22 @@ struct _Presentation {
   gint64 failing_until; // after a failed attempt: when the next one starts, ns; else 0
   gchar *unfit;         // why that attempt failed and each other one would, or NULL
   gboolean stopped;
-  gboolean ended; // a session of a stored title: its upstream has ended
+  gboolean ended;        // a session of a stored title: its upstream has ended
+  Presentation *session; // that `player` plays; used, and NULL once it is stopped
 };
+
+// ---- presentation.c ----
+
+// Calls the callbacks of presentation_wait(), unless the state is STARTING. Call with no lock held.
+void presentation_end_waiting (Presentation *self);
+
+// Closes the readers after a time in which they can get what has been sent. Main thread only.
+void presentation_close_at_end (Presentation *self, guint after_ms);
+
+// ---- presentation_title.c ----
+
+// Reports whether where the session plays is not known yet. Call with the lock held.
+gboolean presentation_awaits_place (const Presentation *self);
+
+// Ends what the presentation has of a title. Main thread only.
+void presentation_stop_title (Presentation *self);

@@ -140,18 +140,33 @@ feed_event (GstPad *pad, GstObject *parent, GstEvent *event)
 
 // ---- the element ----
 
+static void
+push_segment (Feed *self)
+{
+  GstSegment segment;
+
+  gst_segment_init (&segment, GST_FORMAT_TIME);
+  gst_pad_push_event (self->src, gst_event_new_segment (&segment));
+}
+
+void
+feed_flush (Feed *self)
+{
+  gst_pad_push_event (self->src, gst_event_new_flush_start ());
+  gst_pad_push_event (self->src, gst_event_new_flush_stop (FALSE));
+  push_segment (self);
+}
+
 // Sends the first events and a gap. The gap blocks until gst-rtsp-server unblocks its streams.
 static gpointer
 prime (gpointer data)
 {
   Feed *self = data;
-  GstSegment segment;
   gchar *id = gst_pad_create_stream_id (self->src, GST_ELEMENT (self), NULL);
 
-  gst_segment_init (&segment, GST_FORMAT_TIME);
   gst_pad_push_event (self->src, gst_event_new_stream_start (id));
   gst_pad_push_event (self->src, gst_event_new_caps (self->caps));
-  gst_pad_push_event (self->src, gst_event_new_segment (&segment));
+  push_segment (self);
   gst_pad_push_event (self->src, gst_event_new_gap (0, GST_CLOCK_TIME_NONE));
   g_atomic_int_set (&self->open, 1);
   g_free (id);

@@ -27,5 +27,8 @@ void feed_attach (Feed *self, Relay *relay, guint track);
 // Stops sending packets of `relay`.
 void feed_detach (Feed *self, Relay *relay);
 
+// Has the elements behind the feed drop what they have kept. Call while no relay feeds it.
+void feed_flush (Feed *self);
+
 // Reports whether the feed sends packets now. Call from any thread.
 gboolean feed_is_open (Feed *self);

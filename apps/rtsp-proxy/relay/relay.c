@@ -205,6 +205,43 @@ relay_get_rtp_info (Relay *self, guint index, guint16 *seq, guint32 *timestamp)
   return known;
 }
 
+// Returns the instant of the earliest packet that waits, or the relay's time.
+static gint64
+waiting_time (Relay *self)
+{
+  gint64 earliest = G_MAXINT64;
+
+  for (guint i = 0; i < self->n_tracks; i++) {
+    const RelayItem *item = gst_queue_array_peek_head_struct (self->tracks[i].out);
+
+    if (item)
+      earliest = MIN (earliest, item->time);
+  }
+  return earliest < G_MAXINT64 ? earliest : relay_common_time (self);
+}
+
+gboolean
+relay_get_waiting (Relay *self, guint index, guint16 *seq, guint32 *timestamp)
+{
+  RelayNumbers numbers = { FALSE };
+
+  g_mutex_lock (&self->lock);
+  if (index < self->n_tracks) {
+    RelayTrack *track = &self->tracks[index];
+    const RelayItem *item = gst_queue_array_peek_head_struct (track->out);
+
+    if (item)
+      numbers = relay_read_numbers (item->packet);
+    else if (track->splice.n_runs > 0)
+      numbers = (RelayNumbers) { TRUE, (guint16) (track->splice.last_seq + 1),
+        weir_splice_timestamp_at (&track->splice, waiting_time (self)) };
+  }
+  g_mutex_unlock (&self->lock);
+  *seq = numbers.seq;
+  *timestamp = numbers.timestamp;
+  return numbers.known;
+}
+
 gint64
 relay_get_time (Relay *self)
 {

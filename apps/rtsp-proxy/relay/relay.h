@@ -117,6 +117,10 @@ void relay_settle (RelaySource *self, guint track);
 // the relays behind this one.
 void relay_count (RelaySource *self, RelayCount what, guint64 n);
 
+// Says that the source plays a stored title that it can seek, and from where. The sinks that are
+// there now are told.
+void relay_set_place (RelaySource *self, const TitlePlace *place);
+
 // Sets the source's mapping between NTP and RTP time, from its sender report.
 void relay_set_ntp_map (RelaySource *self, guint track, const WeirNtpMap *map);
 
@@ -145,6 +149,11 @@ GstCaps *relay_dup_caps (Relay *self, guint track);
 // the next sequence number, and the timestamp of relay_get_time(). Returns FALSE if the track has
 // had no packet in this run of the source.
 gboolean relay_get_rtp_info (Relay *self, guint track, guint16 *seq, guint32 *timestamp);
+
+// Sets the numbers for RTP-Info of the first packet of a run that waits in relay_push_more(). For a
+// track without such a packet, sets the next sequence number, and the timestamp of the instant of
+// the other tracks' first packet. Returns FALSE if they are not known.
+gboolean relay_get_waiting (Relay *self, guint track, guint16 *seq, guint32 *timestamp);
 
 // Returns the relay's time, in ns, up to which all tracks have had packets. A track that is more
 // than 1 s behind the others is sparse and does not count.

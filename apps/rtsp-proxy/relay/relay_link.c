@@ -26,8 +26,14 @@ link_counted (gpointer to, RelayCount what, guint64 n)
   relay_count (to, what, n);
 }
 
+static void
+link_placed (gpointer to, const TitlePlace *place)
+{
+  relay_set_place (to, place);
+}
+
 static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_unref,
-  .counted = link_counted };
+  .counted = link_counted, .placed = link_placed };
 static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref,
   .counted = link_counted };
 

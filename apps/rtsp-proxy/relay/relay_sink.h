@@ -30,6 +30,12 @@ typedef struct {
   gboolean more;     // more packets of the track follow at once, so the sink may wait for them
 } RelayPacket;
 
+// Where a run of a stored title plays, in ns of the title's own time.
+typedef struct {
+  gint64 start, end; // of the title
+  gint64 from;       // the instant of the run's bases; negative: not known yet
+} TitlePlace;
+
 // The relay calls these functions from any thread. It holds its lock only during is_open().
 typedef struct {
   // The tracks became known, or they changed. The packets that follow are later than `start`, in ns
@@ -52,4 +58,6 @@ typedef struct {
   gboolean from_start;
   // Says what happened to `n` packets before the relay got them. May be NULL.
   void (*counted) (gpointer sink, RelayCount what, guint64 n);
+  // The source plays a stored title that it can seek. May be NULL.
+  void (*placed) (gpointer sink, const TitlePlace *place);
 } RelaySink;

@@ -119,6 +119,25 @@ relay_get_sync (Relay *self, RelaySync *sync)
 }
 
 void
+relay_set_place (RelaySource *self, const TitlePlace *place)
+{
+  Relay *relay = self->relay;
+  GPtrArray *sinks = NULL;
+
+  g_mutex_lock (&relay->lock);
+  if (!relay->current || self == relay->current)
+    sinks = g_ptr_array_ref (relay->sinks);
+  g_mutex_unlock (&relay->lock);
+  for (guint i = 0; sinks && i < sinks->len; i++) {
+    RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
+
+    if (entry->functions->placed)
+      entry->functions->placed (entry->sink, place);
+  }
+  g_clear_pointer (&sinks, g_ptr_array_unref);
+}
+
+void
 relay_set_ntp_map (RelaySource *self, guint index, const WeirNtpMap *map)
 {
   Relay *relay = self->relay;

@@ -136,6 +136,7 @@ struct _PullContext {
   gpointer data; // for the PullMakeFunc
   const PullCallbacks *callbacks;
   gpointer owner;
+  gint64 from;    // where an RTSP client asks the server to play from, ns
   gint cancelled; // atomic: the owner ignores this run from now on
 };
 

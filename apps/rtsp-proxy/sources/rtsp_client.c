@@ -428,6 +428,7 @@ client_start (const PullContext *context, GError **error)
   tls_trust_copy (&self->config.trust, &config->trust);
   self->tls = g_str_has_prefix (config->uri, "rtsps:");
   self->over_tcp = config->transport == PULL_TCP;
+  self->from = context->from;
   self->auth = (RtspAuth) { .user = self->config.user, .password = self->config.password };
   relay_source_set_key_handler (
       context->source, ask_for_key, rtsp_client_ref (self), rtsp_client_unref);

@@ -91,6 +91,9 @@ struct _RtspClient {
   gboolean plays_each;   // the server does not play all tracks at once
   gint64 keep_alive_due; // ns
   gint64 played;         // ns; when PLAY was answered
+  gint64 from;           // where it is asked to play from, ns
+  gboolean has_place;    // the server plays a stored title
+  TitlePlace place;      // of this session
   gint64 leave_by;       // ns; the end of the wait for the answer to TEARDOWN
   GPtrArray *tracks;     // of RtspTrack
   guint at;              // the track that is set up or played next
@@ -144,10 +147,14 @@ void rtsp_client_take_request (RtspClient *self, const RtspMessage *request);
 
 // ---- rtsp_client_sdp.c ----
 
-// Reads a description: sets the tracks and the URI of the session. Returns FALSE if it is not SDP.
+// Reads a description: sets the tracks, the URI of the session, and the title's length. Returns
+// FALSE if it is not SDP.
 gboolean rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer);
 
 void rtsp_format_free (gpointer format);
+
+// Returns where the answer to PLAY says that the session begins, in ns of the title's time.
+gint64 rtsp_client_read_from (RtspClient *self, const RtspMessage *answer);
 
 // Sets the tracks' bases from an RTP-Info header.
 void rtsp_client_read_rtp_info (RtspClient *self, const gchar *text);

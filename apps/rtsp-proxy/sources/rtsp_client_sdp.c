@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <gst/rtsp/gstrtsprange.h>
 #include <gst/sdp/sdp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "sources/sdp.h"
 
 #define FORMATS_MAX 16 // further ones of an m= line are ignored
+#define NPT_MAX_S 1e9
 
 void
 rtsp_format_free (gpointer data)
@@ -159,6 +161,57 @@ log_left_out (const RtspClient *self, const GstSDPMedia *media)
   g_free (shown);
 }
 
+// Returns a time of a range of npt in ns, or -1 for none.
+static gint64
+read_npt (const GstRTSPTimeRange *range, const GstRTSPTime *time)
+{
+  gboolean is_time = range->unit == GST_RTSP_RANGE_NPT && time->type == GST_RTSP_TIME_SECONDS
+                     && time->seconds >= 0 && time->seconds < NPT_MAX_S;
+
+  return is_time ? (gint64) (time->seconds * GST_SECOND) : -1;
+}
+
+static void
+read_length (RtspClient *self, const gchar *text)
+{
+  GstRTSPTimeRange *range = NULL;
+
+  self->has_place = FALSE;
+  if (!text || gst_rtsp_range_parse (text, &range) != GST_RTSP_OK)
+    return;
+  // gst-rtsp-server says "now-20" of a file that it has not played yet.
+  if (range->min.type == GST_RTSP_TIME_NOW)
+    range->min = (GstRTSPTime) { GST_RTSP_TIME_SECONDS, 0 };
+  self->place = (TitlePlace) { read_npt (range, &range->min), read_npt (range, &range->max), -1 };
+  self->has_place = self->place.start >= 0 && self->place.end > self->place.start;
+  gst_rtsp_range_free (range);
+}
+
+gint64
+rtsp_client_read_from (RtspClient *self, const RtspMessage *answer)
+{
+  const gchar *text = rtsp_message_get (answer, "Range", 0);
+  GstRTSPTimeRange *range = NULL;
+  gint64 from = -1;
+
+  if (text && gst_rtsp_range_parse (text, &range) == GST_RTSP_OK) {
+    from = read_npt (range, &range->min);
+    gst_rtsp_range_free (range);
+  }
+  return from >= 0 ? from : MAX (self->from, self->place.start);
+}
+
+// Some servers have the range of the whole in a track only.
+static const gchar *
+find_range (const GstSDPMessage *sdp)
+{
+  const gchar *range = gst_sdp_message_get_attribute_val (sdp, "range");
+
+  for (guint i = 0; !range && i < gst_sdp_message_medias_len (sdp); i++)
+    range = gst_sdp_media_get_attribute_val (gst_sdp_message_get_media (sdp, i), "range");
+  return range;
+}
+
 gboolean
 rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *answer)
 {
@@ -169,6 +222,7 @@ rtsp_client_read_sdp (RtspClient *self, const gchar *base, const RtspMessage *an
   if (!sdp)
     return FALSE;
   session = rtsp_control_join (base, gst_sdp_message_get_attribute_val (sdp, "control"));
+  read_length (self, find_range (sdp));
   g_free (self->session_uri);
   self->session_uri = rtsp_control_is_sound (session) ? session : g_strdup (base);
   if (self->session_uri != session)

@@ -136,12 +136,31 @@ set_up (RtspClient *self, RtspTrack *track)
 }
 
 static void
+send_play (RtspClient *self, const gchar *uri)
+{
+  gchar seconds[G_ASCII_DTOSTR_BUF_SIZE], *line;
+
+  g_ascii_formatd (seconds, sizeof seconds, "%.3f", (gdouble) self->from / GST_SECOND);
+  line = g_strdup_printf ("Range: npt=%s-\r\n", seconds);
+  rtsp_client_send (self, "PLAY", uri, line);
+  g_free (line);
+}
+
+static void
+tell_place (RtspClient *self)
+{
+  if (self->has_place && !g_atomic_int_get (&self->context->cancelled))
+    relay_set_place (self->context->source, &self->place);
+}
+
+static void
 play (RtspClient *self)
 {
   g_atomic_int_set (&self->heard, 0);
   if (rtsp_client_begin_media (self)) {
     self->step = RTSP_PLAY;
-    rtsp_client_send (self, "PLAY", self->session_uri, "Range: npt=0.000-\r\n");
+    tell_place (self);
+    send_play (self, self->session_uri);
   } else if (self->refused) {
     rtsp_client_end_by_status (self, "SETUP", self->refused);
   } else {
@@ -349,7 +368,7 @@ play_next (RtspClient *self)
       track = NULL;
   }
   if (track)
-    rtsp_client_send (self, "PLAY", track->url, "Range: npt=0.000-\r\n");
+    send_play (self, track->url);
   return track != NULL;
 }
 
@@ -373,6 +392,8 @@ take_played (RtspClient *self, const RtspMessage *answer)
     rtsp_client_read_rtp_info (self, info);
   if (self->plays_each && play_next (self))
     return;
+  self->place.from = rtsp_client_read_from (self, answer);
+  tell_place (self);
   self->step = RTSP_PLAYING;
   self->played = clock_now ();
   set_keep_alive (self, self->played);
@@ -386,7 +407,8 @@ take_play (RtspClient *self, const RtspMessage *answer)
   guint status = answer->status;
   gboolean is_refused = status >= 400 && status < 500 && status != 401 && status != 454;
 
-  if (status == 457 && self->request.lines) // some live servers accept no Range header
+  if (status == 457 && self->request.lines
+      && self->from == 0) // some live servers accept no Range header
     rtsp_client_send (self, "PLAY", self->request.uri, NULL);
   else if (status < 300)
     take_played (self, answer);

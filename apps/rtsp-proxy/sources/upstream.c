@@ -45,6 +45,7 @@ struct _Upstream {
   RelaySource *source;
   const UpstreamCallbacks *callbacks;
   gpointer owner;
+  gint64 from; // where runs play from, ns
   Run *run;
   Timer *watch;
   gint64 watched; // when the watch last ran
@@ -401,11 +402,8 @@ run_new (Upstream *self)
   opening_init (&run->opening);
   run->upstream = self;
   run->started = clock_now ();
-  run->context.source = relay_source_ref (self->source);
-  run->context.config = self->config;
-  run->context.callbacks = &pull_callbacks;
-  run->context.owner = run;
-  run->context.data = self->owner;
+  run->context = (PullContext) { relay_source_ref (self->source), self->config, self->owner,
+    &pull_callbacks, run, self->from };
   return run;
 }
 
@@ -506,11 +504,7 @@ upstream_new (const PullConfig *config, PullMakeFunc make, RelaySource *source,
 {
   Upstream *self = g_new0 (Upstream, 1);
 
-  *self = (Upstream) { .config = config,
-    .make = make,
-    .source = relay_source_ref (source),
-    .callbacks = callbacks,
-    .owner = owner };
+  *self = (Upstream) { config, make, relay_source_ref (source), callbacks, owner };
   return self;
 }
 
@@ -526,6 +520,12 @@ upstream_start (Upstream *self)
     self->retry = timer_add ((guint) (wait / GST_MSECOND) + 1, retry, self);
   else
     begin_run (self);
+}
+
+void
+upstream_play_from (Upstream *self, gint64 from)
+{
+  self->from = from;
 }
 
 void

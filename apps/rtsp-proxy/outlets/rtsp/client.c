@@ -6,6 +6,7 @@
 #include "mounts/titles.h"
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/answer.h"
+#include "outlets/rtsp/media.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/requests.h"
 #include "outlets/rtsp/rtsp_reader.h"
@@ -109,9 +110,12 @@ call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia
   RtspConnection *connection = &((Client *) client)->connection;
   gboolean live = G_TYPE_CHECK_INSTANCE_TYPE (media, WEIR_TYPE_RELAY_MEDIA);
 
-  call->request = (RtspRequest) { ctx, rtsp_connection_dup_content (connection),
-    dup_reader ((Client *) client), connection->peer, connection->layers, connection->delay_ns };
-  call->serving = live ? &serving_live : &serving_stored;
+  call->request =
+      (RtspRequest) { ctx, rtsp_connection_dup_content (connection), dup_reader ((Client *) client),
+        connection->peer, connection->layers, connection->delay_ns, connection->mounts };
+  call->serving = !live                   ? &serving_stored
+                  : media_get_own (media) ? &serving_session
+                                          : &serving_live;
 }
 
 static void
@@ -258,6 +262,18 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
   return reader;
 }
 
+// gst-rtsp-server has answered and plays.
+static void
+end_play (GstRTSPClient *client, GstRTSPContext *ctx)
+{
+  Call call;
+
+  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
+  if (call.serving->end_play)
+    call.serving->end_play (&call.request);
+  call_end (&call);
+}
+
 static void
 on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
@@ -265,6 +281,7 @@ on_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
   Reader *reader;
   gboolean first;
 
+  end_play (client, ctx);
   silence_watch (client, ctx, close_client);
   titles_note_playing (G_OBJECT (gst_rtsp_session_media_get_media (ctx->sessmedia)));
   g_mutex_lock (&self->lock);

@@ -56,6 +56,7 @@ live_media_ask (LiveMedia *self, GError **error)
 {
   PresentationState state;
   gboolean ready, down;
+  TitlePlace place;
 
   g_mutex_lock (&self->lock);
   ready = self->media != NULL;
@@ -69,6 +70,10 @@ live_media_ask (LiveMedia *self, GError **error)
     return PRESENTATION_DOWN;
   }
   state = presentation_ask (self->presentation, error);
+  // What can be sought is not opened: each reader has media of its own.
+  if (state == PRESENTATION_READY && !presentation_follows (self->presentation)
+      && presentation_get_place (self->presentation, &place))
+    return PRESENTATION_READY;
   return state == PRESENTATION_READY ? PRESENTATION_STARTING : state;
 }
 

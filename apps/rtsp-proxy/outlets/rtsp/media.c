@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "outlets/rtsp/kernel_path.h"
+#include "outlets/rtsp/media_feeds.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
 #include "relay/relay_caps.h"
@@ -138,18 +139,6 @@ configure_media (gpointer media, Presentation *presentation)
 
 // ---- media ----
 
-static Feed *
-find_feed (GstRTSPMedia *media, guint i)
-{
-  GstElement *bin = gst_rtsp_media_get_element (media);
-  gchar *name = g_strdup_printf ("feed%u", i);
-  GstElement *feed = gst_bin_get_by_name (GST_BIN (bin), name);
-
-  g_free (name);
-  gst_object_unref (bin);
-  return (Feed *) feed;
-}
-
 static void
 release_media (gpointer media)
 {
@@ -183,36 +172,48 @@ static void
 on_prepared (GstRTSPMedia *media, LiveMedia *live)
 {
   Presentation *presentation = live_media_get_presentation (live);
-  Relay *relay = presentation_get_relay (presentation);
 
-  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
-    GstRTSPStream *stream = gst_rtsp_media_get_stream (media, i);
-    Feed *feed = find_feed (media, i);
-
-    if (feed) {
-      feed_attach (feed, relay, i);
-      gst_object_unref (feed);
-    }
-    // gst-rtsp-server blocks streams until the first PLAY. That would block the upstream's thread,
-    // and the first reader would get packets from the time of its DESCRIBE.
-    gst_rtsp_stream_set_blocked (stream, FALSE);
-  }
+  if (!presentation_follows (presentation))
+    media_feeds_attach (media, presentation_get_relay (presentation));
+  // gst-rtsp-server blocks streams until the first PLAY. That would block the upstream's thread,
+  // and the first reader would get packets from the time of its DESCRIBE.
+  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++)
+    gst_rtsp_stream_set_blocked (gst_rtsp_media_get_stream (media, i), FALSE);
   warn_without_ports (media, presentation);
 }
 
 static void
 on_unprepared (GstRTSPMedia *media, LiveMedia *live)
 {
-  Relay *relay = presentation_get_relay (live_media_get_presentation (live));
+  media_feeds_detach (media, presentation_get_relay (live_media_get_presentation (live)));
+}
 
-  for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
-    Feed *feed = find_feed (media, i);
+// ---- media of one reader ----
 
-    if (feed) {
-      feed_detach (feed, relay);
-      gst_object_unref (feed);
-    }
-  }
+#define OWN "weir-own-presentation"
+
+Presentation *
+media_get_own (GstRTSPMedia *media)
+{
+  return g_object_get_data (G_OBJECT (media), OWN);
+}
+
+// Returns RTP-Info of the packets that wait for the reader.
+static gboolean
+get_own_rtp_info (GstRTSPStream *stream, guint *seq, guint *rtptime, gpointer relay)
+{
+  guint16 next;
+
+  if (!relay_get_waiting (relay, gst_rtsp_stream_get_index (stream), &next, rtptime))
+    return FALSE;
+  *seq = next;
+  return TRUE;
+}
+
+static void
+unref_presentation (gpointer presentation)
+{
+  presentation_unref (presentation);
 }
 
 static void
@@ -291,12 +292,15 @@ static void
 media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
 {
   LiveMedia *live = ((MediaFactory *) factory)->live;
-  Relay *relay = presentation_get_relay (live_media_get_presentation (live));
+  Presentation *own = live_media_get_presentation (live);
+  Relay *relay = presentation_get_relay (own);
 
+  if (presentation_follows (own))
+    g_object_set_data_full (G_OBJECT (media), OWN, presentation_ref (own), unref_presentation);
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
   g_object_set (media, "ipv6", ((MediaFactory *) factory)->ipv6, NULL);
-  weir_media_set_rtp_info_func (
-      media, get_rtp_info, relay_ref (relay), (GDestroyNotify) relay_unref);
+  weir_media_set_rtp_info_func (media, presentation_follows (own) ? get_own_rtp_info : get_rtp_info,
+      relay_ref (relay), (GDestroyNotify) relay_unref);
   weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
   listen_to (media, "prepared", G_CALLBACK (on_prepared), live);
   listen_to (media, "unprepared", G_CALLBACK (on_unprepared), live);

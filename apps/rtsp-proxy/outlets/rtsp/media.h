@@ -12,6 +12,9 @@
 // IPv6.
 GstRTSPMediaFactory *media_factory_new (Presentation *presentation, gboolean ipv6);
 
+// Returns the presentation of the media's one reader, which it holds, or NULL: any number may read.
+Presentation *media_get_own (GstRTSPMedia *media);
+
 // Ends the presentation's media. Main thread only.
 void media_factory_stop (GstRTSPMediaFactory *factory);
 

@@ -249,6 +249,23 @@ check_ready (RtspConnection *self, GstRTSPContext *ctx, Content *content)
   return refuse_content (self, error);
 }
 
+// Checks that the reader's own presentation of a title is ready, if it is to have one.
+static GstRTSPStatusCode
+check_own (RequestTarget *request, const Content *content)
+{
+  RtspConnection *connection = request->connection;
+  GError *error = NULL;
+  Content *own = request_target_use_own (request, content, &error);
+  GstRTSPStatusCode status;
+
+  if (!own)
+    return error ? refuse_content (connection, error) : GST_RTSP_STS_OK;
+  connection->waits_for_content = FALSE; // it waits for another one now
+  status = check_ready (connection, request->ctx, own);
+  content_unref (own);
+  return status;
+}
+
 // Reports whether a SETUP needs a session, and the connection can have no other.
 static gboolean
 lacks_session (RtspConnection *self, GstRTSPContext *ctx)
@@ -306,6 +323,8 @@ check_content (RequestTarget *request)
   if (!content)
     return refuse_content (connection, error);
   status = check_ready (connection, ctx, content);
+  if (status == GST_RTSP_STS_OK)
+    status = check_own (request, content);
   content_unref (content);
   return status;
 }

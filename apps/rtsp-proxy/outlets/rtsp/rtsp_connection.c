@@ -32,19 +32,19 @@ content_unref (Content *self)
   g_atomic_rc_box_release_full (self, clear_content);
 }
 
-// Starts or joins the target. `points` has the media of presentations. Returns NULL and sets
-// `error` on failure. (transfer full)
+// `title` and `presentation`, of which one is NULL, are in use; this takes over. `points` has the
+// media of presentations. Returns NULL if both are NULL. (transfer full)
 static Content *
-content_new (GstRTSPMountPoints *points, const Resolved *target, GError **error)
+content_new (GstRTSPClient *client, Title *title, Presentation *presentation)
 {
   Content *self = g_atomic_rc_box_new0 (Content);
+  GstRTSPMountPoints *points = gst_rtsp_client_get_mount_points (client);
 
-  if (target->title)
-    self->title = mounts_open_title (target, error);
-  else
-    self->presentation = mounts_use (target, error);
+  self->title = title;
+  self->presentation = presentation;
   if (self->presentation)
     self->live = media_find_live (points, presentation_get_path (self->presentation));
+  g_object_unref (points);
   if (self->live)
     live_media_use (self->live);
   if (!self->title && !self->presentation)
@@ -315,14 +315,12 @@ note_choice (RtspConnection *self, GstRTSPContext *ctx, const Demand *demand)
     self->delay_ns = demand->delay_ns;
 }
 
+// Starts or joins the target. Returns NULL and sets `error` on failure. (transfer full)
 static Content *
 make_content (RtspConnection *self, const Resolved *target, GError **error)
 {
-  GstRTSPMountPoints *points = gst_rtsp_client_get_mount_points (self->client);
-  Content *content = content_new (points, target, error);
-
-  g_object_unref (points);
-  return content;
+  return target->title ? content_new (self->client, mounts_open_title (target, error), NULL)
+                       : content_new (self->client, NULL, mounts_use (target, error));
 }
 
 // Returns the title in use if it is the requested one. Otherwise releases it before it opens the
@@ -339,6 +337,39 @@ use_title (RtspConnection *self, const Resolved *target, GError **error)
   return make_content (self, target, error);
 }
 
+// Returns the content in use if it is this reader's own, or if tracks of it are set up. Otherwise
+// finds a session of the stored title.
+static Content *
+use_session (RtspConnection *self, GstRTSPContext *ctx, const Resolved *target, GError **error)
+{
+  Content *content = rtsp_connection_dup_content (self);
+
+  if (content_is (content, target)
+      && (ctx->session || presentation_follows (content->presentation)))
+    return content;
+  g_clear_pointer (&content, content_unref);
+  return make_content (self, target, error);
+}
+
+Content *
+request_target_use_own (RequestTarget *self, const Content *content, GError **error)
+{
+  RtspConnection *connection = self->connection;
+  const Resolved *target = request_target_get (self, error);
+  Presentation *session = content->presentation, *own;
+  TitlePlace place;
+  Content *made;
+
+  if (!target || !session || presentation_follows (session) || !presentation_get_instance (session)
+      || !presentation_get_place (session, &place))
+    return NULL;
+  own = mount_follow (target->mount, session, error);
+  made = content_new (connection->client, NULL, own);
+  if (made)
+    rtsp_connection_use (connection, content_ref (made));
+  return made;
+}
+
 Content *
 request_target_use (RequestTarget *self, GError **error)
 {
@@ -348,8 +379,9 @@ request_target_use (RequestTarget *self, GError **error)
 
   if (!target)
     return NULL;
-  content = target->title ? use_title (connection, target, error)
-                          : make_content (connection, target, error);
+  content = target->title  ? use_title (connection, target, error)
+            : target->path ? make_content (connection, target, error)
+                           : use_session (connection, self->ctx, target, error);
   if (!content)
     return NULL;
   rtsp_connection_use (connection, content_ref (content));

@@ -108,6 +108,11 @@ const Resolved *request_target_get (RequestTarget *self, GError **error);
 // mounts_use() and mounts_open_title(). (transfer full)
 Content *request_target_use (RequestTarget *self, GError **error);
 
+// If `content` is a session of a stored title that can be sought, uses a presentation of this
+// reader in its place and returns its content (transfer full). Else returns NULL, with `error` on
+// failure.
+Content *request_target_use_own (RequestTarget *self, const Content *content, GError **error);
+
 // Returns the value of the header with this number, from 0, of those of the request with the same
 // name, or NULL. (transfer none)
 const gchar *request_get_header (GstRTSPContext *ctx, GstRTSPHeaderField field, gint number);

@@ -18,20 +18,28 @@ typedef struct {
   const gchar *peer;   // for the log
   WeirLayerSet layers; // chosen by the URL
   gint64 delay_ns;     // requested by the URL, or -1
+  Mounts *mounts;
 } RtspRequest;
 
 typedef struct {
   // Adds the playable range to a description. May be NULL.
   void (*describe) (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp);
-  // Called before gst-rtsp-server handles a PLAY, before it seeks, and before it answers.
-  // adjust_play() may put the request aside; it is then called once more.
+  // Called before gst-rtsp-server handles a PLAY, before it seeks, before it answers, and when it
+  // has answered; the last may be NULL. The first two may put the request aside; all is then called
+  // once more.
   GstRTSPStatusCode (*begin_play) (const RtspRequest *request);
   GstRTSPStatusCode (*adjust_play) (
       const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate);
   void (*answer_play) (const RtspRequest *request);
-  // Called before and after gst-rtsp-server handles a PAUSE.
+  void (*end_play) (const RtspRequest *request);
+  // Called before and after gst-rtsp-server handles a PAUSE. The first may put the request aside.
   GstRTSPStatusCode (*begin_pause) (const RtspRequest *request);
   void (*end_pause) (const RtspRequest *request);
 } Serving;
 
-extern const Serving serving_live, serving_stored;
+extern const Serving serving_live, serving_session, serving_stored;
+
+// Parts of `adjust_play` and `describe` that serve presentations of one reader as well.
+GstRTSPStatusCode serving_live_adjust (
+    const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate);
+void serving_live_describe_sets (Presentation *presentation, GstSDPMessage *sdp);

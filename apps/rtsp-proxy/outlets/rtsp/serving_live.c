@@ -21,8 +21,8 @@ has_cache (const RtspRequest *request)
 }
 
 // The media has the parameter sets with which it was made.
-static void
-describe_sets (Presentation *presentation, GstSDPMessage *sdp)
+void
+serving_live_describe_sets (Presentation *presentation, GstSDPMessage *sdp)
 {
   Relay *relay = presentation_get_relay (presentation);
 
@@ -41,7 +41,7 @@ describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
   Presentation *presentation = get_presentation (request);
 
   if (presentation)
-    describe_sets (presentation, sdp);
+    serving_live_describe_sets (presentation, sdp);
   if (has_cache (request))
     timeshift_describe (media, sdp, request->peer);
 }
@@ -80,8 +80,8 @@ prepare_layers (const RtspRequest *request, Presentation *presentation)
   mount_config_unref (config);
 }
 
-static GstRTSPStatusCode
-adjust_play (
+GstRTSPStatusCode
+serving_live_adjust (
     const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate)
 {
   Presentation *presentation = get_presentation (request);
@@ -122,5 +122,5 @@ end_pause (const RtspRequest *request)
 {
 }
 
-const Serving serving_live = { describe, begin_play, adjust_play, answer_play, begin_pause,
-  end_pause };
+const Serving serving_live = { describe, begin_play, serving_live_adjust, answer_play, NULL,
+  begin_pause, end_pause };

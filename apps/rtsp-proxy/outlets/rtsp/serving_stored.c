@@ -124,5 +124,5 @@ end_pause (const RtspRequest *request)
   title_media_paused (gst_rtsp_session_media_get_media (request->ctx->sessmedia));
 }
 
-const Serving serving_stored = { NULL, begin_play, adjust_play, answer_play, begin_pause,
+const Serving serving_stored = { NULL, begin_play, adjust_play, answer_play, NULL, begin_pause,
   end_pause };
