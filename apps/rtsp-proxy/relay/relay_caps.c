@@ -95,6 +95,35 @@ relay_caps_publish (const GstCaps *caps, guint32 ssrc)
   return published;
 }
 
+// An AudioSpecificConfig of two bytes may say behind them that there is no SBR (ISO/IEC 14496-3,
+// 1.6.2.1): as a file does, and a transport stream does not.
+#define AAC_BASE 4 // hexadecimal digits
+#define AAC_EXTENSION "56e5"
+
+// Removes what is said in other words by other senders of AAC.
+static void
+simplify_aac (GstStructure *s)
+{
+  const gchar *config = gst_structure_get_string (s, "config"), *mode;
+  gchar *plain;
+
+  if (!config || strlen (config) < AAC_BASE)
+    return;
+  plain = g_ascii_strdown (config, -1);
+  if (strlen (plain) == AAC_BASE + 6 && g_str_has_prefix (plain + AAC_BASE, AAC_EXTENSION)
+      && plain[AAC_BASE + strlen (AAC_EXTENSION)] < '8')
+    plain[AAC_BASE] = '\0';
+  // The channels are in `config`, too.
+  gst_structure_remove_fields (
+      s, "profile-level-id", "streamtype", "bitrate", "objecttype", "encoding-params", NULL);
+  gst_structure_set (s, "config", G_TYPE_STRING, plain, NULL);
+  g_free (plain);
+  mode = gst_structure_get_string (s, "mode");
+  plain = g_ascii_strdown (mode ? mode : "", -1);
+  gst_structure_set (s, "mode", G_TYPE_STRING, plain, NULL);
+  g_free (plain);
+}
+
 // The first 10 fields may differ for H.264 and H.265 only, the others for any codec.
 gboolean
 relay_caps_same (const GstCaps *published, const GstCaps *now)
@@ -111,6 +140,10 @@ relay_caps_same (const GstCaps *published, const GstCaps *now)
   for (guint i = has_in_band ? 0 : first_of_any; in_band[i]; i++) {
     gst_structure_remove_field (a, in_band[i]);
     gst_structure_remove_field (b, in_band[i]);
+  }
+  if (!g_strcmp0 (name, "MPEG4-GENERIC")) {
+    simplify_aac (a);
+    simplify_aac (b);
   }
   same = gst_structure_is_equal (a, b);
   gst_structure_free (a);

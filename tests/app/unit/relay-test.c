@@ -596,6 +596,12 @@ private_fields_do_not_make_tracks_differ (void)
     { AAC ", profile-level-id=(string)1", AAC ", profile-level-id=(string)2", TRUE },
     { AAC ", config=(string)1190", AAC ", config=(string)1210", FALSE },
     { AAC ", a-lang=(string)de", AAC, TRUE },
+    // A file says that there is no SBR, a transport stream and a camera do not.
+    { AAC ", config=(string)118856e500", AAC ", config=(string)1188, streamtype=(string)5", TRUE },
+    { AAC ", config=(string)118856E500, mode=(string)AAC-hbr",
+        AAC ", config=(string)1188, mode=(string)aac-hbr, encoding-params=(string)1", TRUE },
+    { AAC ", config=(string)118856e580", AAC ", config=(string)1188", FALSE }, // with SBR
+    { AAC ", sizelength=(string)13", AAC ", sizelength=(string)6", FALSE },
     { H264, AAC, FALSE },
   };
 #undef AAC
