@@ -392,6 +392,24 @@ def huge_files_are_refused_at_once():
 
 
 @test
+def wrong_clips_are_named():
+    """the key insert needs a folder that is there, and names in it"""
+    folder = os.path.dirname(CLIP)
+    refused([(f'{MOUNT}    insert: {text}\n', f'FILE:{place}: {wrong}') for text, place, wrong in [
+        ('clips', '4:13', 'insert: expected {folder: FOLDER}, such as {folder: /srv/clips, on-cue: ad.mp4}'),
+        ('{on-cue: a.mp4}', '4:13', 'insert: the folder of the clips is missing; add folder: FOLDER'),
+        ('{folder: clips}', '4:22', 'folder: the path of the folder clips must begin with a slash'),
+        ('{folder: /none}', '4:22', 'folder: no such folder: /none'),
+        (f'{{folder: {folder}, on-cue: ../a.mp4}}', f'4:{32 + len(folder)}',
+         'on-cue: "../a.mp4" is not a file in the mount\'s folder of clips; write it like ad.mp4'),
+    ]])
+    refused([(f'mounts:\n  /vod:\n    upstream: file://{folder}/\n    insert: {{folder: {folder}}}\n',
+              'FILE:4:13: insert: this mount has no live stream: it serves stored titles'),
+             (f'mounts:\n  /a/insert:\n    upstream: {URI}\n',
+              'FILE:2:3: /a/insert: /insert behind a path is an operation of the API; choose another path')])
+
+
+@test
 def wrong_paths_are_named():
     cases = [(f'mounts:\n  "{p}":\n    upstream: {URI}\n',
               f'FILE:2:3: {p}: "{p}" is not a valid path; write it like /cam')

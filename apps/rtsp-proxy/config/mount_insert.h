@@ -6,3 +6,7 @@
 #include "text/schema.h"
 
 extern const SchemaObject mount_insert_object;
+
+// Checks the name of a clip, of the API or of the configuration. Returns NULL, or an error message
+// that the caller owns.
+gchar *mount_insert_check_clip (const gchar *text);

@@ -115,8 +115,12 @@ mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
   for (guint i = 0; i < config->pipeline->len; i++)
     add_step (&self, g_ptr_array_index (config->pipeline, i));
   encodes_sound = mount_config_encodes_sound (config);
-  for (guint i = 0; i < config->pulls->len; i++)
-    ((PullConfig *) g_ptr_array_index (config->pulls, i))->encodes_sound = encodes_sound;
+  for (guint i = 0; i < config->pulls->len; i++) {
+    PullConfig *pull = g_ptr_array_index (config->pulls, i);
+
+    pull->encodes_sound = encodes_sound;
+    pull->wants_cues = config->insert.on_cue != NULL;
+  }
   if (self.ok && !choice_check (set, config->stages, config->choices, &config->stage_files, &error))
     note_wrong (&self, line, column, take_message (error));
   if (self.ok)

@@ -59,6 +59,7 @@ typedef struct {
   SchemaPath slate;         // a file, or NULL
   struct {
     gchar *folder; // of the clips; NULL: nothing can be inserted
+    gchar *on_cue; // the clip that a cue begins, or NULL
   } insert;
   GPtrArray *pipeline; // of MountStep; empty: pull alone
   StageSet *stage_set; // the set of `stages`; NULL before these are made

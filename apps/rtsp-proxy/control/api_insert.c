@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/mount_insert.h"
 #include "mounts/insert.h"
 
 #define AHEAD_MAX (24 * 60 * 60 * G_GINT64_CONSTANT (1000000))
@@ -45,6 +46,8 @@ write_facts (JsonBuilder *builder, Insertion *insertion)
     json_builder_set_member_name (builder, "length-seconds");
     json_builder_add_double_value (builder, (gdouble) facts.length / GST_SECOND);
   }
+  if (facts.by_cue)
+    api_add_number (builder, "event", facts.event);
   json_builder_end_object (builder);
 }
 
@@ -73,14 +76,7 @@ typedef struct {
 static gchar *
 check_clip (SchemaText *it)
 {
-  GStrv parts = g_strsplit (it->text, "/", 0);
-  gboolean ok = it->text[0] && it->text[0] != '/' && !g_strv_contains ((void *) parts, "..");
-
-  g_strfreev (parts);
-  return ok ? NULL
-            : g_strdup_printf (
-                  "\"%s\" is not a file in the mount's folder of clips; write it like ad.mp4",
-                  it->text);
+  return mount_insert_check_clip (it->text);
 }
 
 static gboolean

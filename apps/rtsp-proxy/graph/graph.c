@@ -47,7 +47,8 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
   if (config->standby == MOUNT_STANDBY_WARM)
     g_string_append (key, "standby warm\n");
   if (config->insert.folder) // what is inserted for one mount, no other one sees
-    g_string_append_printf (key, "insertions of %s\n", config->path);
+    g_string_append_printf (key, "insertions of %s %s\n", config->path,
+        config->insert.on_cue ? config->insert.on_cue : "");
   if (config->slate.path)
     g_string_append_printf (key, "slate %s\n", config->slate.path);
   for (guint i = 1; i < n_stages; i++) {

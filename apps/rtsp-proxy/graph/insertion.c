@@ -19,6 +19,12 @@
 // The upstream may come back this long before the end: a clip is rarely as long as some keyframe
 // intervals to the millisecond, and who misses one keyframe waits for the next.
 #define EARLY (250 * GST_MSECOND)
+// A splice is looked for from this time before it is due, as the times of packets vary.
+#define CUE_EARLY (150 * GST_MSECOND)
+// A cue that is further ahead is a mistake.
+#define CUE_AHEAD_MAX (3600 * GST_SECOND)
+// Cues are sent several times. One event is not played twice within this time.
+#define CUE_AGAIN (60 * GST_SECOND)
 // `for` may exceed the clip by this: people and files round.
 #define LENGTH_TOLERANCE (100 * GST_MSECOND)
 
@@ -29,6 +35,9 @@ struct _Insertion {
   const InsertionCallbacks *callbacks; // NULL after over()
   gpointer owner;
   gboolean checked; // the owner knows
+  gboolean by_cue;  // a cue has planned it, and may end it
+  guint32 event;    // of that cue
+  gint64 stop;      // when a cue ends it, ns; 0: none does
   PullConfig config;
   RelaySource *source;
   Upstream *upstream;
@@ -183,7 +192,7 @@ find_mistake (Insertion *self, RelayTracks tracks)
   if (length <= 0)
     return g_error_new_literal (
         G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "the clip does not say how long it is");
-  if (self->length > length + (gint64) LENGTH_TOLERANCE)
+  if (self->length > length + (gint64) LENGTH_TOLERANCE && !self->by_cue)
     return g_error_new (G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
         "`for` is %.3f s, but the clip lasts %.3f s", (gdouble) self->length / GST_SECOND,
         (gdouble) length / GST_SECOND);
@@ -247,6 +256,8 @@ on_flows (gpointer owner)
   self->begun = get_now_unix ();
   set_state (self, INSERTION_PLAYING);
   self->end = self->state_time + self->length;
+  if (self->stop)
+    self->end = MIN (self->end, self->stop);
   log_event ("mount %s: clip %s is inserted for %.1f s", get_mount (self), self->clip,
       (gdouble) self->length / GST_SECOND);
 }
@@ -372,7 +383,8 @@ insertion_find (Node *node)
 InsertionFacts
 insertion_get_facts (Insertion *self)
 {
-  return (InsertionFacts) { self->clip, self->state, self->at, self->begun, self->length };
+  return (InsertionFacts) { self->clip, self->state, self->at, self->begun, self->length,
+    self->by_cue, self->event };
 }
 
 void
@@ -430,13 +442,16 @@ open_clip (Insertion *self, const InsertionPlan *plan)
   return NULL;
 }
 
-void
-insertion_new (
-    Node *node, const InsertionPlan *plan, const InsertionCallbacks *callbacks, gpointer owner)
+// `cue` is NULL for an insertion that an API client has planned.
+static void
+plan_clip (Node *node, const InsertionPlan *plan, const WeirCue *cue,
+    const InsertionCallbacks *callbacks, gpointer owner)
 {
   Insertion *self = g_new0 (Insertion, 1);
   GError *wrong;
 
+  self->by_cue = cue != NULL;
+  self->event = cue ? cue->event : 0;
   self->node = node;
   self->clip = g_strdup (plan->clip);
   self->callbacks = callbacks;
@@ -454,4 +469,60 @@ insertion_new (
   self->upstream =
       upstream_new (&self->config, file_pull_new, self->source, &upstream_callbacks, self);
   upstream_start (self->upstream);
+}
+
+void
+insertion_new (
+    Node *node, const InsertionPlan *plan, const InsertionCallbacks *callbacks, gpointer owner)
+{
+  plan_clip (node, plan, NULL, callbacks, owner);
+}
+
+// ---- cues ----
+
+// A cue came for an insertion that another one has planned.
+static void
+take_later_cue (Insertion *self, const WeirCue *cue)
+{
+  gint64 stop = clock_now () + cue->delay;
+
+  if (cue->cancel && cue->event != self->event)
+    return;
+  if (cue->cancel) {
+    insertion_end (self);
+  } else if (!cue->out) {
+    self->stop = stop;
+    if (self->state == INSERTION_PLAYING)
+      self->end = MIN (self->end, stop);
+  }
+}
+
+static const InsertionCallbacks cue_callbacks = { NULL, ignore };
+
+static void
+plan_for_cue (Node *node, const WeirCue *cue)
+{
+  const gint64 delay = MAX (cue->delay - (gint64) CUE_EARLY, 0);
+  const InsertionPlan plan = { node->config->insert.folder, node->config->insert.on_cue,
+    get_now_unix () + delay / 1000, cue->duration };
+
+  node->cued = cue->event;
+  node->cued_at = clock_now ();
+  log_event ("mount %s: cue %u begins clip %s in %.1f s", node->config->path, cue->event,
+      node->config->insert.on_cue, (gdouble) cue->delay / GST_SECOND);
+  plan_clip (node, &plan, cue, &cue_callbacks, NULL);
+}
+
+void
+insertion_take_cue (Node *node, const WeirCue *cue)
+{
+  gboolean again = node->cued_at && node->cued == cue->event
+                   && clock_now () - node->cued_at < (gint64) CUE_AGAIN;
+
+  if (cue->delay > (gint64) CUE_AHEAD_MAX || !node->config || !node->config->insert.on_cue)
+    return;
+  if (node->insertion && node->insertion->by_cue)
+    take_later_cue (node->insertion, cue);
+  else if (!node->insertion && cue->out && !cue->cancel && !again && node->up)
+    plan_for_cue (node, cue);
 }

@@ -25,9 +25,11 @@ typedef struct {
 typedef struct {
   const gchar *clip;
   InsertionState state;
-  gint64 at;     // as planned
-  gint64 begun;  // Unix time in us at which readers saw its first picture; 0: not yet
-  gint64 length; // ns; 0: not known
+  gint64 at;       // as planned
+  gint64 begun;    // Unix time in us at which readers saw its first picture; 0: not yet
+  gint64 length;   // ns; 0: not known
+  gboolean by_cue; // a cue has planned it
+  guint32 event;   // of that cue
 } InsertionFacts;
 
 typedef struct {

@@ -321,8 +321,17 @@ on_excused (gpointer owner)
   return input && node_get_silence (input) > (gint64) PATIENCE;
 }
 
+static void
+on_cued (gpointer owner, const WeirCue *cue)
+{
+  Inlet *self = owner;
+
+  if (inlet_is_current (self) || insertion_is_on_air (self->node->insertion))
+    insertion_take_cue (self->node, cue);
+}
+
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down,
-  on_excused };
+  on_excused, on_cued };
 
 // ---- construction ----
 

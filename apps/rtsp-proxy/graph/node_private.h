@@ -59,6 +59,8 @@ struct _Node {
   GPtrArray *inlets;    // of Inlet
   Inlet *ready;         // the warm standby, if it could take over now; or NULL
   Insertion *insertion; // of a clip, or NULL
+  guint32 cued;         // the event for which a clip was last planned
+  gint64 cued_at;       // when that was, ns; 0: never
   Inlet *logged;        // the inlet that the log says readers see; NULL: the first
   LogLimit switches;
   GPtrArray *users; // of User
@@ -120,6 +122,9 @@ void insertion_free (Insertion *self, const gchar *reason);
 
 // Reports whether readers see the clip. `self` may be NULL.
 gboolean insertion_is_on_air (const Insertion *self);
+
+// Begins or ends the insertion of the clip that the mount has for cues.
+void insertion_take_cue (Node *node, const WeirCue *cue);
 
 // Returns the time since the clip's last packet, in ns.
 gint64 insertion_get_silence (Insertion *self);

@@ -102,6 +102,15 @@ wire_put_tracks (WireMessage *self, GPtrArray *caps)
     wire_put_track (self, g_ptr_array_index (caps, i));
 }
 
+void
+wire_put_cue (WireMessage *self, const WeirCue *cue)
+{
+  wire_put (self, cue->event, 4);
+  wire_put (self, (cue->cancel ? 1 : 0) | (cue->out ? 2 : 0), 1);
+  wire_put (self, (guint64) cue->delay, 8);
+  wire_put (self, (guint64) cue->duration, 8);
+}
+
 gboolean
 wire_put_packet (WireMessage *self, const GstBuffer *packet, gint64 now, guint64 base)
 {
@@ -331,6 +340,30 @@ read_reason (WeirBytes *b, void (*function) (gpointer, const gchar *), gpointer 
   g_free (reason);
 }
 
+// The times of cues have 33 bits of 90 kHz.
+#define CUE_TIME_MAX ((guint64) (WEIR_SCTE35_TIMES / 90000 + 1) * GST_SECOND)
+
+static void
+read_cue (WeirBytes *b, const WireHandler *handler, gpointer owner)
+{
+  WeirCue cue = { 0 };
+  guint64 delay, duration;
+  guint8 flags;
+
+  weir_bytes_u32 (b, &cue.event);
+  weir_bytes_u8 (b, &flags);
+  weir_bytes_u64 (b, &delay);
+  weir_bytes_u64 (b, &duration);
+  if (delay > CUE_TIME_MAX || duration > CUE_TIME_MAX || weir_bytes_left (b) > 0)
+    b->failed = TRUE;
+  cue.cancel = flags & 1;
+  cue.out = (flags & 2) != 0;
+  cue.delay = (gint64) delay;
+  cue.duration = (gint64) duration;
+  if (!b->failed)
+    handler->cue (owner, &cue);
+}
+
 static void
 read_lasts (WeirBytes *b, const WireHandler *handler, gpointer owner)
 {
@@ -370,6 +403,8 @@ is_taken (const WireHandler *handler, guint8 type)
       return handler->unfit != NULL;
     case WIRE_LASTS:
       return handler->lasts != NULL;
+    case WIRE_CUE:
+      return handler->cue != NULL;
     default:
       return FALSE;
   }
@@ -417,6 +452,9 @@ wire_read (
       break;
     case WIRE_LASTS:
       read_lasts (&b, handler, owner);
+      break;
+    case WIRE_CUE:
+      read_cue (&b, handler, owner);
       break;
     default:
       break;

@@ -8,6 +8,7 @@
 #include <gst/gst.h>
 
 #include "bits/bytes.h"
+#include "codec/tscues.h"
 #include "rtp/rtcp.h"
 
 #define WIRE_MAX 65536 // bytes of a message
@@ -37,6 +38,7 @@ typedef enum {
   // From a worker.
   WIRE_UNFIT, // as WIRE_ENDED; each further run of the upstream would end so
   WIRE_LASTS, // how long a clip is that plays once, before WIRE_TRACKS
+  WIRE_CUE,   // a cue of the upstream
 } WireType;
 
 // ---- writing ----
@@ -58,6 +60,8 @@ void wire_put_track (WireMessage *self, const GstCaps *caps);
 
 // Puts the fields that wire_read_caps() takes, and no others.
 void wire_put_caps (WireMessage *self, const GstCaps *caps);
+
+void wire_put_cue (WireMessage *self, const WeirCue *cue);
 
 // Puts a packet after others of its track. `base` is as in relay_push(). Returns FALSE, with the
 // message unchanged, if the packet does not fit.
@@ -90,6 +94,8 @@ typedef struct {
   void (*unfit) (gpointer owner, const gchar *reason);
   // `length` is in ns, and not negative.
   void (*lasts) (gpointer owner, gint64 length);
+  // Its times are not negative, and less than two days.
+  void (*cue) (gpointer owner, const WeirCue *cue);
 } WireHandler;
 
 // Reads a message from a worker that may name `n_tracks` tracks, and passes what it says to

@@ -133,8 +133,17 @@ on_lasts (gpointer owner, gint64 length)
   context->callbacks->lasts (context->owner, length);
 }
 
+static void
+on_cue (gpointer owner, const WeirCue *cue)
+{
+  const PullContext *context = ((Pull *) owner)->context;
+
+  if (!g_atomic_int_get (&context->cancelled))
+    context->callbacks->cue (context->owner, cue);
+}
+
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-  .unfit = on_unfit, .lasts = on_lasts };
+  .unfit = on_unfit, .lasts = on_lasts, .cue = on_cue };
 
 // ---- the main thread ----
 
@@ -161,6 +170,7 @@ put_config (WireMessage *message, const PullConfig *config)
   wire_put (message, config->client, 1);
   wire_put (message, config->encodes_sound ? 1 : 0, 1);
   wire_put (message, config->once ? 1 : 0, 1);
+  wire_put (message, config->wants_cues ? 1 : 0, 1);
   wire_put (message, config->connect_timeout_ms, 4);
   wire_put (message, config->read_timeout_ms, 4);
 }

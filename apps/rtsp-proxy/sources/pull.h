@@ -6,6 +6,7 @@
 
 #include <gst/gst.h>
 
+#include "codec/tscues.h"
 #include "isolate/pool.h"
 #include "relay/relay.h"
 #include "sources/pull_titles.h"
@@ -88,6 +89,7 @@ struct _PullConfig {
   gchar *lack;            // held: what the mount lacks
   TlsTrust trust;         // rtsps:
   gboolean once;          // file: the clip plays once, when it is first asked for a keyframe
+  gboolean wants_cues;    // of SCTE 35
   gboolean encodes_sound; // a stage does so with sound of any codec
   guint connect_timeout_ms;
   guint read_timeout_ms;
@@ -128,6 +130,8 @@ typedef struct {
   void (*unfit) (gpointer owner, const gchar *reason);
   // Of a clip that plays once, before begun(): how long it is, in ns.
   void (*lasts) (gpointer owner, gint64 length);
+  // A cue came, which the configuration wants.
+  void (*cue) (gpointer owner, const WeirCue *cue);
 } PullCallbacks;
 
 struct _PullContext {

@@ -8,6 +8,7 @@
 #include "sources/ps_start.h"
 #include "sources/pull_uri.h"
 #include "sources/tracks.h"
+#include "sources/ts_cues.h"
 #include "sources/ts_guard.h"
 
 #include <gst/base/gstbasesrc.h>
@@ -117,9 +118,10 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer d
   if (bin != pipeline && GST_IS_URI_HANDLER (element)
       && gst_uri_handler_get_uri_type (GST_URI_HANDLER (element)) == GST_URI_SRC)
     check_segment_source (data, element);
-  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux"))
+  if (factory && g_str_equal (GST_OBJECT_NAME (factory), "tsdemux")) {
     ts_guard_add (element);
-  else if (factory && g_str_equal (GST_OBJECT_NAME (factory), "mpegpsdemux"))
+    ts_cues_add (element, ((StreamPull *) data)->context);
+  } else if (factory && g_str_equal (GST_OBJECT_NAME (factory), "mpegpsdemux"))
     ps_start_add (element);
   else if (factory && reads_playlist (factory))
     bound_playlist (data, element);

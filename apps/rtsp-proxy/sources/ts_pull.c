@@ -11,6 +11,7 @@
 #include "sources/tracks.h"
 #include "sources/ts_clock.h"
 #include "sources/ts_framer.h"
+#include "sources/ts_cues.h"
 #include "sources/ts_guard.h"
 #include "sources/udp_input.h"
 
@@ -194,6 +195,7 @@ begin_chain (TsPull *self, GstPad *source, GError **error)
   demux = self->chain[self->n_chain - 1];
   ts_clock_add (demux);
   ts_guard_add (demux);
+  ts_cues_add (demux, self->context);
   listen_to (self, demux, "pad-added", G_CALLBACK (on_pad_added));
   listen_to (self, demux, "pad-removed", G_CALLBACK (on_pad_removed));
   listen_to (self, demux, "no-more-pads", G_CALLBACK (on_no_more_pads));

@@ -11,6 +11,7 @@
 #include "base/timer.h"
 #include "sources/isolated_pull.h"
 #include "sources/opening.h"
+#include "sources/pull_error.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -31,10 +32,10 @@ typedef struct {
   gint64 started;   // ns
   gint begun;       // atomic
   gint have_packet; // atomic
+  gint64 length;    // atomic; of a clip that plays once, ns
   Arrivals arrivals;
   Opening opening;
-  GMutex lock;    // of the fields below
-  gint64 length;  // of a clip that plays once, ns
+  GMutex lock;
   gchar *reason;  // why it ended; the first reason wins
   gboolean unfit; // each further run of the same file would end so
 } Run;
@@ -274,27 +275,43 @@ on_unfit (gpointer owner, const gchar *reason)
 static void
 on_lasts (gpointer owner, gint64 length)
 {
-  Run *run = owner;
-
-  g_mutex_lock (&run->lock);
-  run->length = length;
-  g_mutex_unlock (&run->lock);
+  __atomic_store_n (&((Run *) owner)->length, length, __ATOMIC_RELAXED);
 }
 
-static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended, on_unfit, on_lasts };
+typedef struct {
+  Run *run;
+  WeirCue cue;
+} Cue;
 
-// souphttpsrc gives no reason if it cannot connect, or if the server breaks off.
 static gboolean
-lost_http_server (GstMessage *message, const GError *error)
+handle_cue (gpointer data)
 {
-  GstElementFactory *factory =
-      GST_IS_ELEMENT (GST_MESSAGE_SRC (message))
-          ? gst_element_get_factory (GST_ELEMENT (GST_MESSAGE_SRC (message)))
-          : NULL;
+  const Cue *self = data;
+  Upstream *upstream = self->run->upstream;
 
-  return factory && g_str_equal (GST_OBJECT_NAME (factory), "souphttpsrc")
-         && g_error_matches (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FAILED);
+  if (!g_atomic_int_get (&self->run->context.cancelled) && upstream->callbacks->cued)
+    upstream->callbacks->cued (upstream->owner, &self->cue);
+  return G_SOURCE_REMOVE;
 }
+
+static void
+cue_free (gpointer data)
+{
+  run_unref (((Cue *) data)->run);
+  g_free (data);
+}
+
+static void
+on_cue (gpointer owner, const WeirCue *cue)
+{
+  Cue *self = g_new (Cue, 1);
+
+  *self = (Cue) { run_ref (owner), *cue };
+  g_idle_add_full (G_PRIORITY_DEFAULT, handle_cue, self, cue_free);
+}
+
+static const PullCallbacks pull_callbacks = { on_begun, on_packet, on_ended, on_unfit, on_lasts,
+  on_cue };
 
 // Reports whether the run of a clip ends before it has tracks: an error of reading may pass, one of
 // what is read does not.
@@ -306,18 +323,6 @@ is_unfit (Run *run, const GError *error)
              || g_error_matches (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN));
 }
 
-// Returns GStreamer's error message, with the last line of its debug text, which gives the cause.
-static gchar *
-error_reason (GstMessage *message, const GError *error, const gchar *debug)
-{
-  const gchar *why;
-
-  why = debug ? strrchr (debug, '\n') : NULL;
-  if (lost_http_server (message, error))
-    return g_strdup ("the server cannot be reached, or closed the connection");
-  return why ? g_strdup_printf ("%s (%s)", error->message, why + 1) : g_strdup (error->message);
-}
-
 static void
 handle_error (Run *run, GstMessage *message)
 {
@@ -325,7 +330,7 @@ handle_error (Run *run, GstMessage *message)
   gchar *debug = NULL, *reason;
 
   gst_message_parse_error (message, &error, &debug);
-  reason = error_reason (message, error, debug);
+  reason = pull_error_dup_reason (message, error, debug);
   fail_upstream (run->upstream, reason, is_unfit (run, error));
   g_free (reason);
   g_error_free (error);
@@ -557,14 +562,7 @@ upstream_get_longest_gap (Upstream *self)
 gint64
 upstream_get_length (Upstream *self)
 {
-  gint64 length = 0;
-
-  if (!self->run)
-    return 0;
-  g_mutex_lock (&self->run->lock);
-  length = self->run->length;
-  g_mutex_unlock (&self->run->lock);
-  return length;
+  return self->run ? __atomic_load_n (&self->run->length, __ATOMIC_RELAXED) : 0;
 }
 
 const gchar *

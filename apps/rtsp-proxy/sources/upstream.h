@@ -19,6 +19,8 @@ typedef struct {
   void (*down) (gpointer owner, const gchar *reason, guint retry_ms);
   // Reports whether the upstream may be silent now without being reconnected. NULL: never.
   gboolean (*excused) (gpointer owner);
+  // A cue of SCTE 35 came. May be NULL.
+  void (*cued) (gpointer owner, const WeirCue *cue);
 } UpstreamCallbacks;
 
 // `config` and `owner` must outlive the result. A stage's PullMakeFunc uses only the time-outs of

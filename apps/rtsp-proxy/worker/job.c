@@ -130,8 +130,19 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   g_idle_add_full (G_PRIORITY_DEFAULT, end_job, job_ref (self), job_unref);
 }
 
+static void
+on_cued (gpointer owner, const WeirCue *cue)
+{
+  WireMessage *message = g_new (WireMessage, 1);
+
+  wire_begin (message, WIRE_CUE);
+  wire_put_cue (message, cue);
+  job_send (owner, message);
+  g_free (message);
+}
+
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_connecting, on_connecting,
-  on_down };
+  on_down, .cued = on_cued };
 
 // ---- from the proxy ----
 

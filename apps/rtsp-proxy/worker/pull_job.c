@@ -115,7 +115,7 @@ static gchar *
 read_job (const guint8 *data, gsize len, PullConfig *config)
 {
   WeirBytes b = weir_bytes (data, len);
-  guint8 type, transport, client, encodes_sound, once;
+  guint8 type, transport, client, encodes_sound, once, wants_cues;
   gchar *uri, *wrong = NULL;
 
   weir_bytes_u8 (&b, &type);
@@ -135,12 +135,14 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
   weir_bytes_u8 (&b, &client);
   weir_bytes_u8 (&b, &encodes_sound);
   weir_bytes_u8 (&b, &once);
+  weir_bytes_u8 (&b, &wants_cues);
   weir_bytes_u32 (&b, &config->connect_timeout_ms);
   weir_bytes_u32 (&b, &config->read_timeout_ms);
   config->transport = transport;
   config->client = client;
   config->encodes_sound = encodes_sound;
   config->once = once;
+  config->wants_cues = wants_cues;
   if (!wrong && b.failed)
     wrong = g_strdup ("malformed job");
   return wrong;

@@ -18,6 +18,7 @@ typedef struct {
   WeirNtpMap map;
   gchar *reason, *unfit;
   gint64 length;
+  WeirCue cue;
 } Seen;
 
 static void
@@ -92,8 +93,14 @@ on_lasts (gpointer owner, gint64 length)
   ((Seen *) owner)->length = length;
 }
 
+static void
+on_cue (gpointer owner, const WeirCue *cue)
+{
+  ((Seen *) owner)->cue = *cue;
+}
+
 static const WireHandler handler = { on_tracks, on_packet, on_mapped, on_overflowed, on_ended,
-  on_track, on_flows, on_asked, on_unfit, on_lasts };
+  on_track, on_flows, on_asked, on_unfit, on_lasts, on_cue };
 
 static WireMessage message;
 
@@ -242,6 +249,13 @@ other_messages_come_as_they_were_put (void)
   wire_put (&message, G_MAXUINT64, 8);
   g_assert_false (reads (&seen, 0));
   g_assert_cmpint (seen.length, ==, 10000000000);
+  wire_begin (&message, WIRE_CUE);
+  wire_put_cue (&message, &(WeirCue) { 7, FALSE, TRUE, 4000000000, 10000000000 });
+  g_assert_true (reads (&seen, 0));
+  g_assert_true (seen.cue.event == 7 && seen.cue.out && !seen.cue.cancel);
+  g_assert_true (seen.cue.delay == 4000000000 && seen.cue.duration == 10000000000);
+  message.data[6] = 0xff; // a negative time
+  g_assert_false (reads (&seen, 0));
   clear (&seen);
 }
 
