@@ -95,6 +95,26 @@ add_signal (JsonBuilder *b, const Results *results)
   json_builder_end_object (b);
 }
 
+// One point a second: what has come until then.
+static void
+add_series (JsonBuilder *b, const Results *results)
+{
+  json_builder_set_member_name (b, "series");
+  json_builder_begin_array (b);
+  for (guint i = 0; i < results->samples->len; i++) {
+    const Sample *sample = &g_array_index (results->samples, Sample, i);
+
+    json_builder_begin_object (b);
+    add_double (b, "at_s", sample->at);
+    add_int (b, "playing", sample->playing);
+    add_int (b, "packets", sample->packets);
+    add_int (b, "bytes", sample->bytes);
+    add_int (b, "lost", sample->lost);
+    json_builder_end_object (b);
+  }
+  json_builder_end_array (b);
+}
+
 static void
 add_all_times (JsonBuilder *b, const Results *results)
 {
@@ -201,6 +221,7 @@ report_json (Load *load)
   add_int (b, "stalls", results->stalls);
   add_double (b, "cpu_s", cpu_seconds ());
   add_signal (b, results);
+  add_series (b, results);
   if (load->options->verbose)
     add_readers (b, load);
   json_builder_end_object (b);

@@ -226,6 +226,21 @@ def probes_have_the_lowest_ports_and_are_all_that_is_measured():
 
 
 @test
+def the_series_has_a_point_each_second_and_ends_with_the_sums():
+    with Server(flow) as server:
+        result = load('--readers', 2, '--duration', 2.5, server.url)
+    series = result['series']
+    # A point that a busy machine misses is not made up for.
+    assert 2 <= len(series) <= 4 and all(point['playing'] in (0, 1, 2) for point in series), series
+    for key in 'at_s', 'packets', 'bytes', 'lost':
+        values = [point[key] for point in series]
+        assert values == sorted(values), (key, series)
+    assert series[0]['packets'] > 0 and series[0]['at_s'] >= 1, series
+    assert {key: series[-1][key] for key in ('packets', 'bytes', 'lost')} == \
+        {key: result[key] for key in ('packets', 'bytes', 'lost')}, (series, result)
+
+
+@test
 def readers_come_and_go_one_by_one():
     with Server(flow) as server:
         result = load('--readers', 10, '--arrivals', 'uniform:10', '--session', '0.3', '--duration',
