@@ -167,8 +167,9 @@ def cut(rig, policy):
             'over': 100 * worst(settled, WINDOW) / NARROW, **quality(before, after)}
 
 
-def crowd(rig, policy, number):
-    rate = PART * FULL * number
+def crowd(rig, policy, number, rate=None):
+    """`rate` is that of the line, by default PART of what the readers would take."""
+    rate = rate or PART * FULL * number
     seconds = SETTLE + MEASURE + 20
     with serving(rig, policy, rate) as (_, sampler), readers(rig, PROBES) as probes, \
             Load(rig, '--readers', number - PROBES, '--duration', seconds, '--timeout', 30,
@@ -179,7 +180,8 @@ def crowd(rig, policy, number):
         samples, after = since(sampler.samples(), at), probes.samples()[-1]
     assert samples[-1]['readers'] == number, f'{samples[-1]["readers"]} readers play'
     layers = [[layer for layer, n in enumerate(each['spatial']) if n] for each in samples]
-    return {'used': 100 * rate_of(samples) / rate, 'over': 100 * worst(samples, WINDOW) / rate,
+    return {'each': rate_of(samples) / number / 1e3, 'used': 100 * rate_of(samples) / rate,
+            'over': 100 * worst(samples, WINDOW) / rate,
             'spread': max(each[-1] - each[0] for each in layers), **quality(before, after)}
 
 

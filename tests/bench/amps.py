@@ -7,9 +7,11 @@ import time
 
 import amps_functions
 from load import Load, figure, set_up
+from pace import many
 from relay_ends import Camera, Readers
 from relay_measure import Case, check, figures, good, measure
 from report import Column
+from search import most
 from servers import FILES, Weir
 from tap import Skip
 
@@ -49,9 +51,9 @@ class Streams(Part):
     def run(cls, rig, quick):
         rig.let_all_through()
         parts = (0.25, 0.5, 1) if quick else (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1)
-        for video, (packets, most) in VIDEOS.items():
+        for video, (packets, paper) in VIDEOS.items():
             for part in parts:
-                streams = round(most * part)
+                streams = round(paper * part)
                 values = relayed(rig, video, streams, 4 if quick else 10)
                 assert 'cpu' in values, f'{streams} of {video}: not all was delivered: {values}'
                 yield cls.case(streams, packets), video, values
@@ -85,36 +87,26 @@ class Maximum(Part):
     @staticmethod
     def run(rig, quick):
         rig.let_all_through()
-        for video, (_, most) in VIDEOS.items():
-            yield video, 'AMPS', {'streams': most}
-            yield video, 'rtsp-proxy', most_of(rig, video, most, 1.4 if quick else 1.1)
+        for video, (_, paper) in VIDEOS.items():
+            yield video, 'AMPS', {'streams': paper}
+            yield video, 'rtsp-proxy', most_of(rig, video, paper, 1.5 if quick else 1.1)
 
 
 def most_of(rig, video, start, near):
     """Returns the figures of the largest number that is delivered, to a factor of `near`."""
-    limit = (FILES - 200) // FILES_OF_STREAM
-    best, least, streams = None, limit + 1, start
-    while streams < least:
+    def trial(streams):
         case = Case(streams, video, video, ('spread',))
         try:
             values = measure(rig, Weir, case, 4)
         except AssertionError as why:  # the readers are too slow, for one
-            values = None
             print(f'  {streams} of {video}: {why}')
-        if values and good(values, streams):
-            best = {'streams': streams, 'cpu': values['total'],
-                    'both': values['origin'] + values['readers']}
-            streams = min(limit, int(streams * 1.4)) if least > limit else int((streams + least) / 2)
-            if streams <= best['streams'] * near and least <= limit or best['streams'] == limit:
-                break
-        else:
-            least = streams
-            low = best['streams'] if best else 0
-            streams = (low + least) // 2
-            if least <= low * near or streams < 2:
-                break
-    assert best, f'rtsp-proxy relays not one stream of {video}'
-    return {**best, 'tried': None if least > limit else least}
+            return None
+        return values if good(values, streams) else None
+
+    streams, values, tried = most(trial, start, (FILES - 200) // FILES_OF_STREAM, near)
+    assert streams, f'rtsp-proxy relays not one stream of {video}'
+    return {'streams': streams, 'cpu': values['total'], 'both': values['origin'] + values['readers'],
+            'tried': tried}
 
 
 # ---- an origin that answers late ----
@@ -270,4 +262,23 @@ class Histogram(Part):
                 yield str(ms), name, {'part': 100 * counts.get(ms, 0) / sum(counts.values())}
 
 
-PARTS = Streams, Packets, Threads, Waiting, Gaps, Histogram, Maximum, amps_functions
+class Rounds(Part):
+    """Figure 8, with pacers of streams of 1 Mb/s."""
+
+    NAME = 'amps-rounds'
+    TITLE = 'CPU time of ratepacers of 1 Mb/s, by how they wake'
+    CASE, WHO = 'streams', 'rounds'
+    COLUMNS = (Column('cpu', 'CPU %', '{:.1f}'), Column('late', 'late p99.9 ms', '{:.1f}'),
+               Column('threads', 'threads'))
+    WAYS = {'none: each packet at its time': '', 'of 15 ms': 'rounds=15000000',
+            'of 33 ms, in two micro-rounds': 'rounds=33000000 microrounds=2'}
+
+    @classmethod
+    def run(cls, rig, quick):
+        for streams in (500, 2000) if quick else (250, 500, 1000, 1500, 2000):
+            for way, properties in cls.WAYS.items():
+                values = many(rig, streams, 4 if quick else 10, properties)
+                yield str(streams), way, values
+
+
+PARTS = Streams, Packets, Threads, Waiting, Gaps, Histogram, Maximum, Rounds, amps_functions

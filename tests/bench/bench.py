@@ -18,7 +18,7 @@ from tap import Skip
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
          'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt',
          'tls', 'progressive', 'strict', 'hls', 'glass', 'ts', 'titles', 'files', 'recorded', 'recordings', 'omss', 'svcproxy',
-         'amps')
+         'amps', 'omss_more', 'svc_more')
 
 
 def commit():
@@ -65,7 +65,8 @@ def run_paper(bench, rig, facts, limits):
     limits.begin(bench.NAME, time.monotonic(), papers.is_simulated(bench))
     watch = quiet.Watch()
     samples = run_one(bench, rig, facts['quick'], facts)
-    found = facts if papers.is_simulated(bench) else {**facts, 'busy': round(watch.others(), 2)}
+    found = {**facts, **({'simulated': True} if papers.is_simulated(bench) else
+                         {'busy': round(watch.others(), 2)})}
     if papers.is_busy(found):
         print(f'other programs took {found["busy"]:.1f} processors meanwhile')
     if not papers.keep(bench, samples, found):

@@ -8,5 +8,5 @@ import broadcast_pictures as pictures
 
 NAME = 'broadcast'
 PARTS = (parts.Bandwidth, parts.Histogram, parts.Cache, parts.Crossing, parts.Patching, parts.Stagger,
-         network.Service, network.Losses, network.Later, network.Router, pictures.Throughput, pictures.Gaps,
+         network.Service, network.Losses, network.Patched, network.Later, network.Router, pictures.Throughput, pictures.Gaps,
          pictures.Answers)

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <gst/gst.h>
@@ -26,6 +27,15 @@ cpu_s (void)
 
   clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static double
+switches (void)
+{
+  struct rusage used;
+
+  getrusage (RUSAGE_SELF, &used);
+  return (double) (used.ru_nvcsw + used.ru_nivcsw);
 }
 
 static guint64
@@ -119,7 +129,7 @@ main (int argc, char **argv)
   GstStructure *before, *after;
   GstPad *src, *in;
   GstElement *sink;
-  double cpu, packets, sends;
+  double cpu, packets, sends, switched;
   int seconds;
   AvcRtp rtp;
   Avc avc;
@@ -147,13 +157,16 @@ main (int argc, char **argv)
   push_for (src, &rtp, 4); // one pass of the file, after which every reader has its layers
   before = get_stats (sink);
   cpu = cpu_s ();
+  switched = switches ();
   push_for (src, &rtp, seconds);
   cpu = cpu_s () - cpu;
+  switched = switches () - switched;
   after = get_stats (sink);
 
   packets = (double) (get (after, "packets-sent") - get (before, "packets-sent"));
   g_print ("ns %.1f\n", 1e9 * cpu / packets);
   g_print ("cpu %.1f\n", 100 * cpu / seconds);
+  g_print ("switches %.1f\n", switched / seconds);
   g_print ("sent %.0f\n", packets);
   sends = (double) (get (after, "sends") - get (before, "sends") + get (after, "clones")
                     - get (before, "clones"));

@@ -19,12 +19,13 @@ KILOBITS, UPSTREAM, TCP_PORT = 256, 5600, 5601
 RELAY_READERS = 1000  # of kernelrelay; more clones in a row are too many for the rig's queue
 CLIP_MEGABITS, FAST, SLOW = 4, 4, 4
 
-# Sends RTP with PAYLOAD bytes of payload at 256 kb/s: each packet is a frame.
+# Sends RTP with as many bytes of payload as the first argument says, at as many kb/s as the third:
+# each packet is a frame.
 SOURCE = f'''
 import socket, struct, sys, time
 payload = int(sys.argv[1])
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-gap = payload * 8 / {KILOBITS}e3
+gap = payload * 8 / float(sys.argv[3]) / 1e3
 start, n = time.monotonic(), 0
 while True:
     packet = struct.pack('>BBHII', 0x80, 0xe0, n % 65536, int(n * gap * 90000) % 2**32, 1)
@@ -62,7 +63,8 @@ def processor_time(process):
     return int(text.split()[0]) / 1e9
 
 
-def measure(rig, way, transport, readers, payload, seconds):
+def measure(rig, way, transport, readers, payload, seconds, kilobits=KILOBITS, enter=()):
+    """`enter` are words to put before the relay's command."""
     rig.drop_all_but(0)
     tcp, ingress = transport == 'tcp', way == 'ingress'
     upstream = rig.server_address if ingress else '127.0.0.1'
@@ -70,7 +72,7 @@ def measure(rig, way, transport, readers, payload, seconds):
                      (rig.readers_address, FIRST_PORT))
     with contextlib.ExitStack() as stack:
         bench = stack.enter_context(Proc(
-            *rig.server, BUILD / 'tests/bench/omss_bench', way, transport, address, port, readers,
+            *rig.server, *enter, BUILD / 'tests/bench/omss_bench', way, transport, address, port, readers,
             f'{upstream}:{UPSTREAM}' if ingress else UPSTREAM, seconds, env={**os.environ, **PLUGINS}))
         if tcp:
             bench.wait_for_line('^LISTENING')
@@ -78,7 +80,7 @@ def measure(rig, way, transport, readers, payload, seconds):
         bench.wait_for_line('^READY', 60)
         source = stack.enter_context(Proc(
             *(rig.readers if ingress else rig.server), sys.executable, '-c', SOURCE, payload,
-            upstream))
+            upstream, kilobits))
         if ingress:
             bench.wait_for_line('^BEGIN', 60)
             spent = -processor_time(source)
@@ -90,7 +92,7 @@ def measure(rig, way, transport, readers, payload, seconds):
     if ingress:
         result['cpu'] += 100 * spent / seconds
         result['ns'] += 1e9 * spent / result['sent']
-    due = KILOBITS * 1000 / 8 / payload * readers * seconds
+    due = kilobits * 1000 / 8 / payload * readers * seconds
     return {**result, 'delivered': 100 * result['sent'] / due}
 
 

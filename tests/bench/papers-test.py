@@ -10,6 +10,7 @@ import bench
 import papers
 import quiet
 import report
+import svc_more
 from tap import Skip, run, test
 
 MACHINE = {'cpu': 'test', 'cores': 2, 'virtual': False, 'memory_gb': 1, 'kernel': '1'}
@@ -163,6 +164,15 @@ def a_function_belongs_to_the_folder_of_its_source_or_to_a_group_of_the_kernel()
         'kernel: network': 30, 'kernel: copies': 10, 'kernel: other': 5, 'the proxy: receiving': 20,
         'the proxy: pipes (the window)': 15, 'the proxy: other': 5, 'the proxy: copies': 10,
         'GStreamer and GLib': 5}, parts
+
+
+@test
+def the_rates_of_spatial_layers_are_the_sums_of_their_temporal_layers():
+    text = ''.join(f'{ms} {spatial}.{temporal} {1000 * (spatial + 1)} 8000\n'
+                   for ms in (233, 433) for spatial in range(2) for temporal in range(3))
+    assert list(svc_more.Rates.points(text)) == [
+        ('0.4', 'spatial 0', {'rate': 120, 'average': 24}), ('0.4', 'spatial 1', {'rate': 240, 'average': 24}),
+        ('0.4', 'all', {'rate': 360, 'average': 48})]
 
 
 @test

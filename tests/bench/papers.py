@@ -23,6 +23,7 @@ RESULTS = ROOT / 'docs' / 'papers'
 # Pages with tables from results.
 TABLES = ROOT / 'docs' / 'bench.md', ROOT / 'docs' / 'elements' / 'fanoutsink.md'
 FILES = 'papers_amps', 'papers_omss', 'papers_svcproxy', 'papers_store', 'papers_broadcast'
+MARKED = re.compile(r'(<!-- begin: results of ([\w-]+)(?:, ([^>]*))? -->\n).*?(<!-- end -->)', re.S)
 QUICK_MINUTES = 40  # no bench begins later with --quick
 WIDTH = 100         # of a line of the page
 
@@ -50,9 +51,12 @@ def papers():
 
 
 def benches():
-    """Returns the names of the papers' benches, in the order of the page."""
-    return list(dict.fromkeys(figure.bench for paper in papers() for figure in paper.figures
-                              if figure.bench))
+    """Returns the names of the papers' benches, in the order of the page, and then those that other
+    pages have tables of."""
+    tables = [match[2] for path in TABLES
+              for match in MARKED.finditer(path.read_text(encoding='utf-8'))]
+    return list(dict.fromkeys([*(figure.bench for paper in papers() for figure in paper.figures
+                                 if figure.bench), *tables]))
 
 
 # ---- results ----
@@ -133,6 +137,8 @@ def resolve(text, results):
 
 def measured(results):
     notes = [results['date']] + ['quick run'] * results['quick']
+    if results.get('simulated'):
+        return ', '.join(notes)
     if is_busy(results):
         notes.append(f'**on a busy machine**: other programs took {results["busy"]:.1f} processors')
     return f'{report.machine_line(results["machine"])}; {", ".join(notes)}'
@@ -212,9 +218,6 @@ def page():
         text += f'\n## {paper.name}\n\n{paper.source}\n\n'
         text += '\n'.join(section_of(figure) for figure in paper.figures)
     return text
-
-
-MARKED = re.compile(r'(<!-- begin: results of ([\w-]+)(?:, ([^>]*))? -->\n).*?(<!-- end -->)', re.S)
 
 
 def with_tables(text):

@@ -17,8 +17,18 @@ Purdue University, 2007.''', (
         'the model is 11 % off on average.', RATIO,
         'the disks are imitated, so that nothing but the model\'s terms takes time.', STORE),
     Figure(
-        'Figure 3.3', 'streams by bit rate and disks, SATA-300', None,
-        '290 streams of 6 Mb/s and 74 of 25 Mb/s from 8 disks; the lines carry 1.85 Gb/s.'),
+        'Figure 3.3', 'streams by bit rate and disks, SATA-300', 'store-sata300',
+        '290 streams of 6 Mb/s and 74 of 25 Mb/s from 8 disks; the lines carry 1.85 Gb/s.',
+        '{6, 8; measured; streams; .0f} streams of 6 Mb/s and {25, 8; measured; streams; .0f} of 25 Mb/s from 8 '
+        'disks, where the model has {6, 8; model; streams; .0f} and {25, 8; model; streams; .0f}, and '
+        '{6, 8; model with the line; streams; .0f} and {25, 8; model with the line; streams; .0f} if the line is '
+        'counted.', 'no line is in the way.'),
+    Figure(
+        'Section 3.1', 'what striping costs, and how many disks a number of streams needs', 'store-sizing',
+        'a block that is striped over several disks costs an access on each, so fewer streams play.',
+        'of 8 disks by the model, 6 Mb/s: {1; 6 Mb/s; streams; .0f} streams if a block is on one disk, '
+        '{8; 6 Mb/s; streams; .0f} if it is on 8; 1000 streams need {1; 6 Mb/s; disks; .0f} and '
+        '{8; 6 Mb/s; disks; .0f} disks.', 'the model only: the block store never stripes a block.'),
     Figure(
         'Figure 3.4', 'streams of 1 Mb/s', 'store-model',
         'threads end at about 400 streams for each processor.',

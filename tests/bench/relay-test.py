@@ -78,8 +78,6 @@ def gaps_of_packets_and_frames_are_counted():
     packets, frames = (sum(values[key].values()) for key in ('packet_gaps', 'frame_gaps'))
     assert packets == values['received'] - 10, values
     assert frames == values['received'] / 2 - 10, values
-    mean = sum((int(ms) + 0.5) * n for ms, n in values['frame_gaps'].items()) / frames
-    assert 60 < mean < 73, values
     assert values['buffer_ms'] >= 0, values
 
 

@@ -29,6 +29,8 @@ def search(capacity, expected, most=None):
 def the_model_is_that_of_the_dissertation():
     assert int(model(Scale(1), 8, 6)) == 539
     assert int(model(Scale(1), 1, 1)) == 188
+    assert int(model(Scale(10, 0.016, 446e6), 8, 6)) == 480
+    assert int(model(Scale(1), 8, 6, 8 * Scale(1).access)) == 207  # striped over all of them
 
 
 @test

@@ -7,8 +7,9 @@ import store_failure
 import store_model
 import store_overload
 import store_policies
+import store_sata300
 import store_stutter
 
 NAME = 'store'
 PARTS = (store_model, store_policies, store_at_once, store_overload, store_stutter,
-         store_failure)
+         store_failure, store_sata300, store_sata300.Sizing)

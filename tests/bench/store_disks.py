@@ -39,10 +39,12 @@ class Scale(NamedTuple):
     """The disks and slices of a run. `time` says how many times faster than the dissertation's."""
 
     time: float
+    full_access: float = ACCESS
+    rate: float = RATE
 
     @property
     def access(self):
-        return ACCESS / self.time
+        return self.full_access / self.time
 
     @property
     def slice(self):
@@ -56,9 +58,10 @@ class Scale(NamedTuple):
         return int(megabits * MEGABIT / 8 * self.slice)
 
 
-def model(scale, disks, megabits, access=None, rate=RATE):
+def model(scale, disks, megabits, access=None, rate=None):
     """N = D t_b r_d / (t_a r_d + r_c t_b), not rounded."""
     access = scale.access if access is None else access
+    rate = scale.rate if rate is None else rate
     return disks * scale.slice * rate / (access * rate + megabits * MEGABIT * scale.slice)
 
 
@@ -88,7 +91,7 @@ def folder():
 
 
 def times(scale):
-    return {'access_us': round(scale.access * 1e6), 'rate': round(RATE / 8)}
+    return {'access_us': round(scale.access * 1e6), 'rate': round(scale.rate / 8)}
 
 
 class BlockDisk:

@@ -3,7 +3,7 @@
 disks (figures 3.2 to 3.4 of the dissertation)."""
 
 from report import Column
-from store_disks import (CALIBRATION, RATE, Scale, check, disks_in, folder, largest, model,
+from store_disks import (CALIBRATION, Scale, check, disks_in, folder, largest, model,
                          read_time, store, times)
 from store_work import even, uniform
 
@@ -37,13 +37,13 @@ def calibrate(scale):
         took = [read_time(disk, size) for size in sizes]
     for size, seconds in zip(sizes, took):
         print(f'  read of {size / 2**20:.2f} MiB: {1000 * seconds:.2f} ms, target '
-              f'{1000 * (scale.access + size * 8 / RATE):.2f} ms')
+              f'{1000 * (scale.access + size * 8 / scale.rate):.2f} ms')
     mean, middle = sum(sizes) / len(sizes), sum(took) / len(took)
     slope = (sum((size - mean) * (seconds - middle) for size, seconds in zip(sizes, took))
              / sum((size - mean) ** 2 for size in sizes))
     access, rate = middle - slope * mean, 8 / slope
     print(f'  t_a {1000 * access:.2f} ms, target {1000 * scale.access:.2f} ms; r_d '
-          f'{rate / 1e6:.0f} Mb/s, target {RATE / 1e6:.0f} Mb/s')
+          f'{rate / 1e6:.0f} Mb/s, target {scale.rate / 1e6:.0f} Mb/s')
     return access, rate
 
 
