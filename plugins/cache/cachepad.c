@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "cachepad.h"
 
+#include "intervalcache_private.h"
+
 enum { PROP_0, PROP_READER };
 
 struct _WeirCachePad {
@@ -55,8 +57,13 @@ weir_cache_pad_set_property (GObject *object, guint id, const GValue *value, GPa
 {
   WeirCachePad *self = WEIR_CACHE_PAD (object);
 
+  GstElement *cache = gst_pad_get_parent_element (GST_PAD (self));
+
   if (!cache_reader_set_property (&self->reader, id - PROP_READER, value))
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
+  if (cache)
+    interval_cache_apply_bounds (WEIR_INTERVAL_CACHE (cache));
+  gst_clear_object (&cache);
 }
 
 static void

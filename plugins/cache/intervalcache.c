@@ -413,11 +413,12 @@ typedef struct {
 static CacheSettings
 get_settings (WeirIntervalCache *self)
 {
+  CacheBounds bounds = interval_cache_find_bounds (self);
   CacheSettings settings;
 
   GST_OBJECT_LOCK (self);
   settings = (CacheSettings) { g_strdup (self->channel), g_strdup (self->spill_dir),
-    self->spill_bytes, self->policy, self->bounds };
+    self->spill_bytes, self->policy, bounds };
   GST_OBJECT_UNLOCK (self);
   return settings;
 }

@@ -21,6 +21,7 @@ struct _WeirIntervalCache {
   // Under the object lock, all below.
   gchar *channel;
   CacheBounds bounds;
+  gboolean fit_delay;
   gchar *spill_dir;
   guint64 spill_bytes;
   CachePolicy policy;
@@ -37,3 +38,9 @@ CacheWindow *interval_cache_get_window (WeirIntervalCache *self);
 
 void interval_cache_properties_init (WeirIntervalCache *self);
 void interval_cache_properties_install (GObjectClass *klass);
+
+// Returns the bounds of the window, by the properties and by the delays of the source pads.
+CacheBounds interval_cache_find_bounds (WeirIntervalCache *self);
+
+// Applies them, if there is a window. Call when a delay has changed.
+void interval_cache_apply_bounds (WeirIntervalCache *self);

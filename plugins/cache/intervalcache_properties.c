@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "intervalcache_private.h"
 
+#include "cachepad.h"
+#include "cachereader_private.h"
 #include "enumtype.h"
 
 enum {
@@ -12,6 +14,7 @@ enum {
   PROP_SPILL_DIR,
   PROP_SPILL_BYTES,
   PROP_POLICY,
+  PROP_FIT_DELAY,
   PROP_STATS
 };
 
@@ -51,7 +54,34 @@ interval_cache_make_stats (WeirIntervalCache *self)
   return stats;
 }
 
-static void
+static gboolean
+look_at_delay (GstElement *element, GstPad *pad, gpointer longest)
+{
+  guint64 *delay = longest;
+
+  *delay = MAX (*delay, cache_reader_settings (weir_cache_pad_reader (WEIR_CACHE_PAD (pad))).delay);
+  return TRUE;
+}
+
+CacheBounds
+interval_cache_find_bounds (WeirIntervalCache *self)
+{
+  guint64 longest = 0;
+  CacheBounds bounds;
+  gboolean fits;
+
+  gst_element_foreach_src_pad (GST_ELEMENT (self), look_at_delay, &longest);
+  GST_OBJECT_LOCK (self);
+  bounds = self->bounds;
+  fits = self->fit_delay;
+  GST_OBJECT_UNLOCK (self);
+  // A reader gets a delay that leaves an eighth of the window free.
+  if (fits && bounds.time > 0)
+    bounds.time = MIN (bounds.time + longest + longest / 4, G_MAXINT64 / 4);
+  return bounds;
+}
+
+void
 interval_cache_apply_bounds (WeirIntervalCache *self)
 {
   CacheWindow *window = interval_cache_get_window (self);
@@ -59,9 +89,7 @@ interval_cache_apply_bounds (WeirIntervalCache *self)
 
   if (!window)
     return;
-  GST_OBJECT_LOCK (self);
-  bounds = self->bounds;
-  GST_OBJECT_UNLOCK (self);
+  bounds = interval_cache_find_bounds (self);
   cache_window_set_bounds (window, &bounds);
   cache_window_unref (window);
 }
@@ -95,6 +123,9 @@ weir_interval_cache_set_property (GObject *object, guint id, const GValue *value
       break;
     case PROP_POLICY:
       self->policy = (CachePolicy) g_value_get_enum (value);
+      break;
+    case PROP_FIT_DELAY:
+      self->fit_delay = g_value_get_boolean (value);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -135,6 +166,9 @@ weir_interval_cache_get_property (GObject *object, guint id, GValue *value, GPar
       break;
     case PROP_POLICY:
       g_value_set_enum (value, (gint) self->policy);
+      break;
+    case PROP_FIT_DELAY:
+      g_value_set_boolean (value, self->fit_delay);
       break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -205,6 +239,10 @@ interval_cache_properties_install (GObjectClass *klass)
   g_object_class_install_property (klass, PROP_POLICY,
       g_param_spec_enum ("policy", "Policy", "Data that stays in memory, with spill-dir",
           WEIR_TYPE_CACHE_POLICY, CACHE_POLICY_INTERVAL, rw | GST_PARAM_MUTABLE_READY));
+  g_object_class_install_property (klass, PROP_FIT_DELAY,
+      g_param_spec_boolean ("fit-delay", "Fit delay",
+          "Make max-time longer as the delays of the source pads need it", FALSE,
+          rw | GST_PARAM_MUTABLE_PLAYING));
   /**
    * WeirIntervalCache:stats:
    *

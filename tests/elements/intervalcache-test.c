@@ -894,6 +894,25 @@ test_a_delay_is_limited_by_the_window (void)
   end (p, NULL);
 }
 
+// With fit-delay, a window of 40 frames holds a delay of 100 frames.
+static void
+test_a_window_can_fit_its_delays (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "max-time", 40 * FRAME, "fit-delay", TRUE, NULL);
+  GstHarness *h = add_pad (p, "live", 100 * FRAME);
+
+  push_frames (p, 0, 1, 1);
+  gst_test_clock_wait_for_next_pending_id (test_clock, NULL);
+  push_frames (p, 1, 99, 1);
+  move_clock ();
+  for (guint i = 0; i < 5; i++) {
+    expect_discont (h, i, i == 0);
+    g_assert_cmpuint (move_clock (), ==, FRAME);
+  }
+  remove_pad (p, h);
+  end (p, NULL);
+}
+
 // A reader that joins a window that is already full begins at once.
 static void
 test_a_new_reader_with_too_long_a_delay_starts_at_once (void)
@@ -1632,6 +1651,7 @@ static const Test tests[] = {
   { "a-delay-can-change-while-playing", test_a_delay_can_change_while_playing },
   { "a-delayed-reader-starts-at-a-join-point", test_a_delayed_reader_starts_at_a_join_point },
   { "a-delay-is-limited-by-the-window", test_a_delay_is_limited_by_the_window },
+  { "a-window-can-fit-its-delays", test_a_window_can_fit_its_delays },
   { "a-new-reader-with-too-long-a-delay-starts-at-once",
       test_a_new_reader_with_too_long_a_delay_starts_at_once },
   { "a-flush-empties-the-window", test_a_flush_empties_the_window },
