@@ -28,7 +28,7 @@ def stages_are_listed():
     """--list-stages shows each stage, its inputs and outputs, and its parameters' ranges"""
     out, err, status = proxy('--list-stages')
     assert (err, status) == ('', 0), (err, status)
-    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'decode', 'decode-audio', 'layers', 'mix', 'opus', 'pace',
+    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'decode', 'decode-audio', 'late', 'layers', 'mix', 'opus', 'pace',
                                                       'picture-in-picture', 'pull', 'restamp', 'transcode'], out
     assert 'takes video raw; gives rtp of H264' in out, out
     assert 'takes video raw of 2 mounts; gives raw' in out and 'takes audio raw of 2 to 4 mounts' in out, out

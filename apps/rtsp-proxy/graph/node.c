@@ -7,7 +7,7 @@
 #include "graph/stage_run.h"
 #include "graph/stage_tracks.h"
 
-// Time within which a stage must send media once it receives some, in ms.
+// Time within which a stage must send media once it receives some, beside its delay, in ms.
 #define STAGE_TIMEOUT_MS 10000
 static guint n_nodes;
 
@@ -549,11 +549,13 @@ static const PullLight isolated_stage = { start_isolated, stage_isolated_close,
 Node *
 node_new_stage (Node *input, Stage *stage, Node *joining)
 {
+  const gchar *delay = stage_get_value (stage, "delay");
   Node *self = node_new (), *maker;
 
   self->input = node_ref (input);
   self->stage = stage_ref (stage);
-  self->own.connect_timeout_ms = self->own.read_timeout_ms = STAGE_TIMEOUT_MS;
+  self->own.connect_timeout_ms = self->own.read_timeout_ms =
+      STAGE_TIMEOUT_MS + (delay ? (guint) g_ascii_strtoull (delay, NULL, 10) : 0);
   maker = takes_raw (self) ? find_maker (self) : NULL;
   if (joining ? node_is_isolated (joining)
               : stage_isolated_wants (stage, maker && node_is_isolated (maker)))

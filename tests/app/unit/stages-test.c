@@ -601,7 +601,7 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
   check_refused (f, "there is no stage \"nosuch\"; known stages: aac, decode, decode-audio, "
-                    "layers, mix, opus, pace, "
+                    "late, layers, mix, opus, pace, "
                     "picture-in-picture, pull, restamp, transcode");
 }
 
