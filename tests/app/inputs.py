@@ -194,6 +194,34 @@ def the_api_adds_and_removes_mounts_with_inputs():
         assert proxy.http('DELETE', '/v1/mounts/two')[0] == 200
 
 
+LOGO = """---
+summary: a picture on the video
+media: video
+takes: raw
+gives: raw
+parameters:
+  left: {{type: integer, default: 16, min: 0, max: 3840}}
+---
+videoconvert ! gdkpixbufoverlay location={} offset-x={{left}} offset-y=16
+"""
+
+
+@test(timeout=60)
+def a_picture_of_a_file_lies_on_the_video():
+    """a stage of one's own puts a picture of a file on the video, also in a worker process"""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = f'{folder}/logo.png'
+        subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'color=white:s=64x64', '-frames:v', '1', picture],
+                       check=True, timeout=30)
+        with open(f'{folder}/logo.launch', 'w', encoding='ascii') as file:
+            file.write(LOGO.format(picture))
+        logo = {'upstream': f'file://{clip("small.webm")}', 'pipeline': ['pull', {'logo': {'left': '80'}}, SMALL],
+                'start-timeout': '30s'}
+        with Controlled({'/logo': logo}, stages=folder, isolate='yes') as proxy:
+            # 160x120, scaled to 640x360.
+            assert light(proxy.url('/logo'), '200:150:340:60')[0] > 220
+
+
 def said(mounts, *words, stages=None):
     """Returns what the program says of a configuration, without the path of the file, and its status."""
     with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:

@@ -150,6 +150,15 @@ on_upstream_event (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
   return key_event_is (GST_PAD_PROBE_INFO_EVENT (info)) ? GST_PAD_PROBE_DROP : GST_PAD_PROBE_OK;
 }
 
+// Events that say that nothing comes for a while have times that are not moved, and may come before
+// the segment; a collector sees itself that nothing comes.
+static GstPadProbeReturn
+on_event (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
+{
+  return GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) == GST_EVENT_GAP ? GST_PAD_PROBE_DROP
+                                                                           : GST_PAD_PROBE_OK;
+}
+
 // ---- the output ----
 
 // Returns the time, in that of the first input, of a picture. If the first input has as many frames
@@ -205,6 +214,7 @@ watch (Times *self, GstElement *element)
   if (pad && g_str_has_prefix (name, "input")
       && g_ascii_string_to_unsigned (name + 5, 10, 0, G_N_ELEMENTS (self->inputs) - 1, &n, NULL)) {
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_upstream_event, NULL, NULL);
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, on_event, NULL, NULL);
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_frame, &self->inputs[n], NULL);
   } else if (pad && collector && g_type_is_a (G_OBJECT_TYPE (element), collector)) {
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_output, self, NULL);
