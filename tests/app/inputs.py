@@ -137,6 +137,15 @@ def an_input_may_lack_sound_or_never_come():
             loses_nothing(load.finish())
 
 
+@test(timeout=90)
+def mixed_sound_stays_with_the_picture():
+    """sound that is mixed stays within 5 ms of the picture of the first mount, in whatever order the stages are"""
+    orders = {'/before': ['mix', PIP, SMALL, 'aac'], '/between': [PIP, 'mix', SMALL, 'aac'], '/after': [PIP, SMALL, 'mix', 'aac']}
+    with Alone({path: joined('/one', '/two', pipeline=order) for path, order in orders.items()}) as proxy:
+        late = {path: lateness(proxy.url(path)) for path in orders}
+    assert all(abs(each) < 5 for each in late.values()), late
+
+
 @test(timeout=120)
 def parameters_change_under_readers():
     """other parameters of a stage with several inputs take over at a keyframe, and readers lose nothing"""

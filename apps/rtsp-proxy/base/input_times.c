@@ -17,7 +17,7 @@ typedef struct _Times Times;
 typedef struct {
   Times *times;
   guint number;
-  gboolean known;
+  gboolean known, settled;
   gint64 offset; // ns to add to the input's times
   gint64 least;  // lateness of the earliest frame of the window, ns
   gint64 window; // when it ends, ns
@@ -58,16 +58,20 @@ carries_video (GstPad *pad)
 // ---- inputs; with the lock held ----
 
 // Follows the arrival of the input's frames. `late` is how much later this one came than its time
-// says.
-static void
-follow (Input *self, gint64 late, gint64 now)
+// says. Collectors and encoders of sound do not follow small steps, so there are none later on.
+// Returns FALSE for the first frames, as long as each comes earlier than the one before says: a
+// stage begins with some that have waited.
+static gboolean
+follow (Input *self, gint64 late, gint64 now, gboolean video)
 {
-  if (!self->known && self->number > 0) {
+  const gint64 early = video || !self->settled ? EARLY : LATE;
+  const gboolean known = self->known;
+
+  if ((!known && self->number > 0) || late < -early) {
     self->offset += late;
     late = 0;
-  } else if (late < -EARLY) {
-    self->offset += late;
-    late = 0;
+  } else {
+    self->settled = known;
   }
   if (!self->known || now > self->window) {
     if (self->known && self->least > LATE)
@@ -77,6 +81,7 @@ follow (Input *self, gint64 late, gint64 now)
     self->least = late;
   }
   self->least = MIN (self->least, late);
+  return self->settled;
 }
 
 // Sets `*time` of a frame of video to the middle of that of the picture that shows it: at an edge,
@@ -124,16 +129,19 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
   Times *times = self->times;
   GstBuffer *frame = gst_buffer_make_writable (GST_PAD_PROBE_INFO_BUFFER (info));
   const gint64 now = clock_now () - times->base;
-  gint64 time = (gint64) GST_BUFFER_PTS (frame), original = time;
+  gint64 time = (gint64) GST_BUFFER_PTS (frame), original = time, before;
   gboolean video = carries_video (pad), passes;
 
   GST_PAD_PROBE_INFO_DATA (info) = frame;
   if (!GST_BUFFER_PTS_IS_VALID (frame))
     return GST_PAD_PROBE_OK;
   g_mutex_lock (&times->lock);
-  follow (self, now - time - self->offset, now);
+  before = self->offset;
+  passes = follow (self, now - time - self->offset, now, video);
+  if (before != self->offset)
+    GST_BUFFER_FLAG_SET (frame, GST_BUFFER_FLAG_RESYNC);
   time += self->offset;
-  passes = !video || assign (self, &time, original);
+  passes = passes && (!video || assign (self, &time, original));
   g_mutex_unlock (&times->lock);
   GST_BUFFER_PTS (frame) = (GstClockTime) MAX (time, 0);
   GST_BUFFER_DTS (frame) = GST_CLOCK_TIME_NONE;

@@ -498,8 +498,9 @@ static StageInput
 find_input (Node *self)
 {
   Node *maker = takes_raw (self) ? find_maker (self) : NULL;
-  StageInput input = { self->input->relay, find_clock (self->input)->relay, publish_input,
-    unpublish_input, node_ref (maker ? maker : self->input), release_input, { 0 } };
+  Node *node = maker ? maker : self->input;
+  StageInput input = { self->input->relay, find_clock (node)->relay, publish_input, unpublish_input,
+    node_ref (node), release_input, { 0 } };
 
   for (guint i = 0; i < node_n_sides (self) && i < STAGE_INPUTS_MAX; i++)
     input.sides[i] = node_get_side (self, i)->id;
