@@ -334,6 +334,24 @@ def a_clip_is_planned_withdrawn_and_ended_early():
             assert 2 * RATE < len(video[1][1]) < 8 * RATE, len(video[1][1])
 
 
+@test
+def a_publisher_with_its_sets_in_the_description_comes_back():
+    """A publisher whose parameter sets are in its description only is shown again after a clip of another size"""
+    with Live('publish') as proxy, Proc(
+            'ffmpeg', '-nostdin', '-v', 'error', '-re', '-stream_loop', '-1', '-i', live(), '-c', 'copy', '-f', 'rtsp', '-rtsp_transport', 'tcp',
+            proxy.url()):
+        proxy.wait_for_line(' mount /cam up', 30)
+        with Proc('ffmpeg', '-nostdin', '-v', 'info', '-rtsp_transport', 'tcp', '-i', proxy.url(), '-map', '0:v', '-vf', 'showinfo', '-f', 'null',
+                  '-') as player:
+            player.wait_for_line(' s:320x240 ', 60)
+            proxy.insert(advert('480x272'), **{'for': '4s'})
+            player.wait_for_line(' s:480x272 ', 60)
+            seen = len(player.lines)
+            player.wait_for_line(' s:320x240 ', 60, seen)
+            wait_until(lambda: sum(' s:320x240 ' in each for each in player.lines[seen:]) > 50, 60, 'the film goes on')
+            player.kill()
+
+
 def crc32(data):
     crc = 0xffffffff
     for byte in data:

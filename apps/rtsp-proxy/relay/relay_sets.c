@@ -182,6 +182,75 @@ relay_sets_take (RelaySets *self, const guint8 *payload, gsize len, GstCaps **ca
   forget (self);
 }
 
+// ---- sets that a description has, and no packet ----
+
+static gboolean
+is_key_slice (const Codec *codec, guint type)
+{
+  return codec == &h264 ? type == 5 : type >= 16 && type <= 21;
+}
+
+// Reports whether the packet begins with a slice of a keyframe, or the first part of one.
+static gboolean
+begins_with_slice (const Codec *codec, const guint8 *payload, gsize len)
+{
+  const gsize head = codec == &h264 ? 1 : 2;
+  const guint8 fragment = codec == &h264 ? 28 : 49;
+  guint type;
+
+  if (len <= head)
+    return FALSE;
+  type = codec == &h264 ? payload[0] & 31u : payload[0] >> 1 & 63u;
+  if (type == fragment)
+    type = payload[head] & (codec == &h264 ? 31u : 63u);
+  return is_key_slice (codec, type);
+}
+
+// Returns FALSE if it is not Base64.
+static gboolean
+append_units (GPtrArray *units, const gchar *text)
+{
+  GStrv parts = g_strsplit (text, ",", -1);
+  gboolean ok = TRUE;
+
+  for (gchar **each = parts; *each && ok; each++) {
+    gsize len = 0;
+    guchar *unit = **each ? g_base64_decode (*each, &len) : NULL;
+
+    ok = len > 0 && len <= RELAY_SETS_BYTES_MAX / KINDS;
+    if (ok)
+      g_ptr_array_add (units, g_bytes_new_take (g_steal_pointer (&unit), len));
+    g_free (unit);
+  }
+  g_strfreev (parts);
+  return ok;
+}
+
+GPtrArray *
+relay_sets_find_missing (
+    const GstCaps *caps, const GstCaps *shown, const guint8 *payload, gsize len)
+{
+  const GstStructure *s = gst_caps_get_structure (caps, 0);
+  const Codec *codec = find_codec (caps);
+  gboolean same = TRUE, ok;
+  GPtrArray *units;
+
+  ok = codec && begins_with_slice (codec, payload, len);
+  units = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
+  for (guint i = 0; ok && i < KINDS; i++) {
+    const gchar *field = codec->fields[i],
+                *text = field ? gst_structure_get_string (s, field) : NULL;
+
+    if (!field || (i > 0 && g_str_equal (field, codec->fields[i - 1])))
+      continue;
+    same &= !g_strcmp0 (text, gst_structure_get_string (gst_caps_get_structure (shown, 0), field));
+    ok = text && append_units (units, text);
+  }
+  if (!ok || same)
+    g_clear_pointer (&units, g_ptr_array_unref);
+  return units;
+}
+
 // ---- descriptions ----
 
 static gboolean

@@ -18,5 +18,10 @@ void relay_sets_free (RelaySets *self);
 // puts them into `*caps`, and the profile and level of H.264.
 void relay_sets_take (RelaySets *self, const guint8 *payload, gsize len, GstCaps **caps);
 
+// Returns the parameter sets (of GBytes) that `caps` have and `shown` has not, if a keyframe whose
+// first packet has this payload begins without any. NULL: none are missing. (transfer full)
+GPtrArray *relay_sets_find_missing (
+    const GstCaps *caps, const GstCaps *shown, const guint8 *payload, gsize len);
+
 // Puts the parameter sets of `caps` into a description of the track.
 void relay_sets_describe (const GstCaps *caps, GstSDPMedia *media);

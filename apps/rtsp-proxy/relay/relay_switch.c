@@ -4,6 +4,8 @@
 
 #include "relay/relay_private.h"
 
+#include <string.h>
+
 // RTP-Info of a standby source that is further than this from its join point is ignored.
 #define STANDBY_BASE_TOLERANCE_S 30
 // Greatest distance of a sender report to the join point, in s.
@@ -152,6 +154,40 @@ relay_source_reset_run (RelaySource *next)
   }
 }
 
+// Some senders have their parameter sets in the description only. If packets have shown other ones
+// since, sends these before the keyframe.
+static void
+send_sets (RelaySource *next, const StandbyPacket *join, gint64 now)
+{
+  const GstCaps *own = g_ptr_array_index (next->caps, join->track);
+  guint8 head[WEIR_RTP_HEADER];
+  GPtrArray *units = NULL;
+  GstMapInfo map;
+  WeirRtp rtp;
+
+  if (next->origin || !gst_buffer_map (join->packet, &map, GST_MAP_READ))
+    return;
+  if (weir_rtp_parse (map.data, map.size, &rtp) == 0) {
+    memcpy (head, map.data, sizeof head);
+    units = relay_sets_find_missing (own, next->relay->tracks[join->track].caps,
+        map.data + rtp.payload_offset, rtp.payload_length);
+  }
+  gst_buffer_unmap (join->packet, &map);
+  head[0] = 0x80; // nothing between head and payload
+  head[1] &= 0x7f;
+  for (guint i = 0; units && i < units->len; i++) {
+    gsize len = g_bytes_get_size (g_ptr_array_index (units, i));
+    GstBuffer *packet = gst_buffer_new_allocate (NULL, sizeof head + len, NULL);
+
+    weir_rtp_set_seq (head, (guint16) (rtp.seq - units->len + i));
+    gst_buffer_fill (packet, 0, head, sizeof head);
+    gst_buffer_fill (
+        packet, sizeof head, g_bytes_get_data (g_ptr_array_index (units, i), NULL), len);
+    relay_source_send (next, join->track, packet, join->now, now, join->base);
+  }
+  g_clear_pointer (&units, g_ptr_array_unref);
+}
+
 // Makes the standby source the current one, and sends its packets from its join point on.
 void
 relay_switch (Relay *relay, gint64 now)
@@ -190,6 +226,7 @@ relay_switch (Relay *relay, gint64 now)
   relay->current = next;
   relay->stats.n_switches++;
   relay_source_open_run (next, start, join->now, tolerance_s);
+  send_sets (next, join, now);
   send_all_kept (next, now);
 }
 

@@ -224,6 +224,53 @@ a_clip_keeps_the_clock_of_the_source (Fixture *f, gconstpointer unused)
   g_assert_cmpint (ABS (last_time (f, 1, 2) + during.offsets[1] - last_time (f, 0, 2)), <=, MS);
 }
 
+#define SPROP "Z0LAHtkDxWhAAAADAEAAAAwDxYuS,aMuMsg=="
+
+// A live source whose parameter sets are in its description only: those of the clip are replaced.
+static void
+sets_of_a_description_are_sent_after_a_clip (Fixture *f, gconstpointer unused)
+{
+  guint at;
+
+  for (guint i = 0; i < 2; i++) {
+    GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+
+    g_ptr_array_add (
+        caps, gst_caps_from_string (
+                  "application/x-rtp, media=video, encoding-name=H264, "
+                  "clock-rate=90000, payload=96, sprop-parameter-sets=(string)\"" SPROP "\""));
+    g_ptr_array_add (caps,
+        gst_caps_from_string (
+            "application/x-rtp, media=audio, encoding-name=OPUS, clock-rate=48000, payload=97"));
+    relay_source_begin (i == 0 ? f->a : f->b, caps);
+    g_ptr_array_unref (caps);
+  }
+  send_live (f, FRAME, SECOND);
+  g_assert_true (relay_insert (f->relay, f->b, SECOND));
+  send_live (f, SECOND, SECOND + FRAME);
+  // The clip has sets of its own in its packets.
+  for (guint16 i = 0; i < 3; i++) {
+    static const guint8 types[] = { SPS, 8, KEY };
+
+    relay_push (f->b, 0, packet_new (types[i], i, 7777u * 2, 32), SECOND + i, RELAY_NO_BASE);
+  }
+  relay_prefer (f->relay, f->a);
+  send_live (f, SECOND + FRAME, 2 * SECOND);
+  at = f->out->len;
+  send_live (f, 2 * SECOND, 2 * SECOND + 5 * FRAME);
+  g_assert_true (relay_is_current (f->relay, f->a));
+  while (out_at (f, at).track != 0)
+    at++;
+  // Two sets and the keyframe have one time, and the numbers go on.
+  g_assert_cmpint (out_at (f, at).type, ==, 7);
+  g_assert_cmpint (out_at (f, at + 1).type, ==, 8);
+  while (out_at (f, at + 2).track != 0)
+    at++;
+  g_assert_cmpint (out_at (f, at + 2).type, ==, KEY);
+  g_assert_cmpint (out_at (f, at + 2).time, ==, out_at (f, at + 1).time);
+  g_assert_cmpuint (out_at (f, at + 2).rtp.seq, ==, (guint16) (out_at (f, at + 1).rtp.seq + 1));
+}
+
 #define ADD(name, function)                                                                        \
   g_test_add ("/relay-insert/" name, Fixture, NULL, set_up, function, tear_down)
 
@@ -238,5 +285,6 @@ main (int argc, char **argv)
   ADD ("a-clip-that-sends-nothing-loses-no-number", a_clip_that_sends_nothing_loses_no_number);
   ADD ("a-clip-of-other-tracks-does-not-wait", a_clip_of_other_tracks_does_not_wait);
   ADD ("a-clip-keeps-the-clock-of-the-source", a_clip_keeps_the_clock_of_the_source);
+  ADD ("sets-of-a-description-are-sent-after-a-clip", sets_of_a_description_are_sent_after_a_clip);
   return g_test_run ();
 }

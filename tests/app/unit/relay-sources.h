@@ -16,7 +16,8 @@
 
 typedef struct {
   guint track;
-  guint8 of; // the source
+  guint8 of;   // the source
+  guint8 type; // of the NAL unit
   WeirRtp rtp;
   gint64 time;
 } Out;
@@ -41,6 +42,7 @@ take_packet (gpointer data, const RelayPacket *packet)
   g_assert_true (gst_buffer_map (packet->buffer, &map, GST_MAP_READ));
   g_assert_cmpint (weir_rtp_parse (map.data, map.size, &out.rtp), ==, 0);
   out.of = map.data[WEIR_RTP_HEADER + 2];
+  out.type = map.data[WEIR_RTP_HEADER] & 31;
   gst_buffer_unmap (packet->buffer, &map);
   gst_buffer_unref (packet->buffer);
   g_mutex_lock (&out_lock);
