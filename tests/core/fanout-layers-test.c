@@ -708,6 +708,37 @@ clones_are_shared_after_changes_of_layers (void)
   finish ();
 }
 
+// If one shard does not hold all readers, those who change their layers come to those who have
+// them.
+static void
+readers_who_change_layers_are_gathered (void)
+{
+  start ();
+  settings.spread_ns = MS; // small shards
+  weir_fanout_set (fanout, &settings);
+  for (int i = 0; i < 32; i++)
+    add_cloned ((WeirLayerSet) { -1, (int8_t) (i % 4), -1 });
+  for (int i = 0; i < 130; i++)
+    step (&plain, 0);
+  // Of each layer, one reader takes the place of another one.
+  for (int i = 0; i < 400; i++) {
+    size_t a = random_below (n_readers), b = random_below (n_readers);
+    WeirLayerSet of_a = weir_reader_get_layers (readers[a]->reader);
+
+    weir_reader_set_layers (readers[a]->reader, weir_reader_get_layers (readers[b]->reader));
+    weir_reader_set_layers (readers[b]->reader, of_a);
+    step (&plain, 0);
+  }
+  for (int i = 0; i < 10; i++)
+    step (&plain, 0);
+  n_clones = n_messages = 0;
+  for (int i = 0; i < 16; i++)
+    step (&plain, 0);
+  check_all_cloned ();
+  CHECK (n_clones >= 7 * n_messages);
+  finish ();
+}
+
 // A reader that waits for a keyframe with more layers shares messages with those who stay.
 static void
 clones_are_shared_while_readers_wait_for_a_keyframe (void)
@@ -1389,6 +1420,7 @@ main (void)
   RUN (readers_of_all_layer_sets_are_served_at_once);
   RUN (clones_of_all_layer_sets_are_counted);
   RUN (clones_are_shared_after_changes_of_layers);
+  RUN (readers_who_change_layers_are_gathered);
   RUN (clones_are_shared_while_readers_wait_for_a_keyframe);
   RUN (readers_of_a_set_have_the_same_numbers);
   RUN (a_reader_that_gives_up_a_temporal_layer_keeps_its_spatial_one);

@@ -73,6 +73,50 @@ end_turns (Shard *shard, const Turn *turns, size_t n)
   return next_ns;
 }
 
+// Lets the shards serve the readers that have come from others.
+static void
+wake_new (WeirFanout *fanout)
+{
+  Shard *shards;
+
+  pthread_mutex_lock (&fanout->lock);
+  shards = fanout->shards;
+  pthread_mutex_unlock (&fanout->lock);
+  for (Shard *shard = shards; shard; shard = shard->next) {
+    bool has_new;
+
+    pthread_mutex_lock (&fanout->lock);
+    has_new = shard->has_new;
+    shard->has_new = false;
+    pthread_mutex_unlock (&fanout->lock);
+    if (has_new)
+      weir_task_wake (&shard->task);
+  }
+}
+
+static void
+end_pass (Shard *shard, Server *server, ReaderList *list)
+{
+  WeirFanout *fanout = shard->fanout;
+  bool wishes, strays;
+
+  pthread_mutex_lock (&fanout->lock);
+  for (size_t i = 0; i < N_LOADS; i++)
+    add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
+  weir_shard_list_unref (fanout, list);
+  if ((strays = shard->has_strays))
+    weir_shard_gather (shard);
+  wishes = fanout->layers.n_wishes > 0;
+  fanout->n_passes--;
+  if (fanout->n_draining > 0 || !fanout->running)
+    pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+  if (strays && fanout->workers)
+    wake_new (fanout);
+  if (wishes && fanout->workers)
+    weir_task_wake (&fanout->flush);
+}
+
 static int64_t
 pass_over (Shard *shard, Server *server, int64_t now_ns)
 {
@@ -81,7 +125,6 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   Turn turns[SHARD_READERS];
   int64_t next_ns;
   ReaderList *list;
-  bool wishes;
   size_t first;
 
   weir_server_init (server, fanout->ops);
@@ -117,17 +160,7 @@ pass_over (Shard *shard, Server *server, int64_t now_ns)
   next_ns = end_turns (shard, turns, list->n);
   weir_server_clear (server);
 
-  pthread_mutex_lock (&fanout->lock);
-  for (size_t i = 0; i < N_LOADS; i++)
-    add_sends (&fanout->counters.sends, &server->loads[i].sender.counters);
-  weir_shard_list_unref (fanout, list);
-  wishes = fanout->layers.n_wishes > 0;
-  fanout->n_passes--;
-  if (fanout->n_draining > 0 || !fanout->running)
-    pthread_cond_broadcast (&fanout->passed);
-  pthread_mutex_unlock (&fanout->lock);
-  if (wishes && fanout->workers)
-    weir_task_wake (&fanout->flush);
+  end_pass (shard, server, list);
   return next_ns;
 }
 

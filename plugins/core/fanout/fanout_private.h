@@ -118,6 +118,8 @@ struct shard {
   WeirFanout *fanout;
   unsigned priority;
   uint32_t layers;       // its readers want these, packed, if there is room. Under the lock.
+  bool has_strays;       // some of its readers have changed their layers. Under the lock.
+  bool has_new;          // readers came from other shards. Under the lock.
   atomic_uint n_readers; // readers in the list
   atomic_uint n_cloned;  // readers whose last packets were sent by clones, at the last pass
   atomic_bool waiting;   // readers wait for room in their sockets
@@ -233,6 +235,11 @@ typedef struct {
 // Sets the window's bounds: the full bounds of the settings only if a reader can ask for old
 // packets. Under the lock.
 void weir_fanout_set_bounds (WeirFanout *fanout);
+
+// Moves readers of the shard that have changed their layers to those who have the same, if one
+// shard does not hold all readers. Sets `has_new` of the other shards, which have to be woken.
+// Under the lock.
+void weir_shard_gather (Shard *shard);
 
 // Drops a reference to the list. Under the lock.
 void weir_shard_list_unref (WeirFanout *fanout, ReaderList *list);

@@ -75,14 +75,19 @@ shard_size (const WeirFanout *fanout)
   return fanout->settings.spread_ns > 0 ? SPREAD_READERS : SHARD_READERS;
 }
 
+static uint32_t
+wanted_layers (const WeirReader *reader)
+{
+  return atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
+}
+
 // Returns a shard of this priority with room. If one shard does not hold all readers, those of the
-// same layers come together, as they share sends; each of LAYER_STREAMS sets can have a shard that
-// is not full. Under the lock. NULL: no memory.
+// same layers (packed) come together, as they share sends; each of LAYER_STREAMS sets can have a
+// shard that is not full. Under the lock. NULL: no memory.
 static Shard *
-shard_with_room (WeirFanout *fanout, unsigned wanted, const WeirReader *reader)
+shard_with_room (WeirFanout *fanout, unsigned wanted, uint32_t layers)
 {
   unsigned priority = wanted < WEIR_PRIORITIES ? wanted : WEIR_PRIORITIES - 1;
-  uint32_t layers = atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed);
   Shard *shard, *found = NULL, *other = NULL;
   size_t n_shards = 0, size = shard_size (fanout);
 
@@ -165,6 +170,29 @@ move_to_shard (WeirReader *reader, Shard *to)
   return r;
 }
 
+void
+weir_shard_gather (Shard *shard)
+{
+  WeirFanout *fanout = shard->fanout;
+
+  shard->has_strays = false;
+  if (fanout->n_readers <= shard_size (fanout) || !fanout->layers.on)
+    return;
+  for (size_t i = shard->list ? shard->list->n : 0; i-- > 0;) {
+    WeirReader *reader = shard->list->readers[i];
+    WeirLayerSet now =
+        unpack_layers (atomic_load_explicit (&reader->current_layers, memory_order_relaxed));
+    uint32_t layers = pack_layers (weir_layer_streams_normal (&fanout->layers, now));
+    Shard *to;
+
+    if (reader->conn || layers == shard->layers)
+      continue;
+    to = shard_with_room (fanout, shard->priority, layers);
+    if (to && to != shard && move_to_shard (reader, to) == 0)
+      to->has_new = true;
+  }
+}
+
 // Moves the readers of a nearly empty shard to another shard. Under the lock. Returns that shard,
 // which the caller must wake so that it serves them; NULL: nothing was moved.
 static Shard *
@@ -217,7 +245,7 @@ weir_fanout_add (
 
   pthread_mutex_lock (&fanout->lock);
   weir_reader_begin (fanout, reader, plan, now_ns);
-  r = put_in_shard (shard_with_room (fanout, priority, reader), reader);
+  r = put_in_shard (shard_with_room (fanout, priority, wanted_layers (reader)), reader);
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
@@ -275,7 +303,7 @@ weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned prior
   old = atomic_load (&reader->shard);
   r = old->priority == priority
           ? 0
-          : move_to_shard (reader, shard_with_room (fanout, priority, reader));
+          : move_to_shard (reader, shard_with_room (fanout, priority, wanted_layers (reader)));
   pthread_mutex_unlock (&fanout->lock);
   // The new shard does not know yet when the reader's next packet is due.
   if (r == 0 && fanout->workers)

@@ -90,6 +90,8 @@ change_layers (WeirFanout *fanout, WeirReader *reader, int64_t frame)
     return layers->full;
   }
   enter_stream (reader, stream, frame);
+  if (!weir_layer_set_equal (reader->layers.now, next.now))
+    atomic_load (&reader->shard)->has_strays = true;
   reader->layers = next;
   set_steady (layers, reader);
   if (!reader->steady && next.waiting)
