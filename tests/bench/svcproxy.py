@@ -12,9 +12,13 @@ PACKETS = 252  # a second, of all layers
 LINE, QUEUES = 2, (256, 1024)  # of the burst experiment: times the rate of all readers, and packets
 
 
-def serve(rig, kernel, layers, seconds, spread=0):
+CHANGES = {'keep their layers': None, 'have changed them': 'before', 'change them every 5 s': '5000',
+           'change them every 2 s': '2000'}
+
+
+def serve(rig, kernel, layers, seconds, spread=0, changes=None):
     result = measure(rig, 'many_layers_bench', kernel, layers, rig.readers_address, str(FIRST_PORT),
-                     str(READERS), str(seconds), str(spread))
+                     str(READERS), str(seconds), str(spread), *([changes] if changes else ()))
     return {**result, 'rate': result['bits'] / READERS / 1e3}
 
 
@@ -35,6 +39,30 @@ class Layers:
                 for way in ways:
                     layers = f'{spatial}.{temporal}'
                     yield layers, f'kernel={way}', serve(rig, way, layers, 3 if quick else 10)
+
+
+class Adapting:
+    """Readers who change their layers beside readers who do not."""
+
+    NAME = 'svcproxy-adapting'
+    TITLE = f'{READERS} readers of H.264 SVC, who keep their layers or change them'
+    CASE, WHO, YARDSTICK, LOG = 'layers, way', 'readers', 'keep their layers', False
+    COLUMNS = (Column('ns', 'ns/packet', spread=True), Column('cpu', 'CPU %', '{:.1f}'),
+               Column('cloned', '% of messages by clones'), Column('rate', 'kb/s a reader'))
+
+    @staticmethod
+    def run(rig, quick):
+        rig.drop_all_but(0)
+        ways = ('off', 'on') if rig.real and has_kernel_path(rig) else ('off',)
+        for _ in range(1 if quick else 3):
+            for layers, name in ('9', 'nine sets'), ('2.2', 'all'):
+                for way in ways:
+                    for readers, changes in CHANGES.items():
+                        if layers == '2.2' and changes and changes != 'before':
+                            continue  # readers who change their layers do not have all
+                        result = serve(rig, way, layers, 5 if quick else 10, changes=changes)
+                        assert result['dropped'] == 0, f'{name}, kernel={way}, {readers}: {result}'
+                        yield f'{name}, kernel={way}', readers, result
 
 
 class Bursts:
@@ -59,4 +87,4 @@ class Bursts:
                     **result, 'lost': 100 * lost / (lost + arrived)}
 
 
-PARTS = Layers, Bursts
+PARTS = Layers, Adapting, Bursts
