@@ -151,6 +151,7 @@ on_up (Branch *branch, gpointer owner)
     return;
   }
   log_up (self, branch);
+  presentation_note_up (self);
   g_mutex_lock (&self->lock);
   self->known = TRUE;
   g_clear_pointer (&self->unfit, g_free);

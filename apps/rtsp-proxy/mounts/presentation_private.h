@@ -60,5 +60,9 @@ void presentation_close_at_end (Presentation *self, guint after_ms);
 // Reports whether where the session plays is not known yet. Call with the lock held.
 gboolean presentation_awaits_place (const Presentation *self);
 
+// The session has media: an upstream that has not said by now that it can seek never does. Main
+// thread only.
+void presentation_note_up (Presentation *self);
+
 // Ends what the presentation has of a title. Main thread only.
 void presentation_stop_title (Presentation *self);

@@ -53,6 +53,15 @@ presentation_get_at (const Presentation *self)
   return self->at;
 }
 
+void
+presentation_note_up (Presentation *self)
+{
+  TitlePlace place;
+
+  if (self->tape && !tape_get_place (self->tape, &place))
+    tape_stop (self->tape, self->relay);
+}
+
 gboolean
 presentation_awaits_place (const Presentation *self)
 {

@@ -279,6 +279,10 @@ tape_stop (Tape *self, Relay *relay)
   g_mutex_unlock (&self->lock);
   tape_end (self);
   relay_remove_sink (relay, self);
+  g_mutex_lock (&self->lock);
+  while (!gst_queue_array_is_empty (self->items))
+    drop_first (self);
+  g_mutex_unlock (&self->lock);
 }
 
 void

@@ -16,7 +16,7 @@ Tape *tape_new (Relay *relay, gint64 keep_ns, void (*changed) (gpointer owner), 
 Tape *tape_ref (Tape *self);
 void tape_unref (Tape *self);
 
-// Takes no more packets; `changed` is not called any more.
+// Drops all packets and takes no more; `changed` is not called any more.
 void tape_stop (Tape *self, Relay *relay);
 
 // No packets come any more: players have reached the end when they have played what is there.
