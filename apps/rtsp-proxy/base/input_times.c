@@ -29,13 +29,13 @@ struct _Times {
   gint64 base; // monotonic time of the running time 0
   GMutex lock; // protects all below
   Input inputs[16];
-  gboolean begun;          // a frame has passed, at whose time the pictures begin
-  gint64 start, period;    // of the pictures: running times; 0: not known yet
-  gint64 recent[RECENT];   // times of frames of the first input, by the number of the picture
-  gint64 number[RECENT];   // that number
-  gint64 seen, correction; // of the last picture with a frame of the first input, and that in use:
-                           // ns from the picture's time to the frame's
-  gint64 last;             // time of the last picture or sound that went out
+  gboolean begun;        // a frame has passed, at whose time the pictures begin
+  gint64 start, period;  // of the pictures: running times; 0: not known yet
+  gint64 recent[RECENT]; // times of frames of the first input, by the number of the picture
+  gint64 number[RECENT]; // that number
+  gint64 seen, seen_in;  // time of the last frame of the first input, and the picture that has it
+  gint64 correction;     // ns from a picture's own time to that of the frame
+  gint64 last;           // time of the last picture or sound that went out
 };
 
 static void
@@ -176,12 +176,13 @@ static gint64
 correct (Times *self, gint64 time, gint64 own)
 {
   const gint64 picture = (time - self->start) / self->period;
-  const gint64 distance = self->recent[picture % RECENT] - own;
+  const gint64 frame = self->recent[picture % RECENT];
 
-  if (picture >= 0 && self->number[picture % RECENT] == picture && picture > 0) {
-    if (ABS (distance - self->seen) < self->period / 8)
-      self->correction = distance;
-    self->seen = distance;
+  if (picture > 0 && self->number[picture % RECENT] == picture) {
+    if (ABS (frame - self->seen - self->period * (picture - self->seen_in)) < self->period / 8)
+      self->correction = frame - own;
+    self->seen = frame;
+    self->seen_in = picture;
   }
   return own + self->correction;
 }
