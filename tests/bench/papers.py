@@ -145,15 +145,15 @@ def measured(results):
 
 
 def table(results, only=''):
-    """Returns the results whose case contains `only` as a table."""
+    """Returns the results as a table, or `only` those of one case."""
+    rows = [row for row in results['results'] if only in ('', row['case'])]
     columns = [column for column in results['columns']
-               if any(row[column[0]] is not None for row in results['results'])]
+               if any(row[column[0]] is not None for row in rows)]
     lines = [[*results['heads'], *(heading for _, heading, _ in columns)]]
     lines.append(['---'] * len(lines[0]))
-    for row in results['results']:
-        if only in row['case']:
-            lines.append([row['case'], row['who'], *(
-                '-' if row[key] is None else form.format(row[key]) for key, _, form in columns)])
+    for row in rows:
+        lines.append([row['case'], row['who'], *(
+            '-' if row[key] is None else form.format(row[key]) for key, _, form in columns)])
     return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
 
 
