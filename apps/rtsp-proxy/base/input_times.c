@@ -175,7 +175,7 @@ on_event (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 static gint64
 correct (Times *self, gint64 time, gint64 own)
 {
-  const gint64 picture = (time - self->start) / self->period;
+  const gint64 picture = MAX ((time - self->start) / self->period, 0);
   const gint64 frame = self->recent[picture % RECENT];
 
   if (picture > 0 && self->number[picture % RECENT] == picture) {
