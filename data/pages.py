@@ -164,6 +164,7 @@ def man(template, table, values):
             'SWARM-KEYS': lambda: man_keys(table['swarm']),
             'BROADCAST-KEYS': lambda: man_keys(table['broadcast']),
             'RECORD-KEYS': lambda: man_keys(table['record']),
+            'INSERT-KEYS': lambda: man_keys(table['insert']),
             'TLS-KEYS': lambda: man_keys(table['tls']),
             'HTTP-KEYS': lambda: man_keys(table['http']),
             'HLS-KEYS': lambda: man_keys(table['hls']),

@@ -7,6 +7,7 @@
 #include "config/http_config.h"
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
+#include "config/mount_insert.h"
 #include "config/mount_record.h"
 #include "config/mount_swarm.h"
 #include "config/mount_keys.h"
@@ -53,6 +54,7 @@ main (void)
   write_keys (builder, "swarm", "swarm.", mount_swarm_object.keys);
   write_keys (builder, "broadcast", "broadcast.", mount_broadcast_object.keys);
   write_keys (builder, "record", "record.", mount_record_object.keys);
+  write_keys (builder, "insert", "insert.", mount_insert_object.keys);
   write_keys (builder, "tls", "tls.", tls_config_object.keys);
   write_keys (builder, "http", "http.", http_config_object.keys);
   write_keys (builder, "hls", "hls.", hls_config_object.keys);
