@@ -74,12 +74,12 @@ def group_of(dso, name, where):
 
 
 def parts_of(text, where):
-    """Returns {group: % of the samples} of the lines "percent dso [k] function" of a report."""
+    """Returns {group: samples} of the lines "percent samples dso [k] function" of a report."""
     parts = {}
     for line in text.splitlines():
-        if match := re.match(r'\s*([\d.]+)%\s+(\S+)\s+\[.\]\s+(.*\S)', line):
+        if match := re.match(r'\s*[\d.]+%\s+(\d+)\s+(\S+)\s+\[.\]\s+(.*\S)', line):
             group = group_of(match[2], match[3], where)
-            parts[group] = parts.get(group, 0) + float(match[1])
+            parts[group] = parts.get(group, 0) + int(match[1])
     return parts
 
 
@@ -91,14 +91,15 @@ def profile(pid, seconds):
                                '--', 'sleep', str(seconds)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Skip(f'perf cannot measure here: {done.stderr.strip()}')
-        report = subprocess.run(['perf', 'report', '-i', data, '--sort', 'dso,sym', '--stdio', '-q'],
+        report = subprocess.run(['perf', 'report', '-i', data, '-n', '--sort', 'dso,sym', '--stdio', '-q'],
                                 capture_output=True, text=True, check=True).stdout
         samples = subprocess.run(['perf', 'script', '-i', data, '-F', 'ip'], capture_output=True, text=True,
                                  check=True).stdout.count('\n')
     assert samples >= LEAST_SAMPLES, f'only {samples} samples'
     parts = parts_of(report, folders())
-    assert 95 < sum(parts.values()) < 101, f'{sum(parts.values()):.1f} % of the samples have a function'
-    return parts
+    known = sum(parts.values())
+    assert 0.95 * samples < known <= samples, f'{known} of {samples} samples have a function'
+    return {group: 100 * n / samples for group, n in parts.items()}
 
 
 def of_streams(rig, seconds):

@@ -152,18 +152,18 @@ def a_quick_run_leaves_out_what_would_begin_too_late():
 def a_function_belongs_to_the_folder_of_its_source_or_to_a_group_of_the_kernel():
     where = {'weir_ingest_run': 'ingest', 'get': 'config', 'weir_window_add': 'window'}
     parts = amps_functions.parts_of(
-        '    30.00%  [kernel.kallsyms]  [k] udp_sendmsg\n'
-        '    10.00%  [kernel.kallsyms]  [k] _copy_from_iter\n'
-        '     5.00%  [kernel.kallsyms]  [k] something_new\n'
-        '    20.00%  libgstweir.so      [.] weir_ingest_run.isra.0\n'
-        '    15.00%  libgstweir.so      [.] weir_window_add\n'
-        '     5.00%  rtsp-proxy         [.] get\n'
-        '    10.00%  libc.so.6          [.] __memmove_avx_unaligned\n'
-        '     5.00%  libglib-2.0.so.0   [.] g_hash_table_lookup\n', where)
+        '    30.00%    90  [kernel.kallsyms]  [k] udp_sendmsg\n'
+        '    10.00%    30  [kernel.kallsyms]  [k] _copy_from_iter\n'
+        '     5.00%    15  [kernel.kallsyms]  [k] something_new\n'
+        '    20.00%    60  libgstweir.so      [.] weir_ingest_run.isra.0\n'
+        '    15.00%    45  libgstweir.so      [.] weir_window_add\n'
+        '     5.00%    15  rtsp-proxy         [.] get\n'
+        '    10.00%    30  libc.so.6          [.] __memmove_avx_unaligned\n'
+        '     5.00%    15  libglib-2.0.so.0   [.] g_hash_table_lookup\n', where)
     assert parts == {
-        'kernel: network': 30, 'kernel: copies': 10, 'kernel: other': 5, 'the proxy: receiving': 20,
-        'the proxy: pipes (the window)': 15, 'the proxy: other': 5, 'the proxy: copies': 10,
-        'GStreamer and GLib': 5}, parts
+        'kernel: network': 90, 'kernel: copies': 30, 'kernel: other': 15, 'the proxy: receiving': 60,
+        'the proxy: pipes (the window)': 45, 'the proxy: other': 15, 'the proxy: copies': 30,
+        'GStreamer and GLib': 15}, parts
 
 
 @test
