@@ -79,25 +79,12 @@ check_clip (SchemaText *it)
   return mount_insert_check_clip (it->text);
 }
 
-static gboolean
-parse_at (const gchar *text, gint64 *us)
-{
-  GTimeZone *utc = g_time_zone_new_utc ();
-  GDateTime *time = g_date_time_new_from_iso8601 (text, utc);
-
-  if (time)
-    *us = g_date_time_to_unix (time) * G_USEC_PER_SEC + g_date_time_get_microsecond (time);
-  g_time_zone_unref (utc);
-  g_clear_pointer (&time, g_date_time_unref);
-  return *us != 0;
-}
-
 static gchar *
 check_at (SchemaText *it)
 {
   gint64 us = 0, now = g_get_real_time ();
 
-  if (!parse_at (it->text, &us))
+  if (!api_parse_time (it->text, &us))
     return g_strdup ("expected a time such as 2026-11-23T11:15:00Z");
   if (us < now)
     return g_strdup_printf ("%s is in the past; leave \"at\" out to insert the clip now", it->text);
@@ -113,23 +100,6 @@ static const SchemaKey body_keys[] = {
   { "for", SCHEMA_DURATION, G_STRUCT_OFFSET (Body, length_ms), .min = 1 },
   { NULL },
 };
-
-static gboolean
-read_body (ApiRequest *request, Body *body)
-{
-  YamlReader *reader = api_read_body (request);
-  GError *error = NULL;
-  gboolean ok;
-
-  if (!reader)
-    return FALSE;
-  ok = schema_read (body_keys, body, reader, yaml_root (reader), NULL, SCHEMA_BODY, &error);
-  yaml_reader_free (reader);
-  if (!ok)
-    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
-  g_clear_error (&error);
-  return ok;
-}
 
 // A request that waits until the clip was checked.
 typedef struct {
@@ -198,7 +168,7 @@ plan_clip (ApiRequest *request, Mount *mount, const Body *body)
   Planning *self = g_new0 (Planning, 1);
 
   if (body->at)
-    parse_at (body->at, &plan.at);
+    api_parse_time (body->at, &plan.at);
   self->message = g_object_ref (request->message);
   self->ending = g_object_ref (request->api->ending);
   self->mount = mount_ref (mount);
@@ -221,7 +191,7 @@ api_post_insertion (ApiRequest *request)
 
   if (!api_check_query (request, NULL) || !(mount = find (request)))
     return;
-  if (read_body (request, &body))
+  if (api_read_keys (request, body_keys, &body, SCHEMA_BODY))
     plan_clip (request, mount, &body);
   schema_clear (body_keys, &body);
   mount_unref (mount);

@@ -3,7 +3,6 @@
 
 #include "readers/adaptation.h"
 #include "text/layer_choice.h"
-#include "text/yaml_reader.h"
 
 static void
 add_layers (JsonBuilder *builder, const gchar *name, WeirLayerSet layers)
@@ -167,19 +166,11 @@ static const SchemaKey change_keys[] = {
 static gboolean
 read_change (ApiRequest *request, ReaderChange *change)
 {
-  YamlReader *body = api_read_body (request);
-  GError *error = NULL;
   gboolean ok;
 
-  if (!body)
-    return FALSE;
   change->priority = READER_PRIORITIES;
-  ok = schema_read (change_keys, change, body, yaml_root (body), NULL, SCHEMA_WHOLE, &error);
-  yaml_reader_free (body);
-  if (!ok) {
-    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
-    g_error_free (error);
-  } else if (change->priority == READER_PRIORITIES && !change->layers) {
+  ok = api_read_keys (request, change_keys, change, SCHEMA_WHOLE);
+  if (ok && change->priority == READER_PRIORITIES && !change->layers) {
     api_fail (
         request->message, SOUP_STATUS_BAD_REQUEST, "body", "set \"priority\", \"layers\" or both");
     ok = FALSE;

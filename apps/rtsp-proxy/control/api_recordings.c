@@ -20,17 +20,11 @@ static gboolean
 read_time (ApiRequest *request, const gchar *name, gboolean required, gint64 *us)
 {
   gchar *text = api_dup_query (request, name);
-  GTimeZone *utc = g_time_zone_new_utc ();
-  GDateTime *time = text ? g_date_time_new_from_iso8601 (text, utc) : NULL;
-  gboolean ok = time || (!text && !required);
+  gboolean ok = text ? api_parse_time (text, us) : !required;
 
-  if (time)
-    *us = g_date_time_to_unix (time) * G_USEC_PER_SEC + g_date_time_get_microsecond (time);
   if (!ok)
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, name,
         "expected a time such as 2026-11-23T11:15:00Z");
-  g_clear_pointer (&time, g_date_time_unref);
-  g_time_zone_unref (utc);
   g_free (text);
   return ok;
 }

@@ -197,3 +197,34 @@ api_read_body (const ApiRequest *request)
   }
   return reader;
 }
+
+gboolean
+api_read_keys (const ApiRequest *request, const SchemaKey *keys, gpointer object, SchemaMode mode)
+{
+  YamlReader *body = api_read_body (request);
+  GError *error = NULL;
+  gboolean ok;
+
+  if (!body)
+    return FALSE;
+  ok = schema_read (keys, object, body, yaml_root (body), NULL, mode, &error);
+  yaml_reader_free (body);
+  if (!ok)
+    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
+  g_clear_error (&error);
+  return ok;
+}
+
+gboolean
+api_parse_time (const gchar *text, gint64 *us)
+{
+  GTimeZone *utc = g_time_zone_new_utc ();
+  GDateTime *time = g_date_time_new_from_iso8601 (text, utc);
+  const gboolean ok = time != NULL;
+
+  if (time)
+    *us = g_date_time_to_unix (time) * G_USEC_PER_SEC + g_date_time_get_microsecond (time);
+  g_clear_pointer (&time, g_date_time_unref);
+  g_time_zone_unref (utc);
+  return ok;
+}

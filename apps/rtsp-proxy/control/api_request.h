@@ -6,6 +6,7 @@
 #include "base/port.h"
 #include "control/api_answer.h"
 #include "control/reload.h"
+#include "text/schema.h"
 #include "text/yaml_reader.h"
 
 typedef struct _Api Api; // see api.h
@@ -48,3 +49,12 @@ gboolean api_is_dry_run (const ApiRequest *request);
 
 // Returns the body. If it is not a JSON object, answers 400 and returns NULL. (transfer full)
 YamlReader *api_read_body (const ApiRequest *request);
+
+// Reads the values of these keys from the body into `object`. Answers 400 and returns FALSE if the
+// body is not right.
+gboolean api_read_keys (
+    const ApiRequest *request, const SchemaKey *keys, gpointer object, SchemaMode mode);
+
+// Sets `us` to the Unix time in us of a text of ISO 8601, by UTC where it names no zone. Returns
+// FALSE if it is none.
+gboolean api_parse_time (const gchar *text, gint64 *us);
