@@ -36,18 +36,6 @@ set_up (Fixture *f, gconstpointer unused)
 }
 
 static void
-tear_down (Fixture *f, gconstpointer unused)
-{
-  relay_remove_sink (f->relay, f->out);
-  relay_source_end (f->a);
-  relay_source_end (f->b);
-  relay_source_unref (f->a);
-  relay_source_unref (f->b);
-  relay_unref (f->relay);
-  g_array_unref (f->out);
-}
-
-static void
 send_live (Fixture *f, gint64 from, gint64 to)
 {
   for (gint64 now = from; now < to; now += FRAME)

@@ -141,3 +141,17 @@ begin (RelaySource *source)
   relay_source_begin (source, caps);
   g_ptr_array_unref (caps);
 }
+
+// ---- the end ----
+
+static inline void
+tear_down (Fixture *f, gconstpointer unused)
+{
+  relay_remove_sink (f->relay, f->out);
+  relay_source_end (f->a);
+  relay_source_end (f->b);
+  relay_source_unref (f->a);
+  relay_source_unref (f->b);
+  relay_unref (f->relay);
+  g_array_unref (f->out);
+}

@@ -18,18 +18,6 @@ set_up (Fixture *f, gconstpointer unused)
   relay_add_sink (f->relay, &sink, f->out, G_MAXUINT32, 0);
 }
 
-static void
-tear_down (Fixture *f, gconstpointer unused)
-{
-  relay_remove_sink (f->relay, f->out);
-  relay_source_end (f->a);
-  relay_source_end (f->b);
-  relay_source_unref (f->a);
-  relay_source_unref (f->b);
-  relay_unref (f->relay);
-  g_array_unref (f->out);
-}
-
 // Both sources send from `from` until before `to`. The keyframes of `b` are `gop` frames apart.
 static void
 send_both (Fixture *f, guint gop, gint64 from, gint64 to)
