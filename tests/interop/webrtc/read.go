@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pion/dtls/v3"
+	"github.com/pion/interceptor"
+	"github.com/pion/interceptor/pkg/nack"
+	"github.com/pion/interceptor/pkg/report"
+	"github.com/pion/rtcp"
+	"github.com/pion/webrtc/v4"
+)
+
+const cmProfile = dtls.SRTP_AES128_CM_HMAC_SHA1_80
+
+type readOptions struct {
+	sessionOptions
+	readers, stagger, lose int
+	duration               time.Duration
+	pli                    time.Duration
+	record                 string
+	json, units            bool
+	noNack, noLeave        bool
+}
+
+// What one reader saw. Times are in ms from its POST; -1: never.
+type readResult struct {
+	Reader     int            `json:"reader"`
+	Status     string         `json:"status"` // ok, status-NNN, failed
+	Error      string         `json:"error,omitempty"`
+	AnsweredMS int64          `json:"answered_ms"`
+	ConnectMS  int64          `json:"connected_ms"` // DTLS done
+	Disconnect int64          `json:"disconnected_ms"`
+	Cipher     string         `json:"cipher"`
+	Local      string         `json:"local"` // the chosen pair of candidates
+	Remote     string         `json:"remote"`
+	Dropped    int64          `json:"dropped"` // on purpose
+	Tracks     []*trackResult `json:"tracks"`
+}
+
+func runRead(args []string) int {
+	var o readOptions
+	var seconds, pli float64
+	var names string
+	fs := flag.NewFlagSet("read", flag.ExitOnError)
+	fs.IntVar(&o.readers, "readers", 1, "number of clients")
+	fs.IntVar(&o.stagger, "stagger", 0, "milliseconds between the starts of clients")
+	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its connection; SIGINT ends it earlier")
+	fs.StringVar(&names, "codecs", "h264,opus", "codecs to offer, of "+known())
+	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose")
+	fs.BoolVar(&o.noNack, "no-nack", false, "ask for no packet again")
+	fs.Float64Var(&pli, "pli", 0, "ask for a keyframe every so many seconds")
+	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
+	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
+	fs.StringVar(&o.token, "authorization", "", "header Authorization")
+	fs.StringVar(&o.record, "record", "", "folder for video.h264 and audio of the first reader")
+	fs.BoolVar(&o.units, "units", false, "print the time and the hash of each access unit of the first reader")
+	fs.BoolVar(&o.json, "json", false, "print JSON")
+	fs.BoolVar(&o.noLeave, "no-delete", false, "leave without DELETE")
+	fs.Parse(args) //nolint:errcheck // ExitOnError
+	o.duration = time.Duration(seconds * float64(time.Second))
+	o.pli = time.Duration(pli * float64(time.Second))
+	o.codecs = strings.Split(names, ",")
+	o.loses = o.lose > 0
+	if fs.NArg() != 1 || o.readers < 1 {
+		fmt.Fprintln(os.Stderr, "read: needs one URL, and --readers >= 1")
+		return 64
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	results := make([]*readResult, o.readers)
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			select {
+			case <-time.After(time.Duration(i*o.stagger) * time.Millisecond):
+			case <-ctx.Done():
+			}
+			results[i] = readOne(ctx, i, fs.Arg(0), o)
+		}()
+	}
+	wg.Wait()
+	failed := 0
+	for _, result := range results {
+		if result.Status != "ok" {
+			failed++
+		}
+		if !o.json {
+			fmt.Printf("reader %d: %s %s answered=%dms connected=%dms %s %s\n", result.Reader, result.Status,
+				result.Error, result.AnsweredMS, result.ConnectMS, result.Cipher, result.Remote)
+			for _, track := range result.Tracks {
+				fmt.Printf("  %+v\n", *track)
+			}
+		}
+	}
+	if o.json {
+		json.NewEncoder(os.Stdout).Encode(results) //nolint:errcheck // standard output
+	}
+	if failed > 0 {
+		return 1
+	}
+	return 0
+}
+
+func known() string {
+	var names []string
+	for name := range offered {
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+func readOne(ctx context.Context, nth int, endpoint string, o readOptions) *readResult {
+	result := &readResult{Reader: nth, Status: "failed", AnsweredMS: -1, ConnectMS: -1, Disconnect: -1}
+	r := &reader{result: result, options: o, connected: make(chan struct{}), ended: make(chan struct{})}
+	if err := r.run(ctx, endpoint); err != nil {
+		result.Error = err.Error()
+		var status *statusError
+		if errors.As(err, &status) {
+			result.Status = fmt.Sprintf("status-%d", status.status)
+		}
+	} else {
+		result.Status = "ok"
+	}
+	result.Dropped = r.dropped.Load()
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	for _, track := range r.tracks {
+		track.pass(time.Now(), track.newest+1)
+		result.Tracks = append(result.Tracks, &track.result)
+	}
+	return result
+}
+
+type reader struct {
+	result           *readResult
+	options          readOptions
+	connected, ended chan struct{}
+	once, onceEnded  sync.Once
+	dropped          atomic.Int64
+	lock             sync.Mutex // for what follows
+	started          time.Time
+	tracks           []*track
+}
+
+func (r *reader) interceptors() (*interceptor.Registry, error) {
+	registry := &interceptor.Registry{}
+	if r.options.lose > 0 {
+		registry.Add(dropperFactory{&dropper{n: r.options.lose, dropped: &r.dropped}})
+	}
+	if !r.options.noNack {
+		generator, err := nack.NewGeneratorInterceptor(nack.GeneratorInterval(20 * time.Millisecond))
+		if err != nil {
+			return nil, err
+		}
+		registry.Add(generator)
+	}
+	reports, err := report.NewReceiverInterceptor()
+	if err != nil {
+		return nil, err
+	}
+	registry.Add(reports)
+	return registry, nil
+}
+
+func (r *reader) run(ctx context.Context, endpoint string) error {
+	registry, err := r.interceptors()
+	if err != nil {
+		return err
+	}
+	peer, err := newPeer(r.options.sessionOptions, registry)
+	if err != nil {
+		return err
+	}
+	defer peer.Close() //nolint:errcheck // it has ended either way
+	kinds := map[webrtc.RTPCodecType]bool{}
+	for _, name := range r.options.codecs {
+		if kind := offered[name].kind; !kinds[kind] {
+			kinds[kind] = true
+			if _, err = peer.AddTransceiverFromKind(kind, webrtc.RTPTransceiverInit{
+				Direction: webrtc.RTPTransceiverDirectionRecvonly}); err != nil {
+				return err
+			}
+		}
+	}
+	peer.OnConnectionStateChange(r.stateChanged)
+	peer.OnTrack(func(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) { r.follow(peer, remote, receiver) })
+	r.lock.Lock()
+	r.started = time.Now()
+	session, err := join(ctx, endpoint, r.options.sessionOptions, peer)
+	if err == nil {
+		r.started = session.started
+		r.result.AnsweredMS = session.answered.Milliseconds()
+	}
+	r.lock.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-r.connected:
+	case <-r.ended:
+	case <-ctx.Done():
+	case <-time.After(patience):
+		return errors.New("no connection within 15 s")
+	}
+	r.describe(peer)
+	select {
+	case <-ctx.Done():
+	case <-time.After(r.options.duration):
+	case <-r.ended:
+		return errors.New("the connection has ended")
+	}
+	if r.options.noLeave {
+		return nil
+	}
+	return session.leave()
+}
+
+func (r *reader) stateChanged(state webrtc.PeerConnectionState) {
+	now := time.Now()
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	switch state {
+	case webrtc.PeerConnectionStateConnected:
+		r.once.Do(func() {
+			r.result.ConnectMS = now.Sub(r.started).Milliseconds()
+			close(r.connected)
+		})
+	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
+		r.onceEnded.Do(func() {
+			r.result.Disconnect = now.Sub(r.started).Milliseconds()
+			close(r.ended)
+		})
+	}
+}
+
+// describe notes how the connection is made.
+func (r *reader) describe(peer *webrtc.PeerConnection) {
+	for _, transceiver := range peer.GetTransceivers() {
+		dtlsTransport := transceiver.Receiver().Transport()
+		if dtlsTransport == nil {
+			continue
+		}
+		if pair, err := dtlsTransport.ICETransport().GetSelectedCandidatePair(); err == nil && pair != nil {
+			r.result.Local, r.result.Remote = pair.Local.String(), pair.Remote.String()
+		}
+	}
+	for _, stats := range peer.GetStats() {
+		if transport, ok := stats.(webrtc.TransportStats); ok {
+			r.result.Cipher = transport.SRTPCipher
+		}
+	}
+}
+
+func (r *reader) follow(peer *webrtc.PeerConnection, remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
+	var out io.WriteCloser
+	first := r.result.Reader == 0
+	kind := remote.Kind().String()
+	if first && r.options.record != "" {
+		name := map[string]string{"video": "video.h264", "audio": "audio"}[kind]
+		file, err := os.Create(filepath.Join(r.options.record, name))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "read:", err)
+			os.Exit(1)
+		}
+		out = file
+		defer out.Close()
+	}
+	r.lock.Lock()
+	var writer io.Writer
+	if out != nil {
+		writer = out
+	}
+	t := newTrack(kind, remote.Codec().MimeType, r.started, writer, first && r.options.units)
+	r.tracks = append(r.tracks, t)
+	r.lock.Unlock()
+	go r.countReports(t, receiver)
+	if r.options.pli > 0 && kind == "video" {
+		go func() {
+			for range time.Tick(r.options.pli) {
+				if peer.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: uint32(remote.SSRC())}}) != nil {
+					return
+				}
+			}
+		}()
+	}
+	for {
+		packet, _, err := remote.ReadRTP()
+		if err != nil {
+			return
+		}
+		r.lock.Lock()
+		t.take(packet, time.Now())
+		r.lock.Unlock()
+	}
+}
+
+func (r *reader) countReports(t *track, receiver *webrtc.RTPReceiver) {
+	for {
+		packets, _, err := receiver.ReadRTCP()
+		if err != nil {
+			return
+		}
+		for _, packet := range packets {
+			if _, is := packet.(*rtcp.SenderReport); is {
+				r.lock.Lock()
+				t.result.Reports++
+				r.lock.Unlock()
+			}
+		}
+	}
+}
