@@ -69,6 +69,7 @@ check_first_line (RequestCheck *self, Line line)
     return fail_check (self, REQUEST_MALFORMED);
   if (!is_version (self, &version))
     return fail_check (self, REQUEST_VERSION_WRONG);
+  self->is_new = is_word (&version, "HTTP/1.1");
   return TRUE;
 }
 
@@ -121,6 +122,8 @@ check_header (RequestCheck *self, const RequestLimits *limits, Line line)
     value.len--;
   if (is_word (&name, "Content-Length"))
     return note_length (self, limits, &value);
+  if (is_word (&name, "Expect"))
+    self->continues = self->is_new && is_word (&value, "100-continue");
   if (is_word (&name, "CSeq") && !self->has_cseq)
     self->has_cseq = read_number (&value, &self->cseq);
   return TRUE;

@@ -32,10 +32,12 @@ typedef struct {
   gboolean http;
   gsize line, searched; // offsets: of the last line, and of the bytes without its end
   guint n_lines;
-  gsize head;    // bytes of the complete head, with the empty line; 0 before that
-  gboolean bare; // a line ends with LF alone
+  gsize head;      // bytes of the complete head, with the empty line; 0 before that
+  gboolean bare;   // a line ends with LF alone
+  gboolean is_new; // HTTP/1.1
   gboolean has_length;
   guint body;
+  gboolean continues; // the client of HTTP/1.1 waits for 100 before it sends the body
   gboolean has_cseq;
   guint64 cseq;
   RequestFault fault;

@@ -181,6 +181,8 @@ add_readers (HttpConnection *self)
 
   if (origin)
     http_answer_add (self->out, "Access-Control-Allow-Origin", origin);
+  if (origin && self->route->exposed)
+    http_answer_add (self->out, "Access-Control-Expose-Headers", self->route->exposed);
   if (is_by_address)
     http_answer_add (self->out, "Vary", "Origin");
 }
@@ -198,6 +200,15 @@ begin_answer (HttpConnection *self, guint status)
   self->state = STATE_WRITING;
 }
 
+static void
+add_allow (HttpConnection *self)
+{
+  gchar *methods = http_request_dup_methods (http_route_get_methods (self->route));
+
+  http_answer_add (self->out, "Allow", methods);
+  g_free (methods);
+}
+
 // Answers with a text; `reason` may be NULL.
 static gboolean
 answer_text (HttpConnection *self, guint status, const gchar *reason)
@@ -205,7 +216,7 @@ answer_text (HttpConnection *self, guint status, const gchar *reason)
   self->body.length = 0;
   begin_answer (self, status);
   if (status == SOUP_STATUS_METHOD_NOT_ALLOWED)
-    http_answer_add (self->out, "Allow", "GET, HEAD");
+    add_allow (self);
   if (status == SOUP_STATUS_SERVICE_UNAVAILABLE)
     http_answer_add (self->out, "Retry-After", HTTP_RETRY_AFTER);
   for (const gchar *const *challenge =
@@ -227,13 +238,11 @@ answer_refused (HttpConnection *self, guint status, RefusedReason reason, const 
 // Tells a browser that pages of other sites may send credentials here (CORS preflight). It asks
 // without credentials, so access is not asked for.
 static gboolean
-answer_preflight (HttpConnection *self)
+answer_options (HttpConnection *self)
 {
   self->body.length = 0;
   begin_answer (self, SOUP_STATUS_NO_CONTENT);
-  http_answer_add (self->out, "Access-Control-Allow-Methods", "GET, HEAD");
-  http_answer_add (self->out, "Access-Control-Allow-Headers", "Authorization, Range");
-  http_answer_add (self->out, "Access-Control-Max-Age", "7200");
+  http_route_add_options (self->route, self->out);
   g_string_append (self->out, "\r\n");
   return TRUE;
 }
@@ -391,25 +400,11 @@ step_sending (HttpConnection *self, gint64 now)
 
 // ---- routes ----
 
-static const HttpRoute *
-route_of (const HttpRoute *routes, const gchar *target)
-{
-  for (; routes->prefix; routes++) {
-    gsize length = strlen (routes->prefix);
-    gboolean is_whole = length == 1 || routes->prefix[length - 1] != '/';
-
-    if (strncmp (target, routes->prefix, length) == 0
-        && (!is_whole || !target[length] || target[length] == '?'))
-      return routes;
-  }
-  return NULL;
-}
-
 // Sets `route` and `demand` of the request. Returns whether access is asked for.
 static gboolean
 find_route (HttpConnection *self)
 {
-  const HttpRoute *route = route_of (self->context->routes, self->request.target);
+  const HttpRoute *route = http_route_find (self->context->routes, self->request.target);
   gchar *target = route ? route->dup_target (route->outlet, self->request.target) : NULL;
   gboolean asks = !route || target;
 
@@ -438,6 +433,10 @@ write_head (HttpConnection *self, const HttpHead *head)
   self->keeps &= !head->type || head->length >= 0;
   begin_answer (self, head->status);
   g_string_append_len (self->out, head->headers->str, (gssize) head->headers->len);
+  if (!head->type && head->status == SOUP_STATUS_NO_CONTENT) {
+    g_string_append (self->out, "\r\n");
+    return;
+  }
   if (!head->type) {
     http_answer_end_text (self->out, head->status, head->reason, self->request.head);
     return;
@@ -590,15 +589,35 @@ take_request (HttpConnection *self, gsize size)
   gboolean asks;
 
   g_byte_array_unref (head);
+  if (self->check.body > 0)
+    self->request.body = g_bytes_new (self->in->data + self->check.head, self->check.body);
   g_byte_array_remove_range (self->in, 0, (guint) size);
-  self->keeps = status != SOUP_STATUS_BAD_REQUEST && self->request.keeps;
-  if (status == SOUP_STATUS_BAD_REQUEST)
-    return answer_refused (
-        self, status, REFUSED_MALFORMED, "a request is malformed, or has a body in chunks");
+  self->keeps = status == 0 && self->request.keeps;
+  if (status != 0)
+    return answer_refused (self, status, REFUSED_MALFORMED,
+        status == SOUP_STATUS_LENGTH_REQUIRED
+            ? "a request has a body in chunks; its length must be in Content-Length"
+            : "a request is malformed");
   asks = find_route (self);
-  if (self->route && self->route->is_shared && g_str_equal (self->request.method, "OPTIONS"))
-    return answer_preflight (self);
-  return status ? answer_text (self, status, NULL) : ask (self, asks);
+  if (!(http_route_get_methods (self->route) & self->request.kind))
+    return answer_text (self, SOUP_STATUS_METHOD_NOT_ALLOWED, NULL);
+  return self->request.kind == HTTP_OPTIONS ? answer_options (self) : ask (self, asks);
+}
+
+// Lets the client send the body for which it waits. If its buffer has no room for this, it sends
+// the body after a while, or the request takes too long; with room for a part, the connection ends.
+static void
+let_continue (HttpConnection *self)
+{
+  static const gchar text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  gssize n;
+
+  if (!self->check.continues || self->check.head == 0 || self->in->len > self->check.head)
+    return;
+  self->check.continues = FALSE;
+  n = send (self->fd, text, sizeof text - 1, MSG_NOSIGNAL);
+  if (n > 0 && n < (gssize) sizeof text - 1)
+    http_connection_close (self);
 }
 
 static gboolean
@@ -618,6 +637,7 @@ step_reading (HttpConnection *self, gint64 now)
   }
   if (size > 0)
     return may_pass (self, now) && take_request (self, size);
+  let_continue (self);
   n = receive (self, bytes);
   if (n < 0)
     return check_time (self, now);

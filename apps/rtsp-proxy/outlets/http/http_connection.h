@@ -24,7 +24,7 @@ typedef struct {
   Access *access;
   WeirWorkers *workers;
   Loop *loop;              // waits for the sockets of all connections, and wakes their tasks
-  const HttpRoute *routes; // the last one has no prefix
+  const HttpRoute *routes; // the last one has no prefix and no suffix
   GStrv hosts;             // by which clients may call this machine (host_names_take())
   GStrv allow_origins;     // of pages that may read what their user gets by an address alone
   // The connection is closed and about to be freed. Called in any thread.

@@ -13,9 +13,9 @@
 
 typedef struct _HttpOutlet HttpOutlet;
 
-// Listens. `routes` ends with one without a prefix. `front` may be NULL if `config` has no listener
-// with TLS. The other arguments must outlive the result. Returns NULL and sets `error` if the
-// system refuses.
+// Listens. `routes` ends with one without a prefix and a suffix. `front` may be NULL if `config`
+// has no listener with TLS. The other arguments must outlive the result. Returns NULL and sets
+// `error` if the system refuses.
 HttpOutlet *http_outlet_new (const HttpConfig *config, gchar *const *hosts, Mounts *mounts,
     Access *access, const HttpRoute *routes, TlsFront *front, GError **error);
 

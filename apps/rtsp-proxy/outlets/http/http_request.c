@@ -7,6 +7,30 @@
 
 // ---- the head ----
 
+static const gchar *const methods[] = { "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS" };
+
+static HttpMethod
+read_method (const gchar *name)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (methods); i++) {
+    if (g_str_equal (name, methods[i]))
+      return 1 << i;
+  }
+  return 0;
+}
+
+gchar *
+http_request_dup_methods (guint set)
+{
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; i < G_N_ELEMENTS (methods); i++) {
+    if (set & 1u << i)
+      g_string_append_printf (text, "%s%s", text->len > 0 ? ", " : "", methods[i]);
+  }
+  return g_string_free (text, FALSE);
+}
+
 static gboolean
 keeps_connection (const HttpRequest *self, SoupHTTPVersion version)
 {
@@ -48,11 +72,11 @@ http_request_read (HttpRequest *self, const guint8 *head, gsize length)
     return SOUP_STATUS_BAD_REQUEST;
   self->target = take_path (self->target);
   self->keeps = keeps_connection (self, version);
-  if (*self->target != '/' || http_request_get (self, "Transfer-Encoding")
-      || (version == SOUP_HTTP_1_1 && !http_request_get (self, "Host")))
+  if (*self->target != '/' || (version == SOUP_HTTP_1_1 && !http_request_get (self, "Host")))
     return SOUP_STATUS_BAD_REQUEST;
-  self->head = g_str_equal (self->method, "HEAD");
-  return self->head || g_str_equal (self->method, "GET") ? 0 : SOUP_STATUS_METHOD_NOT_ALLOWED;
+  self->kind = read_method (self->method);
+  self->head = self->kind == HTTP_HEAD;
+  return http_request_get (self, "Transfer-Encoding") ? SOUP_STATUS_LENGTH_REQUIRED : 0;
 }
 
 void
@@ -61,6 +85,7 @@ http_request_clear (HttpRequest *self)
   g_clear_pointer (&self->headers, soup_message_headers_unref);
   g_clear_pointer (&self->method, g_free);
   g_clear_pointer (&self->target, g_free);
+  g_clear_pointer (&self->body, g_bytes_unref);
 }
 
 const gchar *

@@ -5,17 +5,31 @@
 
 #include <libsoup/soup.h>
 
+typedef enum {
+  HTTP_GET = 1 << 0,
+  HTTP_HEAD = 1 << 1,
+  HTTP_POST = 1 << 2,
+  HTTP_PATCH = 1 << 3,
+  HTTP_DELETE = 1 << 4,
+  HTTP_OPTIONS = 1 << 5,
+} HttpMethod;
+
 typedef struct {
   gchar *method, *target;      // "GET", "/films/a.mp4?token=x"
+  HttpMethod kind;             // of the method; 0: another one
   SoupMessageHeaders *headers; // of the request
+  GBytes *body;                // NULL: none; the caller sets it
   gboolean head;               // HEAD: the answer has no body
   gboolean keeps;              // the connection stays open after the answer
 } HttpRequest;
 
-// Parses the head of a request. Returns 0, or the status to answer: 400 or 405. The caller frees
-// the contents with http_request_clear() in both cases.
+// Parses the head of a request. Returns 0, or the status to answer: 400, or 411 for a body in
+// chunks. The caller frees the contents with http_request_clear() in all cases.
 guint http_request_read (HttpRequest *self, const guint8 *head, gsize length);
 void http_request_clear (HttpRequest *self);
+
+// Returns the names of the methods in `set`, of HttpMethod, as in the header Allow. (transfer full)
+gchar *http_request_dup_methods (guint set);
 
 // Returns a header, or NULL. (transfer none)
 const gchar *http_request_get (const HttpRequest *self, const gchar *header);

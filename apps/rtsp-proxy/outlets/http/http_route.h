@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct {
   guint status;
-  const gchar *type;   // media type of the body; NULL: the body is the status and `reason`
+  const gchar *type;   // media type of the body; NULL: the body is the status and `reason`, or
+                       // nothing with 204
   const gchar *reason; // NULL: the status alone; valid until the reply is freed
   GString *headers;    // further headers, for http_answer_add()
   gint64 length;       // of the body; -1: the body ends with the connection
@@ -57,8 +58,8 @@ struct _HttpReply {
 };
 
 typedef struct {
-  const gchar *
-      prefix; // of the targets, such as "/hls/"; "/", and one without "/" at its end, is one target
+  // Of the targets, such as "/hls/"; "/", and one without "/" at its end, is one target.
+  const gchar *prefix;
   AccessAction action;
   // Returns the target of the mounts that the request is about (transfer full), such as "/cam?a=b".
   // NULL: access is not asked for.
@@ -66,6 +67,28 @@ typedef struct {
   // Makes the reply. `asked` is valid until the reply is freed.
   HttpReply *(*answer) (gpointer outlet, const HttpAsked *asked);
   gpointer outlet;
-  gboolean
-      is_shared; // pages of other sites may send their users' credentials, and read all answers
+  // Pages of other sites may send their users' credentials, and read all answers. OPTIONS is
+  // answered for the route, which has no such method itself.
+  gboolean is_shared;
+
+  // A route for other methods than GET and HEAD sets these, too.
+  const gchar *suffix;  // in place of `prefix`: "whep" is for "/cam/whep" and "/cam/whep/SOMETHING"
+  guint methods;        // of HttpMethod; 0: GET and HEAD
+  const gchar *given;   // headers that pages of other sites may send; NULL: Authorization, Range
+  const gchar *exposed; // headers of the answer that they may read, or NULL
+  const gchar *accepts; // media type of the body of POST, or NULL
 } HttpRoute;
+
+// Returns the route of the target, or NULL. The last one of `routes` has no prefix and no suffix.
+const HttpRoute *http_route_find (const HttpRoute *routes, const gchar *target);
+
+// Returns the end of the target that a route with `suffix` serves: what follows its path, from the
+// suffix on, or NULL. (transfer none)
+const gchar *http_route_find_suffix (const gchar *target, const gchar *suffix);
+
+// Returns the methods of a target, of HttpMethod. `self` is NULL for a title.
+guint http_route_get_methods (const HttpRoute *self);
+
+// Adds the headers of an answer to OPTIONS: of the preflight of a browser (CORS), and what the
+// route accepts.
+void http_route_add_options (const HttpRoute *self, GString *answer);
