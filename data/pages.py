@@ -6,8 +6,10 @@
     pages.py completion PROGRAM TABLES
 
 TABLES is the JSON file that a program of apps/tables prints. In a template, @NAME@ stands for the
-value NAME. A line @OPTIONS@, @COMMANDS@, @TEXT@, @FILE-KEYS@, @MOUNT-KEYS@ or @CACHE-KEYS@ stands for that part of
-TABLES, and a line @EXAMPLE@ for the file that the value EXAMPLE names.
+value NAME. A line @OPTIONS@, @COMMANDS@ or @TEXT@ stands for that part of TABLES, and a line @EXAMPLE@
+for the file that the value EXAMPLE names. @FILE-KEYS@ and @MOUNT-KEYS@ stand for the keys of the file
+and of a mount, @USERS-KEYS@ for those in the value of `users`, and so on; @OBJECTS@ for a section for
+each other key whose value has keys.
 """
 
 import json
@@ -154,30 +156,28 @@ def man_keys(keys):
     return ''.join(out)
 
 
+def key_tables(table):
+    """Returns the tables of keys, by "file", "mount", or the key whose value has them."""
+    return {prefix.strip('.') or root: keys for root in ('file', 'mount')
+            for prefix, keys in table.get(root, {}).items()}
+
+
+def man_object(name, keys):
+    name = escaped(name)
+    return f'.SH {name.upper()}\nThese are the keys in the value of\n.BR {name} .\n{man_keys(keys)}'
+
+
 def man(template, table, values):
-    made = {'OPTIONS': lambda: man_options(table), 'COMMANDS': lambda: man_commands(table),
-            'TEXT': lambda: man_text(table),
-            'FILE-KEYS': lambda: man_keys(table['file']),
-            'LIMITS-KEYS': lambda: man_keys(table['limits']),
-            'MOUNT-KEYS': lambda: man_keys(table['mount']),
-            'CACHE-KEYS': lambda: man_keys(table['cache']),
-            'SWARM-KEYS': lambda: man_keys(table['swarm']),
-            'BROADCAST-KEYS': lambda: man_keys(table['broadcast']),
-            'RECORD-KEYS': lambda: man_keys(table['record']),
-            'INSERT-KEYS': lambda: man_keys(table['insert']),
-            'TLS-KEYS': lambda: man_keys(table['tls']),
-            'HTTP-KEYS': lambda: man_keys(table['http']),
-            'HLS-KEYS': lambda: man_keys(table['hls']),
-            'SRT-KEYS': lambda: man_keys(table['srt']),
-            'RTMP-KEYS': lambda: man_keys(table['rtmp']),
-            'USER-KEYS': lambda: man_keys(table['users']),
-            'PERMISSION-KEYS': lambda: man_keys(table['permissions']),
-            'JWT-KEYS': lambda: man_keys(table['jwt']),
-            'EXTERNAL-AUTH-KEYS': lambda: man_keys(table['external-auth']),
-            'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
     with open(template, encoding='utf-8') as file:
         text = file.read()
-    text = re.sub(r'^@([A-Z-]+)@\n', lambda found: made[found[1]](), text, flags=re.M)
+    keys = key_tables(table)
+    others = [name for name in keys if f'@{name.upper()}-KEYS@' not in text]
+    made = {'OPTIONS': lambda: man_options(table), 'COMMANDS': lambda: man_commands(table),
+            'TEXT': lambda: man_text(table),
+            'OBJECTS': lambda: ''.join(man_object(name, keys[name]) for name in others),
+            'EXAMPLE': lambda: literal(open(values['EXAMPLE'], encoding='utf-8').read().splitlines())}
+    made.update((f'{name.upper()}-KEYS', lambda keys=keys: man_keys(keys)) for name, keys in keys.items())
+    text = re.sub(r'^@([A-Z.-]+)@\n', lambda found: made[found[1]](), text, flags=re.M)
     text = re.sub(r'^(\.SH .*\n)\.PP\n', r'\1', text, flags=re.M)
     return re.sub(r'@([A-Z]+)@', lambda found: escaped(values[found[1]]), text)
 

@@ -3,21 +3,15 @@
 #include "option_table.h"
 
 #include "cli/options.h"
-#include "config/auth_config.h"
-#include "config/http_config.h"
-#include "config/mount_broadcast.h"
-#include "config/mount_cache.h"
-#include "config/mount_insert.h"
-#include "config/mount_record.h"
-#include "config/mount_swarm.h"
 #include "config/mount_keys.h"
-#include "config/user_read.h"
 #include "sources/kinds.h"
 
 static void
-write_keys (JsonBuilder *builder, const gchar *table, const gchar *prefix, const SchemaKey *keys)
+write_table (const SchemaKey *keys, const gchar *prefix, gpointer data)
 {
-  json_builder_set_member_name (builder, table);
+  JsonBuilder *builder = data;
+
+  json_builder_set_member_name (builder, prefix);
   json_builder_begin_array (builder);
   for (const SchemaKey *key = keys; key->name; key++) {
     gchar *form = schema_dup_form (key), *name = g_strconcat (prefix, key->name, NULL);
@@ -38,6 +32,16 @@ write_keys (JsonBuilder *builder, const gchar *table, const gchar *prefix, const
   json_builder_end_array (builder);
 }
 
+// Adds the keys and those of the objects in them, each table named by its prefix.
+static void
+write_keys (JsonBuilder *builder, const gchar *name, const SchemaKey *keys)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_begin_object (builder);
+  schema_each_table (keys, "", write_table, builder);
+  json_builder_end_object (builder);
+}
+
 int
 main (void)
 {
@@ -47,23 +51,8 @@ main (void)
 
   json_builder_begin_object (builder);
   option_table_write (builder, options_entries, options_summary, text);
-  write_keys (builder, "file", "", proxy_config_keys ());
-  write_keys (builder, "limits", "limits.", limits_object.keys);
-  write_keys (builder, "mount", "", mount_config_keys ());
-  write_keys (builder, "cache", "cache.", mount_cache_object.keys);
-  write_keys (builder, "swarm", "swarm.", mount_swarm_object.keys);
-  write_keys (builder, "broadcast", "broadcast.", mount_broadcast_object.keys);
-  write_keys (builder, "record", "record.", mount_record_object.keys);
-  write_keys (builder, "insert", "insert.", mount_insert_object.keys);
-  write_keys (builder, "tls", "tls.", tls_config_object.keys);
-  write_keys (builder, "http", "http.", http_config_object.keys);
-  write_keys (builder, "hls", "hls.", hls_config_object.keys);
-  write_keys (builder, "srt", "srt.", srt_config_object.keys);
-  write_keys (builder, "rtmp", "rtmp.", rtmp_config_object.keys);
-  write_keys (builder, "jwt", "jwt.", jwt_config_keys ());
-  write_keys (builder, "external-auth", "external-auth.", external_auth_config_keys ());
-  write_keys (builder, "users", "users.", user_keys ());
-  write_keys (builder, "permissions", "users.permissions.", permission_keys ());
+  write_keys (builder, "file", proxy_config_keys ());
+  write_keys (builder, "mount", mount_config_keys ());
   json_builder_end_object (builder);
   option_table_print (builder);
   g_free (text);

@@ -161,7 +161,7 @@ def the_contract_knows_every_key():
     """docs/openapi.json has the same keys of a mount as the program, but for those of files"""
     page = subprocess.run([program(), '--print-config-docs'], capture_output=True, text=True,
                           check=True, env=environment()).stdout
-    keys = set(re.findall(r'^\| `([a-z-]+)`', page.split('\n\n')[1], re.M))
+    keys = set(re.findall(r'^\| `([a-z-]+)`', next(table for table in page.split('\n\n') if '\n| `upstream`' in table), re.M))
     schemas = Checked.contract.file['components']['schemas']
     assert set(schemas['MountConfig']['properties']) == keys - {
         'password-file', 'password-env', 'keys-file', 'swarm', 'record', 'insert'}

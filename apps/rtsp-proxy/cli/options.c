@@ -8,15 +8,8 @@
 #include "cli/check_system.h"
 #include "cli/explain.h"
 #include "cli/stage_list.h"
-#include "config/auth_config.h"
-#include "config/mount_broadcast.h"
-#include "config/mount_cache.h"
-#include "config/mount_insert.h"
-#include "config/mount_record.h"
-#include "config/mount_swarm.h"
 #include "config/mount_keys.h"
 #include "config/mounts_check.h"
-#include "config/user_read.h"
 #include "config/users_check.h"
 #include "sources/kinds.h"
 
@@ -57,44 +50,23 @@ const gchar options_epilogue[] =
     "Exit status: 0 after SIGINT or SIGTERM, 1 if the proxy could not start, or if --check-system\n"
     "finds a limit that is too low, 2 for wrong arguments or a wrong configuration.\n";
 
+static void
+print_table (const SchemaKey *keys, const gchar *prefix, gpointer effects)
+{
+  g_autofree gchar *table = schema_to_markdown (keys, prefix, effects);
+
+  printf ("%s\n", table);
+}
+
 // Prints the tables of docs/configuration.md.
 static void
 print_config_docs (void)
 {
-  const struct {
-    const SchemaKey *keys;
-    const gchar *prefix;
-    const gchar *const *effects;
-  } tables[] = {
-    { proxy_config_keys (), "", proxy_effect_words },
-    { mount_config_keys (), "", mount_effect_words },
-    { mount_cache_object.keys, "cache.", mount_effect_words },
-    { mount_swarm_object.keys, "swarm.", mount_effect_words },
-    { mount_broadcast_object.keys, "broadcast.", mount_effect_words },
-    { mount_record_object.keys, "record.", mount_effect_words },
-    { mount_insert_object.keys, "insert.", mount_effect_words },
-    { tls_config_object.keys, "tls.", proxy_effect_words },
-    { http_config_object.keys, "http.", proxy_effect_words },
-    { hls_config_object.keys, "hls.", proxy_effect_words },
-    { srt_config_object.keys, "srt.", proxy_effect_words },
-    { rtmp_config_object.keys, "rtmp.", proxy_effect_words },
-    { user_keys (), "users.", proxy_effect_words },
-    { permission_keys (), "users.permissions.", proxy_effect_words },
-    { jwt_config_keys (), "jwt.", proxy_effect_words },
-    { external_auth_config_keys (), "external-auth.", proxy_effect_words },
-    { limits_object.keys, "limits.", proxy_effect_words },
-  };
-  gchar *kinds = kinds_to_markdown ();
+  g_autofree gchar *kinds = kinds_to_markdown ();
 
-  for (guint i = 0; i < G_N_ELEMENTS (tables); i++) {
-    gchar *table = schema_to_markdown (tables[i].keys, tables[i].prefix, tables[i].effects);
-
-    if (i + 1 == G_N_ELEMENTS (tables))
-      printf ("%s\n", kinds);
-    printf (i + 1 < G_N_ELEMENTS (tables) ? "%s\n" : "%s", table);
-    g_free (table);
-  }
-  g_free (kinds);
+  schema_each_table (proxy_config_keys (), "", print_table, (gpointer) proxy_effect_words);
+  schema_each_table (mount_config_keys (), "", print_table, (gpointer) mount_effect_words);
+  fputs (kinds, stdout);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))

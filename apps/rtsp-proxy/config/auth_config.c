@@ -50,11 +50,7 @@ static const SchemaKey jwt_keys[] = {
 
 #undef AT
 
-const SchemaKey *
-jwt_config_keys (void)
-{
-  return jwt_keys;
-}
+const SchemaObject jwt_config_object = { .keys = jwt_keys };
 
 static void
 jwt_config_clear (gpointer data)
@@ -151,11 +147,7 @@ static const SchemaKey external_auth_keys[] = {
   { NULL },
 };
 
-const SchemaKey *
-external_auth_config_keys (void)
-{
-  return external_auth_keys;
-}
+const SchemaObject external_auth_config_object = { .keys = external_auth_keys };
 
 static void
 external_auth_config_clear (gpointer data)

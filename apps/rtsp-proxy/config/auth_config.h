@@ -33,6 +33,5 @@ JwtConfig *jwt_config_read (const gchar *name, YamlReader *reader, YamlNode *nod
 ExternalAuthConfig *external_auth_config_read (
     const gchar *name, YamlReader *reader, YamlNode *node, GError **error);
 
-// Return the tables of the keys in `jwt` and in `external-auth`. Their effect is 1, at a reload.
-const SchemaKey *jwt_config_keys (void);
-const SchemaKey *external_auth_config_keys (void);
+// The keys in `jwt` and in `external-auth`. Their effect is 1, at a reload.
+extern const SchemaObject jwt_config_object, external_auth_config_object;

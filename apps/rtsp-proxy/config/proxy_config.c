@@ -7,6 +7,7 @@
 #include "base/trusted_networks.h"
 #include "config/host_names.h"
 #include "config/mount_read.h"
+#include "config/user_read.h"
 #include "isolate/pool.h"
 #include "sources/isolated_pull.h"
 #include <gio/gio.h>
@@ -253,16 +254,18 @@ static const SchemaKey top_keys[] = {
   { "strict-queries", SCHEMA_FLAG, AT (strict_queries), .preset = "no",
       .effect = PROXY_EFFECT_RELOAD,
       .help = "`yes`: a URL with a parameter that the mount does not offer gets 404" },
-  { "users", SCHEMA_OTHER, .form = "list of users", .value = &users_value,
+  { "users", SCHEMA_OTHER, .form = "list of users", .value = &users_value, .object = &user_object,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "who may do what; without users, only clients on this machine may read" },
   { "users-file", SCHEMA_OTHER, .form = "FILE", .value = &users_file_value,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "a YAML file with the list of users, which other users of the machine cannot read" },
-  { "jwt", SCHEMA_OTHER, .form = "{jwks: ...}", .value = &jwt_value, .effect = PROXY_EFFECT_RELOAD,
+  { "jwt", SCHEMA_OTHER, .form = "{jwks: ...}", .value = &jwt_value, .object = &jwt_config_object,
+      .effect = PROXY_EFFECT_RELOAD,
       .help = "admits clients with a signed token (JSON Web Token)" },
   { "external-auth", SCHEMA_OTHER, .form = "{url: ...}", .value = &external_auth_value,
-      .effect = PROXY_EFFECT_RELOAD, .help = "asks a server by HTTP about each client" },
+      .object = &external_auth_config_object, .effect = PROXY_EFFECT_RELOAD,
+      .help = "asks a server by HTTP about each client" },
   { "basic-without-tls", SCHEMA_FLAG, AT (basic), .preset = "no", .effect = PROXY_EFFECT_RELOAD,
       .help = "`yes`: readers may send their password unencrypted (basic authentication); a "
               "user who has only a `hash` cannot log in without TLS otherwise" },

@@ -157,11 +157,7 @@ static const SchemaKey permission_table[] = {
   { NULL },
 };
 
-const SchemaKey *
-permission_keys (void)
-{
-  return permission_table;
-}
+static const SchemaObject permission_object = { .keys = permission_table };
 
 static gboolean
 read_permission (User *user, YamlReader *reader, YamlNode *node, GError **error)
@@ -307,15 +303,12 @@ static const SchemaKey user_table[] = {
       .help = "where the user may come from, such as `[192.0.2.0/24, 2001:db8::/32]`; without this "
               "key: from anywhere" },
   { "permissions", SCHEMA_OTHER, .form = "list of `{action: ..., path: ...}`",
-      .value = &permissions_value, .effect = 1, .help = "what the user may do" },
+      .value = &permissions_value, .object = &permission_object, .effect = 1,
+      .help = "what the user may do" },
   { NULL },
 };
 
-const SchemaKey *
-user_keys (void)
-{
-  return user_table;
-}
+const SchemaObject user_object = { .keys = user_table };
 
 // ---- a user ----
 

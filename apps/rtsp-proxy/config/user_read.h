@@ -13,6 +13,4 @@ User *user_read (YamlReader *reader, YamlNode *node, GError **error);
 // or a message. (transfer full)
 gchar *user_check_secret_file (const gchar *file);
 
-// The tables of the keys of a user, and of a permission.
-const SchemaKey *user_keys (void);
-const SchemaKey *permission_keys (void);
+extern const SchemaObject user_object; // the keys of a user

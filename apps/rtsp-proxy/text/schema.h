@@ -93,7 +93,7 @@ struct _SchemaKey {
   Feature feature;       // if the build does not have it, the key is refused; of `words`, the last
   SchemaCheck check;     // of a text, a path, or each item of a list; or NULL
   gchar *(*show) (const gchar *text); // what JSON has of these (transfer full); NULL: all
-  const SchemaObject *object;         // of SCHEMA_OBJECT
+  const SchemaObject *object;         // of SCHEMA_OBJECT; of others: documents what `value` reads
   const SchemaValue *value;           // of SCHEMA_OTHER
 };
 
@@ -134,6 +134,11 @@ gchar *schema_dup_form (const SchemaKey *key);
 // Returns the keys as a table in Markdown. Puts `prefix` before each name. `effects` holds the
 // words for the effects, by number. The caller owns the result.
 gchar *schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *const *effects);
+
+// Calls `each` for the keys, and then for those of each row's `object`, with the prefix of their
+// names, such as "tls." or "users.permissions.".
+void schema_each_table (const SchemaKey *keys, const gchar *prefix,
+    void (*each) (const SchemaKey *keys, const gchar *prefix, gpointer data), gpointer data);
 
 // Returns the keys as lines "key: default  help" for --help. The caller owns the result.
 gchar *schema_to_help (const SchemaKey *keys, const gchar *indent);

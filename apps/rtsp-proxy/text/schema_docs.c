@@ -53,6 +53,19 @@ schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *con
   return g_string_free (out, FALSE);
 }
 
+void
+schema_each_table (const SchemaKey *keys, const gchar *prefix,
+    void (*each) (const SchemaKey *keys, const gchar *prefix, gpointer data), gpointer data)
+{
+  each (keys, prefix, data);
+  for (const SchemaKey *key = keys; key->name; key++) {
+    g_autofree gchar *below = g_strconcat (prefix, key->name, ".", NULL);
+
+    if (key->object)
+      schema_each_table (key->object->keys, below, each, data);
+  }
+}
+
 // Appends a text without its Markdown quotes, wrapped at HELP_WIDTH and indented to HELP_COLUMN.
 // The current line of `out` is HELP_COLUMN long.
 static void
