@@ -20,9 +20,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
-    CORE: 'bits run pace disks mp4 matroska rtmp rtp codec svc net schedule swarm ingest window fanout'.split(),
+    CORE: 'bits run pace disks mp4 matroska rtmp rtp codec svc net webrtc schedule swarm ingest window fanout'.split(),
     PROXY: ('base text tls relay frames isolate sources stores title broadcast worker stages config graph mounts access '
-            'readers proxy outlets/http outlets/ts outlets/caller outlets/srt outlets/rtmp outlets/rtsp outlets/hls outlets/recording system cli control').split(),
+            'readers proxy outlets/http outlets/ts outlets/caller outlets/srt outlets/rtmp outlets/rtsp outlets/hls outlets/webrtc outlets/recording system cli control').split(),
 }
 # Most lines of a file and of a function. Tables of properties and signals do not count.
 FILE_LINES = 600
@@ -41,6 +41,7 @@ LIBRARIES = {
     'gst/rtsp-server/': ['outlets/rtsp'],
     'weir-rtsp.h': ['outlets/rtsp'],
     'gnutls/': ['text', 'tls'],
+    'openssl/': ['outlets/webrtc'],
     'argon2.h': ['access', 'cli'],
     'seccomp.h': ['isolate'],
     'gst/rtsp/': ['text', 'sources', 'outlets/rtsp'],
@@ -49,7 +50,7 @@ LIBRARIES = {
 INSTALLED = ['weir.h', 'weir-rtsp.h']
 MODULES = ('gstreamer-1.0 gstreamer-base-1.0 gstreamer-app-1.0 gstreamer-rtp-1.0 gstreamer-rtsp-1.0 '
            'gstreamer-sdp-1.0 gstreamer-rtsp-server-1.0 gio-unix-2.0 json-glib-1.0 libsoup-3.0 '
-           'yaml-0.1 gnutls').split()
+           'yaml-0.1 gnutls openssl').split()
 
 
 def sources(house, endings=('.c', '.h')):

@@ -10,7 +10,7 @@ from control import CLIP_URI, Controlled, config
 from proxy import environment, program
 from tap import Skip, run, test
 
-ALL = 'store broadcast swarm kernel openh264 srt'.split()
+ALL = 'store broadcast swarm kernel openh264 srt webrtc'.split()
 IN = os.environ.pop('WEIR_FEATURES').split()  # so that a refusal skips no test here
 OUT = [name for name in ALL if name not in IN]
 
@@ -21,6 +21,7 @@ LACKS = {
     'kernel': 'this build has no kernel path',
     'openh264': 'this build has no layers by OpenH264',
     'srt': 'this build has no SRT listener',
+    'webrtc': 'this build has no WebRTC',
 }
 
 # What asks for a feature: it, the keys of the mount, and the place and key in the message.

@@ -17,6 +17,7 @@ static const struct {
   [FEATURE_KERNEL] = ROW ("kernel", WITH_KERNEL, "kernel path"),
   [FEATURE_OPENH264] = ROW ("openh264", WITH_OPENH264, "layers by OpenH264"),
   [FEATURE_SRT] = ROW ("srt", WITH_SRT, "SRT listener"),
+  [FEATURE_WEBRTC] = ROW ("webrtc", WITH_WEBRTC, "WebRTC"),
 };
 
 const gchar *

@@ -15,6 +15,7 @@ typedef enum {
   FEATURE_KERNEL,
   FEATURE_OPENH264,
   FEATURE_SRT,
+  FEATURE_WEBRTC,
 } Feature;
 
 // Returns NULL if the feature is in, else what a user reads who asks for it: that this build does

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Where peers may send to: ICE candidates of type "host" (RFC 8445, RFC 6544).
+
+#include <gio/gio.h>
+
+// Component 1. TCP ones are passive.
+typedef struct {
+  gchar *address;   // an IP address
+  guint32 priority; // RFC 8445, 5.1.2
+  gboolean is_tcp;
+} WebrtcCandidate;
+
+// Lists the addresses of a port, each once: `additional` first (IP addresses, NULL-terminated; may
+// be NULL), then `address`; or, if that stands for all addresses, those that the interfaces of this
+// host have now. It leaves out what nobody elsewhere can send to: loopback, unless there is nothing
+// else; link-local addresses; and those of bridges that container engines make. UDP comes before
+// TCP. Returns WebrtcCandidate. Call from any thread. (transfer full)
+GPtrArray *webrtc_candidates_new (
+    const gchar *address, const gchar *const *additional, gboolean has_tcp);
+
+// Returns all as text for a log, such as "192.0.2.1 (UDP), 192.0.2.1 (TCP)". (transfer full)
+gchar *webrtc_candidates_dup_text (GPtrArray *candidates);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/webrtc/webrtc_refusals.h"
+
+#include <gio/gio.h>
+
+#include "base/address.h"
+#include "base/log.h"
+
+// Peers of a session that has just closed send some more, which is no event.
+#define LINE_AFTER 200 // refusals of an address
+#define ADDRESSES 256  // that are told apart
+#define FORGET_US (600 * G_USEC_PER_SEC)
+
+static const struct {
+  const gchar *name, *text;
+} reasons[WEBRTC_REFUSALS] = {
+  [WEBRTC_REFUSED_MALFORMED] = { "malformed", "they are neither STUN, DTLS nor media" },
+  [WEBRTC_REFUSED_STRANGER] = { "stranger", "no session has checked the address" },
+  [WEBRTC_REFUSED_FOREIGN] = { "foreign", "their STUN user names are of no session" },
+  [WEBRTC_REFUSED_FORGED] = { "forged", "their STUN password is wrong" },
+  [WEBRTC_REFUSED_EXCESS] = { "excess", "DTLS needs fewer" },
+  [WEBRTC_REFUSED_BUSY] = { "busy", "it has too many TCP connections without a session" },
+};
+
+struct _WebrtcRefusals {
+  GMutex lock; // guards all below
+  guint64 counts[WEBRTC_REFUSALS];
+  GHashTable *addresses; // key of the address -> refusals
+  gint64 since_us;
+};
+
+const gchar *
+webrtc_refusal_get_name (WebrtcRefusal reason)
+{
+  return reasons[reason].name;
+}
+
+WebrtcRefusals *
+webrtc_refusals_new (void)
+{
+  WebrtcRefusals *self = g_new0 (WebrtcRefusals, 1);
+
+  g_mutex_init (&self->lock);
+  self->addresses = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  return self;
+}
+
+void
+webrtc_refusals_free (WebrtcRefusals *self)
+{
+  g_hash_table_unref (self->addresses);
+  g_mutex_clear (&self->lock);
+  g_free (self);
+}
+
+static gchar *
+dup_key (const WeirAddress *from)
+{
+  const gboolean is_v6 = from->any.sa_family == AF_INET6;
+  GInetAddress *inet = g_inet_address_new_from_bytes (
+      is_v6 ? from->v6.sin6_addr.s6_addr : (const guint8 *) &from->v4.sin_addr,
+      is_v6 ? G_SOCKET_FAMILY_IPV6 : G_SOCKET_FAMILY_IPV4);
+  gchar *key = address_dup_key (inet);
+
+  g_object_unref (inet);
+  return key;
+}
+
+// Returns whether the address gets its line now. The lock is held.
+static gboolean
+note (WebrtcRefusals *self, const gchar *key)
+{
+  const gint64 now = g_get_monotonic_time ();
+  gpointer value;
+  guint n;
+
+  if (now - self->since_us > FORGET_US) {
+    g_hash_table_remove_all (self->addresses);
+    self->since_us = now;
+  }
+  value = g_hash_table_lookup (self->addresses, key);
+  if (!value && g_hash_table_size (self->addresses) >= ADDRESSES)
+    return FALSE;
+  n = GPOINTER_TO_UINT (value) + 1;
+  if (n <= LINE_AFTER)
+    g_hash_table_insert (self->addresses, g_strdup (key), GUINT_TO_POINTER (n));
+  return n == LINE_AFTER;
+}
+
+void
+webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAddress *from)
+{
+  gchar *key = dup_key (from);
+  gboolean has_line;
+
+  g_mutex_lock (&self->lock);
+  self->counts[reason]++;
+  has_line = note (self, key);
+  g_mutex_unlock (&self->lock);
+  if (has_line)
+    log_event ("WebRTC: what comes from %s is dropped: %s", key, reasons[reason].text);
+  g_free (key);
+}
+
+guint64
+webrtc_refusals_get (WebrtcRefusals *self, WebrtcRefusal reason)
+{
+  guint64 n;
+
+  g_mutex_lock (&self->lock);
+  n = self->counts[reason];
+  g_mutex_unlock (&self->lock);
+  return n;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "webrtc/stun.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bits/bytes.h"
+
+#define HEADER 20
+#define COOKIE 0x2112a442u
+#define FINGERPRINT_XOR 0x5354554eu
+#define OPTIONAL 0x8000 // attributes from here on may be ignored (RFC 8489, 14)
+#define USERNAME_MAX 513
+
+enum {
+  USERNAME = 0x0006,
+  INTEGRITY = 0x0008,
+  ERROR_CODE = 0x0009,
+  UNKNOWN_ATTRIBUTES = 0x000a,
+  INTEGRITY_SHA256 = 0x001c,
+  XOR_MAPPED_ADDRESS = 0x0020,
+  PRIORITY = 0x0024,
+  USE_CANDIDATE = 0x0025,
+  FINGERPRINT = 0x8028,
+  ICE_CONTROLLED = 0x8029,
+  ICE_CONTROLLING = 0x802a,
+};
+
+// CRC-32 of ITU V.42, as FINGERPRINT uses it.
+static uint32_t
+crc32 (const uint8_t *data, size_t len)
+{
+  uint32_t crc = ~0u;
+
+  for (size_t i = 0; i < len; i++) {
+    crc ^= data[i];
+    for (int bit = 0; bit < 8; bit++)
+      crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  return ~crc;
+}
+
+// Computes MESSAGE-INTEGRITY: over the bytes before it, as if the message ended with it.
+static void
+compute_integrity (const uint8_t *message, size_t before, const char *password, size_t password_len,
+    WeirStunHmac hmac, uint8_t out[WEIR_STUN_HMAC])
+{
+  size_t len = before + 4 + WEIR_STUN_HMAC - HEADER;
+  uint8_t head[4] = { message[0], message[1], (uint8_t) (len >> 8), (uint8_t) len };
+
+  hmac ((const uint8_t *) password, password_len, head, sizeof head, message + sizeof head,
+      before - sizeof head, out);
+}
+
+// ---- reading ----
+
+static bool
+read_address (WeirBytes *b, const uint8_t *message, WeirAddress *out)
+{
+  uint8_t zero, family;
+  uint16_t port;
+  const uint8_t *ip;
+  size_t len;
+
+  if (!weir_bytes_u8 (b, &zero) || !weir_bytes_u8 (b, &family) || !weir_bytes_u16 (b, &port))
+    return false;
+  len = family == 1 ? 4 : 16;
+  if ((family != 1 && family != 2) || weir_bytes_left (b) != len || !weir_bytes_take (b, len, &ip))
+    return false;
+  memset (out, 0, sizeof *out);
+  port = htons (port ^ (COOKIE >> 16));
+  if (family == 1) {
+    out->v4.sin_family = AF_INET;
+    out->v4.sin_port = port;
+  } else {
+    out->v6.sin6_family = AF_INET6;
+    out->v6.sin6_port = port;
+  }
+  // The mask is the cookie and the transaction's id, which follow each other in the header.
+  for (size_t i = 0; i < len; i++) {
+    uint8_t byte = ip[i] ^ message[4 + i];
+
+    if (family == 1)
+      ((uint8_t *) &out->v4.sin_addr)[i] = byte;
+    else
+      out->v6.sin6_addr.s6_addr[i] = byte;
+  }
+  return true;
+}
+
+static bool
+read_flag (const WeirBytes *value, bool *out)
+{
+  *out = true;
+  return weir_bytes_left (value) == 0;
+}
+
+// ICE-CONTROLLED and ICE-CONTROLLING hold 64 bits that break ties; a lite agent never looks at
+// them.
+static bool
+read_role (const WeirBytes *value, bool *out)
+{
+  *out = true;
+  return weir_bytes_left (value) == 8;
+}
+
+static void
+note_unknown (WeirStun *self, uint16_t type)
+{
+  if (type < OPTIONAL && type != INTEGRITY_SHA256 && type != ERROR_CODE
+      && type != UNKNOWN_ATTRIBUTES && self->n_unknown < WEIR_STUN_UNKNOWN_MAX)
+    self->unknown[self->n_unknown++] = type;
+}
+
+// Returns false if the value breaks the rules of its type.
+static bool
+read_value (WeirStun *self, uint16_t type, WeirBytes value)
+{
+  size_t len = weir_bytes_left (&value);
+
+  switch (type) {
+    case USERNAME:
+      self->username = value.at;
+      self->username_len = len;
+      return len <= USERNAME_MAX;
+    case INTEGRITY:
+      self->integrity = value.at;
+      return len == WEIR_STUN_HMAC;
+    case PRIORITY:
+      return len == 4 && weir_bytes_u32 (&value, &self->priority);
+    case USE_CANDIDATE:
+      return read_flag (&value, &self->use_candidate);
+    case ICE_CONTROLLED:
+      return read_role (&value, &self->is_controlled);
+    case ICE_CONTROLLING:
+      return read_role (&value, &self->is_controlling);
+    case XOR_MAPPED_ADDRESS:
+      return read_address (&value, self->message, &self->address);
+    default:
+      note_unknown (self, type);
+      return true;
+  }
+}
+
+// Reads FINGERPRINT, which must be the last attribute.
+static bool
+check_fingerprint (const WeirStun *self, const uint8_t *value, size_t len, const WeirBytes *rest)
+{
+  WeirBytes b = weir_bytes (value, len);
+  uint32_t crc;
+
+  return len == 4 && weir_bytes_left (rest) == 0 && weir_bytes_u32 (&b, &crc)
+         && crc == (crc32 (self->message, (size_t) (value - 4 - self->message)) ^ FINGERPRINT_XOR);
+}
+
+static bool
+read_attribute (WeirStun *self, WeirBytes *b)
+{
+  uint16_t type, len;
+  const uint8_t *value;
+
+  if (!weir_bytes_u16 (b, &type) || !weir_bytes_u16 (b, &len) || !weir_bytes_take (b, len, &value)
+      || !weir_bytes_skip (b, -(size_t) len & 3))
+    return false;
+  if (type == FINGERPRINT)
+    return check_fingerprint (self, value, len, b);
+  return self->integrity || read_value (self, type, weir_bytes (value, len));
+}
+
+static bool
+is_binding (uint16_t type)
+{
+  return type == WEIR_STUN_REQUEST || type == WEIR_STUN_INDICATION || type == WEIR_STUN_SUCCESS
+         || type == WEIR_STUN_ERROR;
+}
+
+int
+weir_stun_read (const uint8_t *data, size_t len, WeirStun *out)
+{
+  WeirBytes b = weir_bytes (data, len);
+  WeirStun self = { .message = data, .address.any.sa_family = AF_UNSPEC };
+  uint16_t type, body;
+  uint32_t cookie;
+
+  if (!weir_bytes_u16 (&b, &type) || !weir_bytes_u16 (&b, &body) || !weir_bytes_u32 (&b, &cookie)
+      || !weir_bytes_take (&b, WEIR_STUN_ID, &self.id))
+    return -EBADMSG;
+  if (!is_binding (type) || cookie != COOKIE || body % 4 != 0 || body != weir_bytes_left (&b))
+    return -EBADMSG;
+  self.type = (WeirStunType) type;
+  while (weir_bytes_left (&b) > 0) {
+    if (!read_attribute (&self, &b))
+      return -EBADMSG;
+  }
+  *out = self;
+  return 0;
+}
+
+bool
+weir_stun_is_authentic (
+    const WeirStun *self, const char *password, size_t password_len, WeirStunHmac hmac)
+{
+  uint8_t wanted[WEIR_STUN_HMAC], differences = 0;
+
+  if (!self->integrity)
+    return false;
+  compute_integrity (self->message, (size_t) (self->integrity - 4 - self->message), password,
+      password_len, hmac, wanted);
+  for (size_t i = 0; i < WEIR_STUN_HMAC; i++)
+    differences |= wanted[i] ^ self->integrity[i]; // in the same time for each forgery
+  return differences == 0;
+}
+
+// ---- writing ----
+
+static uint8_t *
+put (uint8_t *at, uint32_t value, int size)
+{
+  for (int i = size - 1; i >= 0; i--)
+    *at++ = (uint8_t) (value >> (8 * i));
+  return at;
+}
+
+static uint8_t *
+put_attribute (uint8_t *at, uint16_t type, size_t len)
+{
+  return put (put (at, type, 2), (uint32_t) len, 2);
+}
+
+static uint8_t *
+put_header (uint8_t *at, WeirStunType type, const uint8_t *id)
+{
+  at = put (put (put (at, type, 2), 0, 2), COOKIE, 4);
+  memcpy (at, id, WEIR_STUN_ID);
+  return at + WEIR_STUN_ID;
+}
+
+// Appends MESSAGE-INTEGRITY and FINGERPRINT. Returns the message's length.
+static size_t
+finish (uint8_t *message, uint8_t *at, const char *password, size_t password_len, WeirStunHmac hmac)
+{
+  size_t before = (size_t) (at - message);
+
+  at = put_attribute (at, INTEGRITY, WEIR_STUN_HMAC);
+  compute_integrity (message, before, password, password_len, hmac, at);
+  at += WEIR_STUN_HMAC;
+  // The length counts FINGERPRINT before its value is computed.
+  put (message + 2, (uint32_t) (at + 8 - message - HEADER), 2);
+  before = (size_t) (at - message);
+  at = put_attribute (at, FINGERPRINT, 4);
+  at = put (at, crc32 (message, before) ^ FINGERPRINT_XOR, 4);
+  return (size_t) (at - message);
+}
+
+size_t
+weir_stun_write_success (const uint8_t *id, const WeirAddress *from, const char *password,
+    size_t password_len, WeirStunHmac hmac, uint8_t out[WEIR_STUN_ANSWER_MAX])
+{
+  bool is_v6 = from->any.sa_family == AF_INET6;
+  const uint8_t *ip = is_v6 ? from->v6.sin6_addr.s6_addr : (const uint8_t *) &from->v4.sin_addr;
+  size_t len = is_v6 ? 16 : 4;
+  uint8_t *at = put_header (out, WEIR_STUN_SUCCESS, id);
+
+  at = put_attribute (at, XOR_MAPPED_ADDRESS, 4 + len);
+  at = put (at, is_v6 ? 2 : 1, 2);
+  at = put (at, weir_address_port (from) ^ (COOKIE >> 16), 2);
+  for (size_t i = 0; i < len; i++)
+    *at++ = ip[i] ^ out[4 + i];
+  return finish (out, at, password, password_len, hmac);
+}
+
+size_t
+weir_stun_write_error (const uint8_t *id, int code, const uint16_t *unknown, size_t n,
+    const char *password, size_t password_len, WeirStunHmac hmac, uint8_t out[WEIR_STUN_ANSWER_MAX])
+{
+  uint8_t *at = put_header (out, WEIR_STUN_ERROR, id);
+
+  at = put_attribute (at, ERROR_CODE, 4);
+  at = put (at, (uint32_t) (code / 100 << 8 | code % 100), 4);
+  if (n > 0) {
+    at = put_attribute (at, UNKNOWN_ATTRIBUTES, 2 * n);
+    for (size_t i = 0; i < n; i++)
+      at = put (at, unknown[i], 2);
+    at = put (at, 0, n % 2 * 2);
+  }
+  return finish (out, at, password, password_len, hmac);
+}

@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "outlets/webrtc/webrtc_session.h"
+
+#include "webrtc-client.h"
+
+#define HOST "127.0.0.1"
+#define MANY 5
+
+// ---- the owner of a session ----
+
+typedef struct {
+  WebrtcSession *session;
+  gboolean closes; // in the next event
+
+  GMutex lock;
+  GCond changed;
+  gchar *profile;
+  GBytes *send, *receive;
+  guint n_connected, n_routes, n_rtcp, n_rtp, n_closed;
+  gchar *host;
+  guint16 port;
+  gchar *reason;
+} Owner;
+
+static void
+note (Owner *self)
+{
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  if (self->closes) {
+    self->closes = FALSE;
+    webrtc_session_close (self->session);
+  }
+}
+
+static void
+on_connected (gpointer data, const WebrtcKeys *keys)
+{
+  Owner *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_connected++;
+  self->profile = g_strdup (keys->profile);
+  self->send = g_bytes_ref (keys->send);
+  self->receive = g_bytes_ref (keys->receive);
+  note (self);
+}
+
+static void
+on_route (gpointer data, const WebrtcRoute *route)
+{
+  Owner *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_routes++;
+  g_free (self->host);
+  self->host = g_strdup (route->host);
+  self->port = route->port;
+  note (self);
+}
+
+static void
+on_rtcp (gpointer data, guint8 *packet, gsize size)
+{
+  Owner *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_rtcp++;
+  note (self);
+}
+
+static void
+on_rtp (gpointer data, guint8 *packet, gsize size)
+{
+  Owner *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_rtp++;
+  note (self);
+}
+
+static void
+on_closed (gpointer data, const gchar *reason)
+{
+  Owner *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->n_closed++;
+  self->reason = g_strdup (reason);
+  note (self);
+}
+
+static const WebrtcSessionEvents events = { on_connected, on_route, on_rtcp, on_rtp, on_closed };
+
+// Makes a session for a client that has not come yet.
+static void
+owner_open (Owner *self, WebrtcPort *port, Client *client, gboolean is_passive)
+{
+  WebrtcRemote remote = { .ufrag = CLIENT_UFRAG, .is_passive = is_passive };
+
+  *self = (Owner) { 0 };
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  memcpy (remote.fingerprint, client->fingerprint, sizeof remote.fingerprint);
+  self->session = webrtc_session_new (port, &remote, &events, self);
+  webrtc_session_get_ice (self->session, &client->ufrag, &client->password);
+}
+
+static void
+owner_clear (Owner *self)
+{
+  g_clear_pointer (&self->send, g_bytes_unref);
+  g_clear_pointer (&self->receive, g_bytes_unref);
+  g_free (self->profile);
+  g_free (self->host);
+  g_free (self->reason);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+}
+
+static void
+owner_close (Owner *self)
+{
+  webrtc_session_close (self->session);
+  owner_clear (self);
+}
+
+static void
+wait_for (Owner *self, const guint *count, guint wanted)
+{
+  const gint64 end = g_get_monotonic_time () + (CLIENT_WAIT_S + 5) * G_USEC_PER_SEC;
+
+  g_mutex_lock (&self->lock);
+  while (*count < wanted)
+    g_assert_true (g_cond_wait_until (&self->changed, &self->lock, end));
+  g_mutex_unlock (&self->lock);
+}
+
+static WebrtcPort *
+open_port (const gchar *address)
+{
+  const WebrtcPortSettings settings = { .address = address, .has_tcp = TRUE };
+  GError *error = NULL;
+  WebrtcPort *port = webrtc_port_new (&settings, &error);
+
+  g_assert_no_error (error);
+  return port;
+}
+
+static void
+wait_for_refused (WebrtcPort *port, WebrtcRefusal reason, guint64 wanted)
+{
+  const gint64 end = g_get_monotonic_time () + CLIENT_WAIT_S * G_USEC_PER_SEC;
+
+  while (webrtc_port_get_refused (port, reason) < wanted) {
+    g_assert_cmpint (g_get_monotonic_time (), <, end);
+    g_usleep (1000);
+  }
+  g_assert_cmpint (webrtc_port_get_refused (port, reason), ==, wanted);
+}
+
+// ---- tests ----
+
+// Connects one client by the way that `settings` say, and compares the keys of both sides.
+static void
+connect_one (const gchar *address, ClientSettings settings, const gchar *profile)
+{
+  WebrtcPort *port = open_port (address);
+  Client *client = client_new (settings);
+  Owner owner;
+
+  owner_open (&owner, port, client, settings.is_server);
+  client_move (client, address, webrtc_port_get_number (port));
+  client_check (client, CLIENT_UFRAG);
+  wait_for (&owner, &owner.n_routes, 1);
+  g_assert_cmpstr (owner.host, ==, address);
+  g_assert_true (client_shake_hands (client));
+  wait_for (&owner, &owner.n_connected, 1);
+  g_assert_cmpstr (owner.profile, ==, profile);
+  if (settings.is_server)
+    g_assert_true (client_has_keys (client, owner.send, owner.receive));
+  else
+    g_assert_true (client_has_keys (client, owner.receive, owner.send));
+  g_assert_cmpint (owner.n_routes, ==, 1);
+  g_assert_cmpint (owner.n_closed, ==, 0);
+  owner_close (&owner);
+  client_free (client);
+  webrtc_port_free (port);
+}
+
+static void
+a_client_gets_keys (void)
+{
+  connect_one ("127.0.0.1", (ClientSettings) { 0 }, "AEAD_AES_128_GCM");
+}
+
+static void
+a_client_of_ipv6_gets_keys (void)
+{
+  connect_one ("::1", (ClientSettings) { 0 }, "AEAD_AES_128_GCM");
+}
+
+static void
+a_client_without_gcm_gets_keys (void)
+{
+  connect_one ("127.0.0.1", (ClientSettings) { .profiles = "SRTP_AES128_CM_SHA1_80" },
+      "AES_CM_128_HMAC_SHA1_80");
+}
+
+static void
+a_client_of_small_datagrams_gets_keys (void)
+{
+  connect_one ("127.0.0.1", (ClientSettings) { .mtu = 256 }, "AEAD_AES_128_GCM");
+}
+
+// Then its order of profiles counts.
+static void
+a_passive_client_gets_keys (void)
+{
+  connect_one ("127.0.0.1", (ClientSettings) { .is_server = TRUE }, "AES_CM_128_HMAC_SHA1_80");
+}
+
+// Its certificate is not the one of its description, or it has none, or it wants no SRTP.
+static void
+fail_one (ClientSettings settings, gboolean is_other, const gchar *reason)
+{
+  WebrtcPort *port = open_port (HOST);
+  Client *client = client_new (settings);
+  Owner owner;
+
+  client->fingerprint[31] ^= is_other;
+  owner_open (&owner, port, client, FALSE);
+  client_move (client, HOST, webrtc_port_get_number (port));
+  client_check (client, CLIENT_UFRAG);
+  client_shake_hands (client);
+  wait_for (&owner, &owner.n_closed, 1);
+  if (!strstr (owner.reason, reason))
+    g_error ("the reason is: %s", owner.reason);
+  g_assert_cmpint (owner.n_connected, ==, 0);
+  owner_close (&owner);
+  client_free (client);
+  webrtc_port_free (port);
+}
+
+static void
+a_certificate_of_another_is_refused (void)
+{
+  fail_one ((ClientSettings) { 0 }, TRUE, "does not have the fingerprint of its description");
+}
+
+static void
+a_client_without_certificate_is_refused (void)
+{
+  fail_one ((ClientSettings) { .has_no_certificate = TRUE }, FALSE, "DTLS failed: ");
+}
+
+static void
+a_client_without_srtp_is_refused (void)
+{
+  fail_one ((ClientSettings) { .profiles = "" }, FALSE, "no profile of SRTP in common");
+}
+
+typedef struct {
+  WebrtcPort *port;
+  Client *client;
+  Owner owner;
+} Pair;
+
+static void
+pair_connect (Pair *self)
+{
+  self->port = open_port (HOST);
+  self->client = client_new ((ClientSettings) { 0 });
+  owner_open (&self->owner, self->port, self->client, FALSE);
+  client_move (self->client, HOST, webrtc_port_get_number (self->port));
+  client_check (self->client, CLIENT_UFRAG);
+  g_assert_true (client_shake_hands (self->client));
+  wait_for (&self->owner, &self->owner.n_connected, 1);
+}
+
+static void
+pair_clear (Pair *self)
+{
+  owner_close (&self->owner);
+  client_free (self->client);
+  webrtc_port_free (self->port);
+}
+
+static void
+send_bytes (Client *client, guint8 first, guint8 second, gsize size)
+{
+  guint8 datagram[2048] = { first, second };
+
+  g_assert_cmpint (send (client->fd, datagram, size, 0), ==, size);
+}
+
+static void
+datagrams_are_told_apart (void)
+{
+  Pair pair;
+
+  pair_connect (&pair);
+  send_bytes (pair.client, 0x80, 201, 28);
+  send_bytes (pair.client, 0x80, 206, 8);
+  send_bytes (pair.client, 0xbf, 192, 100);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 3);
+  send_bytes (pair.client, 0x80, 96, 12);
+  send_bytes (pair.client, 0x90, 224, 1000);
+  wait_for (&pair.owner, &pair.owner.n_rtp, 2);
+  send_bytes (pair.client, 0x80, 96, 11);
+  send_bytes (pair.client, 0x80, 200, 7);
+  send_bytes (pair.client, 0x80, 0, 1);
+  send_bytes (pair.client, 0, 1, 20);
+  send_bytes (pair.client, 4, 1, 20);
+  send_bytes (pair.client, 19, 1, 20);
+  send_bytes (pair.client, 64, 1, 200);
+  send_bytes (pair.client, 127, 1, 200);
+  send_bytes (pair.client, 192, 1, 200);
+  send_bytes (pair.client, 255, 1, 200);
+  send (pair.client->fd, "", 0, 0);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_MALFORMED, 11);
+  g_assert_cmpint (pair.owner.n_rtcp, ==, 3);
+  g_assert_cmpint (pair.owner.n_rtp, ==, 2);
+  g_assert_cmpint (pair.owner.n_closed, ==, 0);
+  pair_clear (&pair);
+}
+
+static void
+strangers_reach_nobody (void)
+{
+  Pair pair;
+  Client *stranger = client_new ((ClientSettings) { 0 });
+
+  pair_connect (&pair);
+  client_move (stranger, HOST, webrtc_port_get_number (pair.port));
+  send_bytes (stranger, 0x80, 201, 28);
+  send_bytes (stranger, 0x80, 96, 28);
+  send_bytes (stranger, 22, 254, 200);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 3);
+  stranger->ufrag = g_strdup (pair.client->ufrag);
+  stranger->password = g_strdup ("abcdefghijklmnopqrstuvwx");
+  client_send_check (stranger, CLIENT_UFRAG);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_FORGED, 1);
+  client_send_check (stranger, "somebody");
+  stranger->ufrag[0] ^= 1;
+  client_send_check (stranger, CLIENT_UFRAG);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 2);
+  send_bytes (stranger, 0x80, 201, 28);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 4);
+  g_assert_cmpint (pair.owner.n_routes, ==, 1);
+  g_assert_cmpint (pair.owner.n_rtcp, ==, 0);
+  client_free (stranger);
+  pair_clear (&pair);
+}
+
+// A fragment of a handshake each, as small as they may be; and what is no record at all.
+static void
+a_flood_of_dtls_is_bounded (void)
+{
+  static const guint8 fragment[] = { 22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 13, 1, 0, 4, 0, 0, 0,
+    0, 0, 1, 0, 0, 1, 0 };
+  Pair pair;
+
+  pair_connect (&pair);
+  for (guint i = 0; i < 2000; i++) {
+    guint8 bytes[sizeof fragment];
+
+    memcpy (bytes, fragment, sizeof bytes);
+    bytes[10] = (guint8) i;
+    bytes[18] = (guint8) (i >> 8);
+    bytes[0] = i % 3 ? 22 : 40;
+    send (pair.client->fd, bytes, sizeof bytes, 0);
+  }
+  client_check (pair.client, CLIENT_UFRAG); // the thread goes on
+  g_assert_cmpint (webrtc_port_get_refused (pair.port, WEBRTC_REFUSED_EXCESS), >, 0);
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
+  g_assert_cmpint (pair.owner.n_closed, ==, 0);
+  pair_clear (&pair);
+}
+
+static void
+the_client_ends_it (void)
+{
+  Pair pair;
+
+  pair_connect (&pair);
+  SSL_shutdown (pair.client->ssl);
+  wait_for (&pair.owner, &pair.owner.n_closed, 1);
+  g_assert_cmpstr (pair.owner.reason, ==, "the client closed the connection");
+  send_bytes (pair.client, 0x80, 201, 28);
+  client_send_check (pair.client, CLIENT_UFRAG);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  g_assert_cmpint (pair.owner.n_rtcp, ==, 0);
+  pair_clear (&pair);
+}
+
+static void
+the_client_is_told_of_the_end (void)
+{
+  guint8 unused[64];
+  Pair pair;
+  int r;
+
+  pair_connect (&pair);
+  webrtc_session_close (pair.owner.session);
+  r = SSL_read (pair.client->ssl, unused, sizeof unused);
+  g_assert_cmpint (SSL_get_error (pair.client->ssl, r), ==, SSL_ERROR_ZERO_RETURN);
+  client_send_check (pair.client, CLIENT_UFRAG);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 1);
+  g_assert_cmpint (pair.owner.n_closed, ==, 0);
+  owner_clear (&pair.owner);
+  client_free (pair.client);
+  webrtc_port_free (pair.port);
+}
+
+static void
+a_session_may_be_closed_in_an_event (void)
+{
+  Pair pair;
+
+  pair_connect (&pair);
+  pair.owner.closes = TRUE;
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 1);
+  g_assert_cmpint (pair.owner.n_rtcp, ==, 1);
+  owner_clear (&pair.owner);
+  client_free (pair.client);
+  webrtc_port_free (pair.port);
+}
+
+static void
+packets_go_to_the_route (void)
+{
+  guint8 packet[64] = { 0x80, 200, 7 }, got[128];
+  Pair pair;
+
+  pair_connect (&pair);
+  webrtc_session_send (pair.owner.session, packet, sizeof packet);
+  do {
+    g_assert_cmpint (recv (pair.client->fd, got, sizeof got, 0), >, 0);
+  } while (got[0] != 0x80);
+  g_assert_cmpmem (got, sizeof packet, packet, sizeof packet);
+  pair_clear (&pair);
+}
+
+// The client changes its network: its address is another one, and so are its credentials.
+static void
+ice_restarts (void)
+{
+  gchar *before;
+  Pair pair;
+
+  pair_connect (&pair);
+  before = g_strdup (pair.client->ufrag);
+  webrtc_session_restart (pair.owner.session, "again");
+  g_free (pair.client->ufrag);
+  g_free (pair.client->password);
+  webrtc_session_get_ice (pair.owner.session, &pair.client->ufrag, &pair.client->password);
+  g_assert_cmpstr (before, !=, pair.client->ufrag);
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
+  client_move (pair.client, HOST, webrtc_port_get_number (pair.port));
+  client_check (pair.client, "again");
+  wait_for (&pair.owner, &pair.owner.n_routes, 2);
+  send_bytes (pair.client, 0x80, 201, 28);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 2);
+  g_assert_cmpint (pair.owner.n_connected, ==, 1);
+  g_assert_cmpint (pair.owner.n_closed, ==, 0);
+  // The old credentials are of nobody now.
+  g_free (pair.client->ufrag);
+  pair.client->ufrag = before;
+  client_send_check (pair.client, CLIENT_UFRAG);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  pair_clear (&pair);
+}
+
+// A NAT gives the same address to a second session of a client: the newer one has it.
+static void
+an_address_is_of_the_session_that_checked_it_last (void)
+{
+  Client *second = client_new ((ClientSettings) { 0 });
+  gchar *ufrag, *password;
+  Owner owner;
+  Pair pair;
+
+  pair_connect (&pair);
+  owner_open (&owner, pair.port, second, FALSE);
+  ufrag = g_strdup (pair.client->ufrag);
+  password = g_strdup (pair.client->password);
+  g_free (pair.client->ufrag);
+  g_free (pair.client->password);
+  pair.client->ufrag = g_strdup (second->ufrag);
+  pair.client->password = g_strdup (second->password);
+  client_check (pair.client, CLIENT_UFRAG);
+  send_bytes (pair.client, 22, 254, 100);
+  owner_close (&pair.owner);
+  // The first session left the address to the second one.
+  send_bytes (pair.client, 0x80, 96, 100);
+  client_check (pair.client, CLIENT_UFRAG);
+  g_assert_cmpint (webrtc_port_get_refused (pair.port, WEBRTC_REFUSED_STRANGER), ==, 0);
+  g_assert_cmpint (pair.owner.n_rtp, ==, 0);
+  owner_close (&owner);
+  client_free (second);
+  client_free (pair.client);
+  webrtc_port_free (pair.port);
+  g_free (ufrag);
+  g_free (password);
+}
+
+// One client sends nothing, one only STUN.
+static void
+who_does_not_come_is_given_up (void)
+{
+  WebrtcPort *port = open_port (HOST);
+  Client *clients[2];
+  Owner owners[2];
+  gchar *text;
+
+  for (guint i = 0; i < 2; i++) {
+    clients[i] = client_new ((ClientSettings) { 0 });
+    owner_open (&owners[i], port, clients[i], FALSE);
+  }
+  client_move (clients[1], HOST, webrtc_port_get_number (port));
+  client_check (clients[1], CLIENT_UFRAG);
+  for (guint i = 0; i < 2; i++)
+    wait_for (&owners[i], &owners[i].n_closed, 1);
+  text = g_strdup_printf ("no STUN of the client came to port %u within 10 s; candidates sent: "
+                          "127.0.0.1 (UDP), 127.0.0.1 (TCP)",
+      webrtc_port_get_number (port));
+  g_assert_cmpstr (owners[0].reason, ==, text);
+  g_free (text);
+  text = g_strdup_printf (
+      "DTLS was not complete after 10 s; STUN came from 127.0.0.1 port %u (UDP)", owners[1].port);
+  g_assert_cmpstr (owners[1].reason, ==, text);
+  g_free (text);
+  for (guint i = 0; i < 2; i++) {
+    owner_close (&owners[i]);
+    client_free (clients[i]);
+  }
+  webrtc_port_free (port);
+}
+
+static void
+many_come_at_once (void)
+{
+  WebrtcPort *port = open_port (HOST);
+  Client *clients[MANY];
+  Owner owners[MANY];
+
+  for (guint i = 0; i < MANY; i++) {
+    clients[i] = client_new ((ClientSettings) { 0 });
+    owner_open (&owners[i], port, clients[i], FALSE);
+    client_move (clients[i], HOST, webrtc_port_get_number (port));
+    client_send_check (clients[i], CLIENT_UFRAG);
+  }
+  for (guint i = 0; i < MANY; i++) {
+    client_check (clients[i], CLIENT_UFRAG);
+    g_assert_true (client_shake_hands (clients[i]));
+  }
+  for (guint i = 0; i < MANY; i++) {
+    wait_for (&owners[i], &owners[i].n_connected, 1);
+    g_assert_true (client_has_keys (clients[i], owners[i].receive, owners[i].send));
+    owner_close (&owners[i]);
+    client_free (clients[i]);
+  }
+  webrtc_port_free (port);
+}
+
+// A number that is free for UDP may not be for TCP, which the port has to find out.
+static void
+a_port_has_one_number (void)
+{
+  WebrtcPort *port = open_port ("::");
+  const guint16 number = webrtc_port_get_number (port);
+  const WebrtcPortSettings same = { .address = "::", .number = number };
+  GError *error = NULL;
+  gchar *wanted = g_strdup_printf ("cannot listen on :: port %u: ", number);
+
+  g_assert_nonnull (webrtc_port_get_socket (port, G_SOCKET_FAMILY_IPV4));
+  g_assert_nonnull (webrtc_port_get_socket (port, G_SOCKET_FAMILY_IPV6));
+  g_assert_null (webrtc_port_new (&same, &error));
+  g_assert_true (g_str_has_prefix (error->message, wanted));
+  g_error_free (error);
+  g_free (wanted);
+  webrtc_port_free (port);
+}
+
+static void
+candidates_begin_with_what_is_configured (void)
+{
+  static const gchar *const hosts[] = { "203.0.113.5", "127.0.0.1", "203.0.113.5", NULL };
+  const WebrtcPortSettings settings = { HOST, 0, TRUE, hosts };
+  WebrtcPort *port = webrtc_port_new (&settings, NULL);
+  GPtrArray *candidates = webrtc_port_get_candidates (port);
+  gchar *text = webrtc_candidates_dup_text (candidates);
+  guint32 before = G_MAXUINT32;
+
+  g_assert_cmpstr (
+      text, ==, "203.0.113.5 (UDP), 127.0.0.1 (UDP), 203.0.113.5 (TCP), 127.0.0.1 (TCP)");
+  for (guint i = 0; i < candidates->len; i++) {
+    const WebrtcCandidate *candidate = candidates->pdata[i];
+
+    g_assert_cmpint (candidate->priority, <, before);
+    before = candidate->priority;
+  }
+  g_assert_cmpint (((WebrtcCandidate *) candidates->pdata[0])->priority, ==, 2130706431);
+  g_free (text);
+  g_ptr_array_unref (candidates);
+  webrtc_port_free (port);
+}
+
+static void
+candidates_of_all_addresses_are_of_others (void)
+{
+  WebrtcPort *port = open_port ("::");
+  GPtrArray *candidates = webrtc_port_get_candidates (port);
+
+  g_assert_cmpint (candidates->len, >, 0);
+  for (guint i = 0; i < candidates->len; i++) {
+    const WebrtcCandidate *candidate = candidates->pdata[i];
+    GInetAddress *inet = g_inet_address_new_from_string (candidate->address);
+
+    g_assert_nonnull (inet);
+    g_assert_false (g_inet_address_get_is_any (inet));
+    g_assert_false (g_inet_address_get_is_link_local (inet));
+    for (guint j = 0; j < i; j++) {
+      const WebrtcCandidate *other = candidates->pdata[j];
+
+      g_assert_true (
+          strcmp (candidate->address, other->address) != 0 || candidate->is_tcp != other->is_tcp);
+    }
+    g_object_unref (inet);
+  }
+  g_ptr_array_unref (candidates);
+  webrtc_port_free (port);
+}
+
+#define ADD(test) g_test_add_func ("/webrtc/" #test, test)
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  ADD (a_client_gets_keys);
+  ADD (a_client_of_ipv6_gets_keys);
+  ADD (a_client_without_gcm_gets_keys);
+  ADD (a_client_of_small_datagrams_gets_keys);
+  ADD (a_passive_client_gets_keys);
+  ADD (a_certificate_of_another_is_refused);
+  ADD (a_client_without_certificate_is_refused);
+  ADD (a_client_without_srtp_is_refused);
+  ADD (datagrams_are_told_apart);
+  ADD (strangers_reach_nobody);
+  ADD (a_flood_of_dtls_is_bounded);
+  ADD (the_client_ends_it);
+  ADD (the_client_is_told_of_the_end);
+  ADD (a_session_may_be_closed_in_an_event);
+  ADD (packets_go_to_the_route);
+  ADD (ice_restarts);
+  ADD (an_address_is_of_the_session_that_checked_it_last);
+  ADD (who_does_not_come_is_given_up);
+  ADD (many_come_at_once);
+  ADD (a_port_has_one_number);
+  ADD (candidates_begin_with_what_is_configured);
+  ADD (candidates_of_all_addresses_are_of_others);
+  return g_test_run ();
+}
