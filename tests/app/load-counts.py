@@ -190,4 +190,4 @@ def audio_that_lags_is_skew():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=8)

@@ -105,4 +105,4 @@ def counts_match_the_wire_with_segmented_sends():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=2)

@@ -378,4 +378,4 @@ def help_lists_options_and_measures():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=8)

@@ -18,10 +18,12 @@ A test that fails as a program refused a feature that its build does not have is
 A test is given up after SLOWER times its time limit. It also fails if a fault is noted meanwhile.
 """
 
+import ctypes
 import os
 import re
 import signal
 import sys
+import tempfile
 import time
 import traceback
 
@@ -30,6 +32,8 @@ TIMEOUT = 240 if os.environ.get('WEIR_SANITIZER_RUNTIME') else 60
 
 # So much slower may a machine be that has other work.
 SLOWER = 3
+
+PR_SET_PDEATHSIG = 1
 
 _tests = []
 _faults = []
@@ -92,8 +96,66 @@ def _one(function, timeout):
         signal.alarm(0)
 
 
-def run(filters=None):
-    """Runs the tests in order and exits. `filters` defaults to the command line's arguments."""
+def _timed(test):
+    """Runs a test, and prints its fault and its duration. Returns (ok, directive)."""
+    start = time.monotonic()
+    result = _one(*test[1:])
+    print(f'# {time.monotonic() - start:.1f} s', flush=True)
+    return result
+
+
+def _run_as_child(test, parent, folder):
+    """Runs a test in this child of `parent`, which then ends. Writes its output and what _timed()
+    returns into the folder, which is also for its temporary files."""
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            tempfile.tempdir = os.path.join(folder, 't')
+            os.mkdir(tempfile.tempdir)
+            with open(os.path.join(folder, 'output'), 'wb') as output:
+                os.dup2(output.fileno(), 1)
+            ok, directive = _timed(test)
+            with open(os.path.join(folder, 'result'), 'w', encoding='utf-8') as result:
+                result.write(f'{ok:d}{directive}')
+    finally:
+        os._exit(0)  # what would be cleaned up is the parent's, or in the folder
+
+
+def _read(folder, name):
+    try:
+        with open(os.path.join(folder, name), encoding='utf-8') as file:
+            return file.read()
+    except FileNotFoundError:
+        return ''
+
+
+def _at_once(tests, most):
+    """Runs tests in processes, `most` of them at the same time. Yields (ok, directive) in order."""
+    waiting, running, ended = list(enumerate(tests)), {}, {}
+    for number in range(len(tests)):
+        while number not in ended:
+            while waiting and len(running) < most:
+                place, test = waiting.pop(0)
+                folder, parent = tempfile.TemporaryDirectory(ignore_cleanup_errors=True), os.getpid()
+                child = os.fork()
+                if child == 0:
+                    _run_as_child(test, parent, folder.name)
+                running[child] = place, folder
+            place, folder = running.pop(os.wait()[0])
+            ended[place] = folder
+        with ended.pop(number) as folder:
+            result = _read(folder, 'result')
+            print(_read(folder, 'output'), end='')
+        yield result[:1] == '1', result[1:]
+
+
+def run(filters=None, at_once=1, shared=()):
+    """Runs the tests and exits. `filters` defaults to the command line's arguments.
+
+    They run in order. With `at_once`, so many run at the same time, each in a process of its own. That
+    is for programs whose tests mostly wait. What cached functions return is then made for each test
+    anew, but for that of the functions in `shared`, which are called before.
+    """
     words = sys.argv[1:] if filters is None else filters
     filters = [word for word in words if not word.startswith('-')]
     left_out = {word[1:] for word in words if word.startswith('-')}
@@ -110,10 +172,10 @@ def run(filters=None):
     signal.signal(signal.SIGALRM, _alarm)
     failed = 0
     print(f'1..{len(chosen)}', flush=True)
-    for number, (name, function, timeout) in enumerate(chosen, 1):
-        start = time.monotonic()
-        ok, directive = _one(function, timeout)
+    for function in shared if at_once > 1 else ():
+        function()
+    results = _at_once(chosen, at_once) if at_once > 1 else map(_timed, chosen)
+    for number, ((name, _, _), (ok, directive)) in enumerate(zip(chosen, results), 1):
         failed += not ok
-        print(f'# {time.monotonic() - start:.1f} s')
         print(f'{"ok" if ok else "not ok"} {number} - {name}{directive}', flush=True)
     sys.exit(1 if failed else 0)
