@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// Reads the SDP offer of a WebRTC client (RFC 9429). Call from any thread.
+
+#include <glib.h>
+
+#define SDP_OFFER_BYTES_MAX 65536
+#define SDP_OFFER_MEDIA_MAX 32    // m-lines
+#define SDP_OFFER_FORMATS_MAX 128 // of an m-line
+#define SDP_FINGERPRINT_BYTES 32
+
+// A payload type of an m-line.
+typedef struct {
+  guint type;      // 0 to 127
+  gchar *name;     // as it is written, such as "opus"; "" if the offer does not say it
+  gchar *encoding; // the same in capitals
+  guint clock_rate, channels;
+  gchar *fmtp; // NULL: none
+  gint rtx;    // the payload type of its retransmissions (RFC 4588), or -1
+  // Feedback that the client sends (RFC 4585, RFC 5104).
+  gboolean nack, pli, fir;
+} OfferFormat;
+
+typedef struct {
+  gchar *media, *proto; // such as "video", "UDP/TLS/RTP/SAVPF"
+  gchar *format;        // the first one, as it is written
+  gchar *mid;           // NULL: none
+  gboolean is_video, is_audio;
+  // RTP over the transport of the offer: neither another protocol, nor refused, nor beside BUNDLE.
+  gboolean is_usable;
+  gboolean receives, sends; // what the client wants to do
+  gboolean rsize;           // it takes RTCP packets of reduced size (RFC 5506)
+  guint playout_delay;      // id of this header extension, 1 to 14; 0: not offered
+  GArray *formats;          // of OfferFormat, without those of retransmissions
+} OfferMedia;
+
+typedef struct {
+  GPtrArray *media; // of OfferMedia, in the order of the m-lines
+  // Of the one transport.
+  gchar *ufrag, *pwd;
+  guint8 fingerprint[SDP_FINGERPRINT_BYTES]; // SHA-256 of the client's certificate
+  gboolean is_passive;                       // the client is the DTLS server
+} SdpOffer;
+
+// Returns the offer in the first `size` bytes of `text`. Returns NULL and sets `error` to what is
+// wrong, and in which line. The caller frees the result with sdp_offer_free().
+SdpOffer *sdp_offer_new (const gchar *text, gsize size, GError **error);
+void sdp_offer_free (SdpOffer *self);
+
+// Reads the ICE texts in a part of a description (RFC 8840), such as a trickled candidate. Sets
+// them to NULL if there are none (transfer full). Returns FALSE and sets `error` if they are wrong.
+gboolean sdp_offer_read_fragment (
+    const gchar *text, gsize size, gchar **ufrag, gchar **pwd, GError **error);
+
+// Returns the value of a parameter of a fmtp text (transfer full), or NULL; `fmtp` may be NULL.
+gchar *sdp_offer_dup_parameter (const gchar *fmtp, const gchar *name);

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// Offers of browsers and other clients, and what the proxy answers to them.
+
+#include "outlets/webrtc/sdp_answer.h"
+
+#include <gio/gio.h>
+#include <gst/gst.h>
+#include <string.h>
+
+#define WORDS 12
+
+static const AnswerTrack baseline = { TRUE, "H264", "profile-level-id=42c01e" };
+static const AnswerTrack high = { TRUE, "H264", "packetization-mode=1; profile-level-id=640028" };
+static const AnswerTrack h265 = { TRUE, "H265", NULL };
+static const AnswerTrack vp8 = { TRUE, "VP8", NULL };
+static const AnswerTrack vp9 = { TRUE, "VP9", "profile-id=2" };
+static const AnswerTrack av1 = { TRUE, "AV1", NULL };
+static const AnswerTrack opus = { FALSE, "OPUS", NULL };
+static const AnswerTrack alaw = { FALSE, "PCMA", NULL };
+
+static const AnswerCandidate candidates[] = {
+  { "192.0.2.7", 8189, FALSE },
+  { "2001:db8::7", 8189, FALSE },
+  { "192.0.2.7", 8189, TRUE },
+};
+static const AnswerOwn own = { 7, "ourfrag", "ourpassword0123456789x", "AA:BB", FALSE, "ourname",
+  candidates, G_N_ELEMENTS (candidates) };
+
+static gchar *
+load (const gchar *name)
+{
+  gchar *path = g_strdup_printf (WEIR_OFFERS "/%s.sdp", name), *text;
+  GError *error = NULL;
+
+  g_file_get_contents (path, &text, NULL, &error);
+  g_assert_no_error (error);
+  g_free (path);
+  return text;
+}
+
+static SdpOffer *
+read_offer (const gchar *name)
+{
+  gchar *text = load (name);
+  GError *error = NULL;
+  SdpOffer *offer = sdp_offer_new (text, strlen (text), &error);
+
+  g_assert_no_error (error);
+  g_free (text);
+  return offer;
+}
+
+// ---- answers ----
+
+typedef struct {
+  const gchar *offer;
+  const AnswerTrack *tracks[2];
+  const gchar *has[WORDS]; // lines of the answer; one that begins with "!" is not in it
+} Row;
+
+static const Row rows[] = {
+  { "chromium", { &baseline, &opus },
+      { "a=ice-lite", "a=group:BUNDLE 0 1", "m=video 9 UDP/TLS/RTP/SAVPF 108 109",
+          "a=rtpmap:108 H264/90000", "a=fmtp:109 apt=108", "a=rtcp-fb:108 nack pli",
+          "m=audio 9 UDP/TLS/RTP/SAVPF 111", "a=rtpmap:111 opus/48000/2", "a=setup:passive",
+          "a=fmtp:108 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f",
+          "a=extmap:5 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay" } },
+  { "chromium", { &high, NULL },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 108 109", "m=audio 0 UDP/TLS/RTP/SAVPF 111",
+          "a=group:BUNDLE 0", "!a=group:BUNDLE 0 1", "a=rtcp-rsize", "a=sendonly" } },
+  { "chromium", { &av1, &alaw },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 45 46", "m=audio 9 UDP/TLS/RTP/SAVPF 8",
+          "a=rtpmap:8 PCMA/8000", "!a=rtpmap:47 AV1/90000" } },
+  { "chromium", { &vp9, &vp8 }, // one track of a kind
+      { "m=video 9 UDP/TLS/RTP/SAVPF 100 101", "a=fmtp:100 profile-id=2" } },
+  { "firefox", { &baseline, &opus },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 126 127", "m=audio 9 UDP/TLS/RTP/SAVPF 109",
+          "a=fmtp:109 maxplaybackrate=48000;stereo=1;useinbandfec=1", "a=rtcp-fb:126 ccm fir",
+          "a=extmap:6 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay",
+          "!a=rtcp-fb:109 nack" } },
+  { "firefox", { &high, NULL }, { "m=video 9 UDP/TLS/RTP/SAVPF 126 127" } },
+  { "safari", { &high, &opus },
+      { "m=audio 9 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96 97",
+          "a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=640c1f" } },
+  { "safari", { &h265, NULL },
+      { "m=audio 0 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 100 101",
+          "a=fmtp:100 level-id=93;tx-mode=SRST" } },
+  { "gstreamer", { &high, &opus },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 96 97", "m=audio 9 UDP/TLS/RTP/SAVPF 98",
+          "a=rtpmap:98 OPUS/48000/2", "a=group:BUNDLE video0 audio1", "!a=extmap" } },
+  { "pion", { &high, &opus },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 112 113", "a=rtpmap:111 opus/48000/2" } },
+  { "pion", { &baseline, NULL },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 106 107", "a=rtcp-fb:106 nack", "!a=rtcp-fb:106 ccm fir" } },
+};
+
+static gboolean
+has_line (const gchar *text, const gchar *line)
+{
+  gchar **lines = g_strsplit (text, "\r\n", -1);
+  gboolean found = g_strv_contains ((const gchar *const *) lines, line);
+
+  g_strfreev (lines);
+  return found;
+}
+
+static guint
+count (const gchar *text, const gchar *word)
+{
+  guint n = 0;
+
+  for (const gchar *at = text; (at = strstr (at, word)); at++)
+    n++;
+  return n;
+}
+
+static void
+check_row (const Row *row)
+{
+  const AnswerTrack tracks[] = { *row->tracks[0], row->tracks[1] ? *row->tracks[1] : vp8 };
+  SdpOffer *offer = read_offer (row->offer);
+  GError *error = NULL;
+  GArray *choices = sdp_answer_choose (offer, tracks, row->tracks[1] ? 2 : 1, &error);
+  gchar *text;
+
+  g_assert_no_error (error);
+  text = sdp_answer_write (offer, choices, &own);
+  g_test_message ("%s:\n%s", row->offer, text);
+  for (guint i = 0; i < WORDS && row->has[i]; i++)
+    g_assert_true (
+        *row->has[i] == '!' ? !has_line (text, row->has[i] + 1) : has_line (text, row->has[i]));
+  g_assert_cmpuint (count (text, "\nm="), ==, offer->media->len);
+  g_assert_cmpuint (count (text, "a=candidate:"), ==, G_N_ELEMENTS (candidates));
+  g_assert_cmpuint (count (text, "a=ice-ufrag:ourfrag\r\n"), ==, choices->len);
+  g_assert_true (g_str_has_suffix (text, "\r\n"));
+  g_free (text);
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+}
+
+static void
+offers_of_clients_are_answered (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    check_row (&rows[i]);
+}
+
+static void
+candidates_are_numbers_and_udp_is_first (void)
+{
+  SdpOffer *offer = read_offer ("pion");
+  const AnswerTrack tracks[] = { baseline };
+  GArray *choices = sdp_answer_choose (offer, tracks, 1, NULL);
+  gchar *text = sdp_answer_write (offer, choices, &own);
+
+  g_assert_nonnull (
+      strstr (text, "a=candidate:1 1 udp 2130706431 192.0.2.7 8189 typ host\r\n"
+                    "a=candidate:2 1 udp 2130706175 2001:db8::7 8189 typ host\r\n"
+                    "a=candidate:3 1 tcp 2130705919 192.0.2.7 8189 typ host tcptype passive\r\n"
+                    "a=end-of-candidates\r\n"));
+  g_free (text);
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+}
+
+static void
+sources_have_numbers_of_their_own (void)
+{
+  SdpOffer *offer = read_offer ("chromium");
+  const AnswerTrack tracks[] = { opus, baseline };
+  GArray *choices = sdp_answer_choose (offer, tracks, 2, NULL);
+  const AnswerChoice *video = &g_array_index (choices, AnswerChoice, 0), *audio = video + 1;
+  gchar *text = sdp_answer_write (offer, choices, &own), *group;
+  GBytes *delay = sdp_answer_make_extensions (offer, video);
+
+  g_assert_cmpuint (choices->len, ==, 2);
+  g_assert_cmpuint (video->track, ==, 1);
+  g_assert_cmpuint (audio->track, ==, 0);
+  g_assert_true (video->ssrc && video->rtx_ssrc && audio->ssrc && !audio->rtx_ssrc);
+  g_assert_true (video->ssrc != video->rtx_ssrc && video->ssrc != audio->ssrc);
+  group = g_strdup_printf ("a=ssrc-group:FID %u %u", video->ssrc, video->rtx_ssrc);
+  g_assert_true (has_line (text, group));
+  // From 0 to 400 ms, in units of 10 ms and 12 bits each.
+  g_assert_cmpmem (g_bytes_get_data (delay, NULL), g_bytes_get_size (delay), "\x52\x00\x00\x28", 4);
+  g_assert_null (sdp_answer_make_extensions (offer, audio));
+  g_bytes_unref (delay);
+  g_free (group);
+  g_free (text);
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+}
+
+static void
+nothing_in_common_names_both_lists (void)
+{
+  SdpOffer *offer = read_offer ("gstreamer");
+  const AnswerTrack tracks[] = { h265, { FALSE, "MPEG4-GENERIC", NULL } };
+  GError *error = NULL;
+
+  g_assert_null (sdp_answer_choose (offer, tracks, 2, &error));
+  g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+  g_assert_cmpstr (
+      error->message, ==, "the client takes H264, OPUS, but the stream has H265, MPEG4-GENERIC");
+  g_error_free (error);
+  sdp_offer_free (offer);
+}
+
+static void
+who_publishes_receives_nothing (void)
+{
+  static const gchar *const publishers[] = { "obs", "ffmpeg" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (publishers); i++) {
+    SdpOffer *offer = read_offer (publishers[i]);
+
+    g_assert_false (sdp_answer_receives (offer));
+    g_assert_true (offer->is_passive == (i == 1));
+    sdp_offer_free (offer);
+  }
+}
+
+static void
+the_transport_is_read (void)
+{
+  static const struct {
+    const gchar *name, *ufrag;
+  } offers[] = { { "chromium", "An0v" }, { "firefox", "fd5dcb3d" }, { "obs", "Zlqy" } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (offers); i++) {
+    SdpOffer *offer = read_offer (offers[i].name);
+
+    g_assert_cmpstr (offer->ufrag, ==, offers[i].ufrag);
+    g_assert_cmpmem (offer->fingerprint, 3, "\x7c\xd6\x73", 3);
+    g_assert_false (offer->is_passive);
+    sdp_offer_free (offer);
+  }
+}
+
+// ---- wrong offers ----
+
+// A change of the offer of GStreamer, and what its error says.
+static const struct {
+  const gchar *from, *to, *says;
+} changes[] = {
+  { "v=0", "w=0", "v=0" },
+  { "UDP/TLS/RTP/SAVPF", "RTP/AVP", "over DTLS" },
+  { "a=group:BUNDLE video0 audio1", "a=group:LS video0 audio1", "a=group:BUNDLE" },
+  { "a=group:BUNDLE video0 audio1", "a=group:BUNDLE none", "over DTLS" },
+  { "a=rtcp-mux", "a=x", "m=video has no line a=rtcp-mux" },
+  { "a=ice-ufrag:sbJW1bOuQ1NzlXl8MrFP3h7Y5yBxTRcG", "a=ice-ufrag:a b", "a=ice-ufrag" },
+  { "a=ice-ufrag:", "a=ice-flag:", "no line a=ice-ufrag" },
+  { "a=ice-pwd:4v6T0uXfPrJyQZsnTCVXnnQgSKd8kqTb", "a=ice-pwd:short", "a=ice-pwd" },
+  { "a=fingerprint:sha-256", "a=fingerprint:sha-1", "a=fingerprint:sha-256" },
+  { "7C:D6:", "7C:D6", "32 bytes" },
+  { "7C:D6:", "7C:D6:00:", "32 bytes" },
+  { "a=setup:actpass", "a=setup:holdconn", "a=setup:holdconn" },
+  { "a=rtpmap:96 H264/90000", "a=rtpmap:96 H264", "a=rtpmap:96 H264" },
+  { "a=rtpmap:96 H264/90000", "a=rtpmap:96 H264/0", "a=rtpmap:96 H264/0" },
+  { "a=rtpmap:96 H264/90000", "a=rtpmap:96 H264/90000/x", "a=rtpmap:96 H264/90000/x" },
+  { "SAVPF 96 97", "SAVPF 96 128", "128" },
+  { "SAVPF 96 97", "SAVPF 96 x", "\"x\"" },
+  { "SAVPF 96 97", "SAVPF 96 96", "96 is twice" },
+  { "a=mid:video0", "a=mid:two words", "a=mid" },
+  { "a=rtcp-rsize", "a=extmap:0 urn:x", "a=extmap:0 urn:x" },
+  { "s=-", "s=\001", "control character" },
+};
+
+static gchar *
+replace (const gchar *text, const gchar *from, const gchar *to)
+{
+  gchar **parts = g_strsplit (text, from, -1), *result = g_strjoinv (to, parts);
+
+  g_assert_nonnull (parts[1]);
+  g_strfreev (parts);
+  return result;
+}
+
+static void
+an_error_names_the_line (void)
+{
+  gchar *text = load ("gstreamer");
+
+  for (guint i = 0; i < G_N_ELEMENTS (changes); i++) {
+    gchar *changed = replace (text, changes[i].from, changes[i].to);
+    GError *error = NULL;
+
+    g_test_message ("%s -> %s", changes[i].from, changes[i].to);
+    g_assert_null (sdp_offer_new (changed, strlen (changed), &error));
+    g_test_message ("%s", error->message);
+    g_assert_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA);
+    g_assert_nonnull (strstr (error->message, changes[i].says));
+    g_error_free (error);
+    g_free (changed);
+  }
+  g_free (text);
+}
+
+static void
+offers_are_bounded (void)
+{
+  GString *text = g_string_new (NULL);
+  gchar *start = load ("gstreamer");
+  GError *error = NULL;
+
+  g_string_assign (text, start);
+  for (guint i = 0; i < 1000; i++)
+    g_string_append (text, "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n");
+  g_assert_null (sdp_offer_new (text->str, text->len, &error));
+  g_assert_nonnull (strstr (error->message, "1002 lines m="));
+  g_clear_error (&error);
+  g_string_assign (text, start);
+  while (text->len <= SDP_OFFER_BYTES_MAX)
+    g_string_append (text, "a=x\r\n");
+  g_assert_null (sdp_offer_new (text->str, text->len, &error));
+  g_clear_error (&error);
+  g_assert_null (sdp_offer_new (start, 0, &error));
+  g_clear_error (&error);
+  g_assert_null (sdp_offer_new ("v=0\n\xff", 5, NULL));
+  g_string_free (text, TRUE);
+  g_free (start);
+}
+
+// Every beginning of an offer, and the offer with each byte lost, is read or refused.
+static void
+spoilt_offers_are_read_or_refused (void)
+{
+  gchar *text = load ("pion");
+  const gsize size = strlen (text);
+
+  for (gsize i = 0; i < size; i++) {
+    gchar *copy = g_memdup2 (text, size + 1);
+    GError *error = NULL;
+    SdpOffer *offer = sdp_offer_new (text, i, &error);
+
+    g_assert_true ((offer != NULL) != (error != NULL));
+    g_clear_pointer (&offer, sdp_offer_free);
+    g_clear_error (&error);
+    memmove (copy + i, copy + i + 1, size - i);
+    offer = sdp_offer_new (copy, size - 1, &error);
+    g_assert_true ((offer != NULL) != (error != NULL));
+    g_clear_pointer (&offer, sdp_offer_free);
+    g_clear_error (&error);
+    g_free (copy);
+  }
+  g_free (text);
+}
+
+// ---- fragments ----
+
+static void
+fragments_have_ice_texts_or_none (void)
+{
+  static const gchar restart[] = "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\n"
+                                 "m=audio 9 RTP/AVP 0\r\na=mid:0\r\na=end-of-candidates\r\n";
+  static const gchar trickle[] =
+      "m=audio 9 RTP/AVP 0\r\na=mid:0\r\n"
+      "a=candidate:1 1 udp 1 abc.local 9 typ host\r\na=end-of-candidates\r\n";
+  static const gchar wrong[] = "a=ice-ufrag:EsAw\r\na=ice-pwd:short\r\n";
+  gchar *ufrag, *pwd;
+  GError *error = NULL;
+
+  g_assert_true (sdp_offer_read_fragment (restart, strlen (restart), &ufrag, &pwd, &error));
+  g_assert_cmpstr (ufrag, ==, "EsAw");
+  g_assert_cmpstr (pwd, ==, "P2uYro0UCOQ4zxjKXaWCBui1");
+  g_free (ufrag);
+  g_free (pwd);
+  g_assert_true (sdp_offer_read_fragment (trickle, strlen (trickle), &ufrag, &pwd, &error));
+  g_assert_true (!ufrag && !pwd);
+  g_assert_false (sdp_offer_read_fragment (wrong, strlen (wrong), &ufrag, &pwd, &error));
+  g_assert_nonnull (strstr (error->message, "a=ice-pwd"));
+  g_error_free (error);
+}
+
+int
+main (int argc, char **argv)
+{
+  gst_init (NULL, NULL);
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/offer/offers-of-clients-are-answered", offers_of_clients_are_answered);
+  g_test_add_func (
+      "/offer/candidates-are-numbers-and-udp-is-first", candidates_are_numbers_and_udp_is_first);
+  g_test_add_func ("/offer/sources-have-numbers-of-their-own", sources_have_numbers_of_their_own);
+  g_test_add_func ("/offer/nothing-in-common-names-both-lists", nothing_in_common_names_both_lists);
+  g_test_add_func ("/offer/who-publishes-receives-nothing", who_publishes_receives_nothing);
+  g_test_add_func ("/offer/the-transport-is-read", the_transport_is_read);
+  g_test_add_func ("/offer/an-error-names-the-line", an_error_names_the_line);
+  g_test_add_func ("/offer/offers-are-bounded", offers_are_bounded);
+  g_test_add_func ("/offer/spoilt-offers-are-read-or-refused", spoilt_offers_are_read_or_refused);
+  g_test_add_func ("/offer/fragments-have-ice-texts-or-none", fragments_have_ice_texts_or_none);
+  return g_test_run ();
+}
