@@ -419,6 +419,46 @@ requests_for_a_keyframe_are_recognised (void)
   }
 }
 
+// Puts a generic NACK of the stream `of` with these entries, a number and a mask each.
+static size_t
+put_nack (uint8_t *at, uint32_t of, const uint16_t *entries, size_t n)
+{
+  put_header (at, 1, 205, 12 + 4 * n);
+  put (at + 4, SSRC, 4);
+  put (at + 8, of, 4);
+  for (size_t i = 0; i < 2 * n; i++)
+    put (at + 12 + 2 * i, entries[i], 2);
+  return 12 + 4 * n;
+}
+
+static void
+missing_packets_are_read (void)
+{
+  static const uint16_t entries[] = { 0xfffe, 0x8005, 7, 0 }, others[] = { 1, 1 };
+  static const uint16_t wanted[] = { 0xfffe, 0xffff, 1, 14, 7 };
+  uint8_t packet[2000], *exact;
+  uint16_t seqs[8];
+  size_t len = put_compound (packet, "rd");
+
+  len += put_nack (packet + len, OF + 1, others, 1);
+  len += put_nack (packet + len, OF, entries, 2);
+  len += put_compound (packet + len, "f");
+  exact = malloc (len);
+  memcpy (exact, packet, len);
+  CHECK_INT (weir_rtcp_read_nacks (exact, len, OF, seqs, 8), 5);
+  CHECK (memcmp (seqs, wanted, sizeof wanted) == 0);
+  CHECK_INT (weir_rtcp_read_nacks (exact, len, OF, seqs, 3), 3);
+  CHECK_INT (weir_rtcp_read_nacks (exact, len, OF + 1, seqs, 8), 2);
+  CHECK_INT (weir_rtcp_read_nacks (exact, len, SSRC, seqs, 8), 0);
+  CHECK_INT (weir_rtcp_read_nacks (exact, len - 1, OF, seqs, 8), 0);
+  free (exact);
+  // Alone (RFC 5506), and without an entry.
+  len = put_nack (packet, OF, entries, 2);
+  CHECK_INT (weir_rtcp_read_nacks (packet, len, OF, seqs, 8), 5);
+  len = put_nack (packet, OF, entries, 0);
+  CHECK_INT (weir_rtcp_read_nacks (packet, len, OF, seqs, 8), 0);
+}
+
 // A packet of `size` bytes with this count, type and body.
 static bool
 is_sound (int count, int type, const char *body, size_t size)
@@ -497,6 +537,7 @@ main (void)
   RUN (wrong_counts_are_refused);
   RUN (wrong_lengths_and_versions_are_refused);
   RUN (wrong_padding_is_refused);
+  RUN (missing_packets_are_read);
   RUN (contents_that_end_too_late_are_not_sound);
   RUN (a_round_trip_is_the_elapsed_time_minus_the_delay);
   RUN (old_sender_reports_are_forgotten);

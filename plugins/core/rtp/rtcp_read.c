@@ -132,28 +132,69 @@ feedback_asks_key (WeirBytes body, unsigned kind, uint32_t ssrc)
   return false;
 }
 
+// Takes the next packet of a compound, whose body is without padding then.
+static bool
+next_packet (WeirBytes *bytes, WeirRtcpHeader *header, WeirBytes *body)
+{
+  const uint8_t *at;
+
+  if (weir_bytes_left (bytes) == 0 || !weir_rtcp_header_read (bytes, header)
+      || !weir_bytes_take (bytes, header->size - 4, &at))
+    return false;
+  *body = weir_bytes (at, header->size - 4);
+  return !(header->flags & PADDED) || strip_padding (body);
+}
+
 bool
 weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc)
 {
-  WeirBytes bytes = weir_bytes (packet, len);
+  WeirBytes bytes = weir_bytes (packet, len), body;
   WeirRtcpReport unused;
+  WeirRtcpHeader header;
 
   if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
     return false;
-  while (weir_bytes_left (&bytes) > 0) {
-    WeirRtcpHeader header;
-    const uint8_t *at;
-    WeirBytes body;
-
-    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at))
-      return false;
-    body = weir_bytes (at, header.size - 4);
-    if (header.flags & PADDED && !strip_padding (&body))
-      return false;
+  while (next_packet (&bytes, &header, &body)) {
     if (header.type == WEIR_RTCP_PSFB && feedback_asks_key (body, header.flags & COUNT, ssrc))
       return true;
   }
   return false;
+}
+
+// Adds the numbers of an entry: one, and those of the 16 after it whose bits are set.
+static size_t
+add_nacks (uint16_t first, uint16_t mask, uint16_t *seqs, size_t n, size_t max)
+{
+  if (n < max)
+    seqs[n++] = first;
+  for (unsigned i = 0; i < 16 && n < max; i++) {
+    if (mask & 1u << i)
+      seqs[n++] = (uint16_t) (first + i + 1);
+  }
+  return n;
+}
+
+size_t
+weir_rtcp_read_nacks (const uint8_t *packet, size_t len, uint32_t ssrc, uint16_t *seqs, size_t max)
+{
+  WeirBytes bytes = weir_bytes (packet, len), body;
+  WeirRtcpReport unused;
+  WeirRtcpHeader header;
+  size_t n = 0;
+
+  if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
+    return 0;
+  while (next_packet (&bytes, &header, &body)) {
+    uint16_t first, mask;
+    uint32_t of;
+
+    if (header.type != WEIR_RTCP_RTPFB || (header.flags & COUNT) != NACK
+        || !weir_bytes_skip (&body, 4) || !weir_bytes_u32 (&body, &of) || of != ssrc)
+      continue;
+    while (weir_bytes_u16 (&body, &first) && weir_bytes_u16 (&body, &mask))
+      n = add_nacks (first, mask, seqs, n, max);
+  }
+  return n;
 }
 
 // ---- contents ----

@@ -2,7 +2,7 @@
 #pragma once
 
 // Reads the RTCP that a receiver sends (RFC 3550, sections 6.4 to 6.6): reports, BYE, and requests
-// for a keyframe.
+// for a keyframe or for lost packets.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +30,12 @@ int weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out);
 // stream `ssrc`: by PLI (RFC 4585, section 6.3.1) or FIR (RFC 5104, section 4.3.1). An invalid
 // packet asks for nothing.
 bool weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc);
+
+// Reads the sequence numbers that a compound packet, or a reduced-size one, says are missing of the
+// stream `ssrc` (generic NACK, RFC 4585, section 6.2.1), in its order and as often as it says them.
+// Returns their number, at most `max`: more are left out. An invalid packet misses nothing.
+size_t weir_rtcp_read_nacks (
+    const uint8_t *packet, size_t len, uint32_t ssrc, uint16_t *seqs, size_t max);
 
 // Reports whether a packet may be given to code that trusts its contents: it is valid as for
 // weir_rtcp_read(), reduced-size packets included, and the texts of SDES and BYE, feedback, and
