@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/webrtc/webrtc_session.h"
 
+#include <gst/gst.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
 #include "webrtc-client.h"
 
 #define HOST "127.0.0.1"
@@ -10,10 +14,10 @@
 
 typedef struct {
   WebrtcSession *session;
-  gboolean closes; // in the next event
 
   GMutex lock;
   GCond changed;
+  gboolean closes; // in the next event
   gchar *profile;
   GBytes *send, *receive;
   guint n_connected, n_routes, n_rtcp, n_rtp, n_closed;
@@ -25,12 +29,13 @@ typedef struct {
 static void
 note (Owner *self)
 {
+  const gboolean closes = self->closes;
+
+  self->closes = FALSE;
   g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
-  if (self->closes) {
-    self->closes = FALSE;
+  if (closes)
     webrtc_session_close (self->session);
-  }
 }
 
 static void
@@ -422,7 +427,9 @@ a_session_may_be_closed_in_an_event (void)
   Pair pair;
 
   pair_connect (&pair);
+  g_mutex_lock (&pair.owner.lock);
   pair.owner.closes = TRUE;
+  g_mutex_unlock (&pair.owner.lock);
   send_bytes (pair.client, 0x80, 201, 28);
   wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
   send_bytes (pair.client, 0x80, 201, 28);
@@ -640,11 +647,277 @@ candidates_of_all_addresses_are_of_others (void)
   webrtc_port_free (port);
 }
 
+// The session sends its flight again. The client sends nothing meanwhile.
+static void
+a_lost_flight_is_sent_again (void)
+{
+  WebrtcPort *port = open_port (HOST);
+  Client *client = client_new ((ClientSettings) { 0 });
+  struct pollfd wait = { .events = POLLIN };
+  guint8 lost[2048];
+  Owner owner;
+
+  owner_open (&owner, port, client, FALSE);
+  client_move (client, HOST, webrtc_port_get_number (port));
+  client_check (client, CLIENT_UFRAG);
+  wait.fd = client->fd;
+  SSL_set0_rbio (client->ssl, BIO_new (BIO_s_mem ())); // from where nothing comes
+  g_assert_cmpint (SSL_do_handshake (client->ssl), ==, -1);
+  g_assert_cmpint (poll (&wait, 1, CLIENT_WAIT_S * 1000), ==, 1);
+  while (poll (&wait, 1, 200) == 1)
+    g_assert_cmpint (recv (client->fd, lost, sizeof lost, 0), >, 0);
+  g_assert_cmpint (poll (&wait, 1, CLIENT_WAIT_S * 1000), ==, 1);
+  BIO_up_ref (SSL_get_wbio (client->ssl));
+  SSL_set0_rbio (client->ssl, SSL_get_wbio (client->ssl));
+  g_assert_true (client_shake_hands (client));
+  wait_for (&owner, &owner.n_connected, 1);
+  owner_close (&owner);
+  client_free (client);
+  webrtc_port_free (port);
+}
+
+// ---- TCP ----
+
+// Connects, and has the main thread accept.
+static int
+open_tcp (WebrtcPort *port)
+{
+  struct timeval wait = { CLIENT_WAIT_S, 0 };
+  struct sockaddr_in to = { .sin_family = AF_INET,
+    .sin_addr.s_addr = inet_addr (HOST),
+    .sin_port = htons (webrtc_port_get_number (port)) };
+  int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+  g_assert_cmpint (connect (fd, (struct sockaddr *) &to, sizeof to), ==, 0);
+  setsockopt (fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  g_main_context_iteration (NULL, TRUE);
+  return fd;
+}
+
+static void
+send_framed (gpointer data, const guint8 *datagram, gsize size)
+{
+  guint8 framed[2048 + 2] = { (guint8) (size >> 8), (guint8) size };
+
+  memcpy (framed + 2, datagram, size);
+  g_assert_cmpint (send (*(int *) data, framed, size + 2, MSG_NOSIGNAL), ==, size + 2);
+}
+
+// Returns the size of the next datagram; 0: the connection has ended.
+static gsize
+receive_framed (int fd, guint8 datagram[2048])
+{
+  guint8 length[2];
+  gsize size;
+  ssize_t n = recv (fd, length, sizeof length, MSG_WAITALL);
+
+  if (n == 0 || (n < 0 && errno == ECONNRESET))
+    return 0;
+  g_assert_cmpint (n, ==, sizeof length);
+  size = (gsize) length[0] << 8 | length[1];
+  g_assert_cmpint (size, <=, 2048);
+  g_assert_cmpint (recv (fd, datagram, size, MSG_WAITALL), ==, size);
+  return size;
+}
+
+static StunMessage
+make_check (Client *client)
+{
+  gchar *username = g_strconcat (client->ufrag, ":", CLIENT_UFRAG, NULL);
+  StunMessage message;
+
+  stun_begin (&message, WEIR_STUN_REQUEST);
+  stun_add (&message, 0x0006, username, strlen (username));
+  stun_add (&message, 0x0025, NULL, 0);
+  stun_add_integrity (&message, client->password);
+  stun_add_fingerprint (&message);
+  g_free (username);
+  return message;
+}
+
+static void
+check_by_tcp (Client *client, int fd)
+{
+  StunMessage message = make_check (client);
+  guint8 answer[2048];
+  WeirStun stun;
+
+  send_framed (&fd, message.bytes, message.len);
+  g_assert_cmpint (weir_stun_read (answer, receive_framed (fd, answer), &stun), ==, 0);
+  g_assert_cmpint (stun.type, ==, WEIR_STUN_SUCCESS);
+}
+
+static void
+shake_hands_by_tcp (int fd, Dtls *dtls)
+{
+  guint8 datagram[2048];
+  DtlsState state = dtls_begin (dtls);
+
+  while (state == DTLS_OPENING)
+    state = dtls_take (dtls, datagram, receive_framed (fd, datagram));
+  g_assert_cmpint (state, ==, DTLS_CONNECTED);
+}
+
+// OpenSSL's sockets have no framing, so the client's DTLS is the one of the proxy here.
+typedef struct {
+  WebrtcPort *port;
+  Client *client;
+  DtlsContext *context;
+  Dtls *dtls;
+  int fd;
+  Owner owner;
+} TcpPair;
+
+static void
+hex_to_bytes (const gchar *text, guint8 *bytes)
+{
+  for (guint i = 0; i < WEBRTC_FINGERPRINT_BYTES; i++)
+    bytes[i] =
+        (guint8) (g_ascii_xdigit_value (text[3 * i]) << 4 | g_ascii_xdigit_value (text[3 * i + 1]));
+}
+
+static void
+tcp_pair_connect (TcpPair *self)
+{
+  guint8 fingerprint[WEBRTC_FINGERPRINT_BYTES];
+
+  self->port = open_port (HOST);
+  self->client = client_new ((ClientSettings) { 0 });
+  self->context = dtls_context_new (NULL);
+  hex_to_bytes (dtls_context_get_fingerprint (self->context), self->client->fingerprint);
+  owner_open (&self->owner, self->port, self->client, FALSE);
+  hex_to_bytes (webrtc_session_get_fingerprint (self->owner.session), fingerprint);
+  self->dtls = dtls_new (self->context, TRUE, fingerprint, send_framed, &self->fd);
+  self->fd = open_tcp (self->port);
+  check_by_tcp (self->client, self->fd);
+  wait_for (&self->owner, &self->owner.n_routes, 1);
+  shake_hands_by_tcp (self->fd, self->dtls);
+  wait_for (&self->owner, &self->owner.n_connected, 1);
+}
+
+static void
+tcp_pair_clear (TcpPair *self)
+{
+  close (self->fd);
+  dtls_free (self->dtls);
+  dtls_context_free (self->context);
+  owner_clear (&self->owner);
+  client_free (self->client);
+  webrtc_port_free (self->port);
+}
+
+static void
+a_client_of_tcp_gets_keys (void)
+{
+  guint8 send[DTLS_KEY_MAX], receive[DTLS_KEY_MAX], packet[100] = { 0x80, 201 }, got[2048];
+  gsize size;
+  TcpPair pair;
+
+  tcp_pair_connect (&pair);
+  g_assert_cmpint (strlen (pair.owner.host), ==, 32); // the token of a WeirConnection
+  g_assert_cmpint (pair.owner.port, ==, 0);
+  g_assert_cmpstr (dtls_get_keys (pair.dtls, send, receive, &size), ==, "AEAD_AES_128_GCM");
+  g_assert_cmpmem (send, size, g_bytes_get_data (pair.owner.receive, NULL), 28);
+  g_assert_cmpmem (receive, size, g_bytes_get_data (pair.owner.send, NULL), 28);
+  send_framed (&pair.fd, packet, sizeof packet);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
+  webrtc_session_send (pair.owner.session, packet, sizeof packet);
+  g_assert_cmpint (receive_framed (pair.fd, got), ==, sizeof packet);
+  g_assert_cmpmem (got, sizeof packet, packet, sizeof packet);
+  webrtc_session_close (pair.owner.session);
+  // The end of DTLS, and then of the connection.
+  g_assert_cmpint (receive_framed (pair.fd, got), >, 0);
+  g_assert_cmpint (got[0], ==, 21);
+  g_assert_cmpint (receive_framed (pair.fd, got), ==, 0);
+  tcp_pair_clear (&pair);
+}
+
+static void
+a_client_of_tcp_may_connect_again (void)
+{
+  guint8 packet[100] = { 0x80, 201 }, got[2048];
+  TcpPair pair;
+  gchar *host;
+
+  tcp_pair_connect (&pair);
+  host = g_strdup (pair.owner.host);
+  close (pair.fd);
+  pair.fd = open_tcp (pair.port);
+  check_by_tcp (pair.client, pair.fd);
+  wait_for (&pair.owner, &pair.owner.n_routes, 2);
+  g_assert_cmpstr (pair.owner.host, !=, host);
+  webrtc_session_send (pair.owner.session, packet, sizeof packet);
+  g_assert_cmpint (receive_framed (pair.fd, got), ==, sizeof packet);
+  g_assert_cmpint (pair.owner.n_closed, ==, 0);
+  webrtc_session_close (pair.owner.session);
+  g_free (host);
+  tcp_pair_clear (&pair);
+}
+
+static void
+bytes_of_tcp_come_in_pieces (void)
+{
+  guint8 packet[3 * 102] = { 0 }, got[2048];
+  TcpPair pair;
+
+  tcp_pair_connect (&pair);
+  for (guint i = 0; i < 3; i++)
+    memcpy (packet + 102 * i, "\0\x64\x80\xc9", 4);
+  for (guint i = 0; i < sizeof packet; i++)
+    g_assert_cmpint (send (pair.fd, packet + i, 1, 0), ==, 1);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 3);
+  g_assert_cmpint (send (pair.fd, packet, 150, 0), ==, 150);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 4);
+  g_assert_cmpint (send (pair.fd, packet + 150, 156, 0), ==, 156);
+  wait_for (&pair.owner, &pair.owner.n_rtcp, 6);
+  // An empty datagram is none; one that is too long ends the connection.
+  g_assert_cmpint (send (pair.fd, "\0\0", 2, 0), ==, 2);
+  wait_for_refused (pair.port, WEBRTC_REFUSED_MALFORMED, 1);
+  g_assert_cmpint (send (pair.fd, "\x10\x01", 2, 0), ==, 2);
+  g_assert_cmpint (receive_framed (pair.fd, got), ==, 0);
+  g_assert_cmpint (pair.owner.n_rtcp, ==, 6);
+  webrtc_session_close (pair.owner.session);
+  tcp_pair_clear (&pair);
+}
+
+static void
+connections_without_a_session_are_few (void)
+{
+  static const guint8 framed[14] = { 0, 12, 0x80, 201 };
+  guint8 packet[100] = { 0x80, 201 }, got[2048];
+  WebrtcPort *port = open_port (HOST);
+  int fds[17];
+
+  for (guint i = 0; i < G_N_ELEMENTS (fds); i++)
+    fds[i] = open_tcp (port);
+  g_assert_cmpint (receive_framed (fds[16], got), ==, 0);
+  g_assert_cmpint (webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY), ==, 1);
+  send_framed (&fds[0], packet, sizeof packet);
+  wait_for_refused (port, WEBRTC_REFUSED_STRANGER, 1);
+  // One that goes makes room, as soon as that is seen.
+  close (fds[0]);
+  while (webrtc_port_get_refused (port, WEBRTC_REFUSED_STRANGER) == 1) {
+    const guint64 busy = webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY);
+
+    close (fds[16]);
+    fds[16] = open_tcp (port);
+    send (fds[16], framed, sizeof framed, MSG_NOSIGNAL);
+    while (webrtc_port_get_refused (port, WEBRTC_REFUSED_STRANGER) == 1
+           && webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY) == busy)
+      g_usleep (1000);
+  }
+  for (guint i = 1; i < G_N_ELEMENTS (fds); i++)
+    close (fds[i]);
+  webrtc_port_free (port);
+}
+
 #define ADD(test) g_test_add_func ("/webrtc/" #test, test)
 
 int
 main (int argc, char **argv)
 {
+  gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
   ADD (a_client_gets_keys);
   ADD (a_client_of_ipv6_gets_keys);
@@ -668,5 +941,10 @@ main (int argc, char **argv)
   ADD (a_port_has_one_number);
   ADD (candidates_begin_with_what_is_configured);
   ADD (candidates_of_all_addresses_are_of_others);
+  ADD (a_lost_flight_is_sent_again);
+  ADD (a_client_of_tcp_gets_keys);
+  ADD (a_client_of_tcp_may_connect_again);
+  ADD (bytes_of_tcp_come_in_pieces);
+  ADD (connections_without_a_session_are_few);
   return g_test_run ();
 }

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 
 #define THREADS 2
+#define THREAD "webrtc-dtls"
 #define QUEUE_BYTES (32 * 1024)
 // A handshake needs six datagrams of the peer, or some more if networks lose or cut them. What
 // comes later is flights that come again, and the end.
@@ -16,8 +17,11 @@
 
 struct _WebrtcHandshakes {
   DtlsContext *context;
-  GMutex lock;       // taken after that of a handshake
-  GThreadPool *pool; // guarded by it; NULL: stopped
+  GThread *threads[THREADS];
+  GMutex lock; // guards all below; taken after that of a handshake
+  GCond changed;
+  GQueue waiting; // handshakes with work
+  gboolean is_stopped;
 };
 
 struct _WebrtcHandshake {
@@ -140,34 +144,55 @@ do_work (WebrtcHandshake *self, const Work *work)
 }
 
 static void
-run (gpointer handshake, gpointer unused)
+run (WebrtcHandshake *self)
 {
-  WebrtcHandshake *self = handshake;
+  const WebrtcHandshakeOps *ops = self->ops;
   gpointer session = self->session;
   Work work;
 
-  thread_set_name ("webrtc-dtls");
   while (get_work (self, &work)) {
     do_work (self, &work);
     g_clear_pointer (&work.datagram, g_bytes_unref);
   }
-  self->ops->changed (session);
-  self->ops->unref (session);
+  ops->changed (session);
+  ops->unref (session);
+}
+
+static gpointer
+run_thread (gpointer handshakes)
+{
+  WebrtcHandshakes *all = handshakes;
+  WebrtcHandshake *next;
+
+  thread_set_name (THREAD);
+  do {
+    g_mutex_lock (&all->lock);
+    while (g_queue_is_empty (&all->waiting) && !all->is_stopped)
+      g_cond_wait (&all->changed, &all->lock);
+    next = g_queue_pop_head (&all->waiting);
+    g_mutex_unlock (&all->lock);
+    if (next)
+      run (next);
+  } while (next);
+  return NULL;
 }
 
 // The lock is held.
 static void
 wake (WebrtcHandshake *self)
 {
+  WebrtcHandshakes *all = self->all;
+
   if (self->works)
     return;
-  g_mutex_lock (&self->all->lock);
-  if (self->all->pool) {
+  g_mutex_lock (&all->lock);
+  if (!all->is_stopped) {
     self->works = TRUE;
     self->ops->ref (self->session);
-    g_thread_pool_push (self->all->pool, self, NULL);
+    g_queue_push_tail (&all->waiting, self);
+    g_cond_signal (&all->changed);
   }
-  g_mutex_unlock (&self->all->lock);
+  g_mutex_unlock (&all->lock);
 }
 
 // ---- asking for work ----
@@ -277,16 +302,27 @@ webrtc_handshake_get_keys (WebrtcHandshake *self, GBytes **send, GBytes **receiv
 
 // ---- construction ----
 
+static gboolean
+start (WebrtcHandshakes *self, GError **error)
+{
+  for (guint i = 0; i < THREADS; i++) {
+    self->threads[i] = g_thread_try_new (THREAD, run_thread, self, error);
+    if (!self->threads[i])
+      return FALSE;
+  }
+  return TRUE;
+}
+
 WebrtcHandshakes *
 webrtc_handshakes_new (GError **error)
 {
   WebrtcHandshakes *self = g_new0 (WebrtcHandshakes, 1);
 
   g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  g_queue_init (&self->waiting);
   self->context = dtls_context_new (error);
-  if (self->context)
-    self->pool = g_thread_pool_new (run, NULL, THREADS, FALSE, error);
-  if (!self->pool)
+  if (!self->context || !start (self, error))
     g_clear_pointer (&self, webrtc_handshakes_free);
   return self;
 }
@@ -294,13 +330,12 @@ webrtc_handshakes_new (GError **error)
 void
 webrtc_handshakes_stop (WebrtcHandshakes *self)
 {
-  GThreadPool *pool;
-
   g_mutex_lock (&self->lock);
-  pool = g_steal_pointer (&self->pool);
+  self->is_stopped = TRUE;
+  g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
-  if (pool)
-    g_thread_pool_free (pool, FALSE, TRUE);
+  for (guint i = 0; i < THREADS; i++)
+    g_clear_pointer (&self->threads[i], g_thread_join);
 }
 
 void
@@ -309,6 +344,7 @@ webrtc_handshakes_free (WebrtcHandshakes *self)
   webrtc_handshakes_stop (self);
   g_clear_pointer (&self->context, dtls_context_free);
   g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
   g_free (self);
 }
 

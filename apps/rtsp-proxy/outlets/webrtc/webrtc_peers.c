@@ -24,14 +24,14 @@ struct _WebrtcPeers {
 WebrtcPeer *
 webrtc_peer_ref (WebrtcPeer *self)
 {
-  g_atomic_ref_count_inc (&self->refs);
+  g_atomic_int_inc (&self->refs);
   return self;
 }
 
 void
 webrtc_peer_unref (WebrtcPeer *self)
 {
-  if (g_atomic_ref_count_dec (&self->refs))
+  if (g_atomic_int_dec_and_test (&self->refs))
     self->ops->free (self);
 }
 

@@ -22,7 +22,7 @@ typedef struct {
 // Embed it in the peer, first.
 struct _WebrtcPeer {
   const WebrtcPeerOps *ops;
-  gatomicrefcount refs;
+  gint refs; // atomic
 };
 
 WebrtcPeer *webrtc_peer_ref (WebrtcPeer *self);

@@ -422,7 +422,7 @@ webrtc_session_new (
 
   make_credentials (&own);
   self->peer.ops = &peer_ops;
-  g_atomic_ref_count_init (&self->peer.refs);
+  self->peer.refs = 1;
   self->port = port;
   self->events = events;
   self->data = data;

@@ -9,6 +9,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/element.h"
 #include "base/port.h"
 
 #define LENGTH 2
@@ -126,7 +127,8 @@ read_once (Connection *self, gboolean *is_empty)
   gsize size = self->n_part;
   gssize n, used;
 
-  memcpy (bytes, self->part, size);
+  if (size > 0)
+    memcpy (bytes, self->part, size);
   n = recv (g_socket_get_fd (self->socket), bytes + size, WEBRTC_TCP_SCRATCH - size, MSG_DONTWAIT);
   *is_empty = n < 0 && (errno == EAGAIN || errno == EINTR);
   if (*is_empty)
@@ -135,8 +137,8 @@ read_once (Connection *self, gboolean *is_empty)
   if (used < 0)
     return FALSE;
   self->n_part = size + (gsize) n - (gsize) used;
-  self->part = g_realloc (self->part, self->n_part);
-  memcpy (self->part, bytes + used, self->n_part);
+  g_free (self->part);
+  self->part = g_memdup2 (bytes + used, self->n_part);
   return TRUE;
 }
 
@@ -318,6 +320,17 @@ webrtc_tcp_end (WebrtcTcp *self, guint32 number)
 
 // ---- construction ----
 
+// The type of connections comes with the plugin of this element.
+static gboolean
+load_connections (GError **error)
+{
+  GstElement *sink = element_make ("fanoutsink", error);
+
+  if (sink)
+    gst_object_unref (gst_object_ref_sink (sink));
+  return sink != NULL;
+}
+
 WebrtcTcp *
 webrtc_tcp_new (Loop *loop, WebrtcPeers *peers, WebrtcRefusals *refusals, const gchar *address,
     guint16 number, GError **error)
@@ -329,7 +342,8 @@ webrtc_tcp_new (Loop *loop, WebrtcPeers *peers, WebrtcRefusals *refusals, const 
   self->refusals = refusals;
   g_mutex_init (&self->lock);
   self->connections = g_hash_table_new (NULL, NULL);
-  self->port = port_new (address, number, on_waiting, NULL, self, error);
+  if (load_connections (error))
+    self->port = port_new (address, number, on_waiting, NULL, self, error);
   if (!self->port)
     g_clear_pointer (&self, webrtc_tcp_free);
   return self;
