@@ -73,8 +73,7 @@ gboolean weir_stream_is_tcp_only (GstRTSPStream *stream);
 // caller owns the reference.
 GstElement *weir_stream_find_sink (GstRTSPStream *stream);
 
-// Reports whether a stream can be served to a client with SRTP: if the plugin was built with
-// libsrtp2, and Weir serves the client.
+// Reports whether a stream can be served to a client with SRTP: if Weir serves the client.
 gboolean weir_client_can_use_srtp (GstRTSPClient *client, GstRTSPStream *stream);
 
 // Encrypts what the reader of a transport gets, over UDP or TCP, with AES-CM (128 bits) and

@@ -127,11 +127,11 @@ name_new_udp (const gchar *host, gint port, GCancellable *cancellable, GError **
 }
 
 static Name *
-name_new_plain (const gchar *host, gint port, GCancellable *cancellable, GError **error)
+name_new_plain (
+    const gchar *host, gint port, WeirFraming framing, GCancellable *cancellable, GError **error)
 {
-  return weir_connection_is_token (host)
-             ? fanout_name_new_conn (host, port, WEIR_FRAMING_INTERLEAVED, error)
-             : name_new_udp (host, port, cancellable, error);
+  return weir_connection_is_token (host) ? fanout_name_new_conn (host, port, framing, error)
+                                         : name_new_udp (host, port, cancellable, error);
 }
 
 // Without its WeirSrtp a reader is refused, so it never gets packets in the clear.
@@ -139,7 +139,8 @@ static Name *
 name_new_srtp (const gchar *token, gint port, GCancellable *cancellable, GError **error)
 {
   WeirProtect protect;
-  gchar *destination = weir_srtp_lookup (token, &protect);
+  WeirFraming framing;
+  gchar *destination = weir_srtp_lookup (token, &protect, &framing);
   Name *name;
 
   if (!destination) {
@@ -147,7 +148,7 @@ name_new_srtp (const gchar *token, gint port, GCancellable *cancellable, GError 
         error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND, "no WeirSrtp has this token");
     return NULL;
   }
-  name = name_new_plain (destination, port, cancellable, error);
+  name = name_new_plain (destination, port, framing, cancellable, error);
   g_free (destination);
   if (!name) {
     protect.release (protect.data);
@@ -164,6 +165,7 @@ name_new_srtp (const gchar *token, gint port, GCancellable *cancellable, GError 
 Name *
 fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error)
 {
-  return weir_srtp_is_token (host) ? name_new_srtp (host, port, cancellable, error)
-                                   : name_new_plain (host, port, cancellable, error);
+  return weir_srtp_is_token (host)
+             ? name_new_srtp (host, port, cancellable, error)
+             : name_new_plain (host, port, WEIR_FRAMING_INTERLEAVED, cancellable, error);
 }

@@ -1,65 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "srtp.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/random.h>
 
-#include "config.h"
+#include "srtpsession.h"
 
 #define PREFIX "srtp-"
 #define TOKEN_BYTES 16
-
-gboolean
-weir_srtp_is_token (const gchar *host)
-{
-  return g_str_has_prefix (host, PREFIX)
-         && strspn (host + strlen (PREFIX), "0123456789abcdef") == 2 * TOKEN_BYTES
-         && strlen (host) == strlen (PREFIX) + 2 * TOKEN_BYTES;
-}
-
-guint16
-weir_srtp_map_seq (const gchar *host, guint16 seq)
-{
-  WeirProtect protect;
-  gchar *destination = weir_srtp_is_token (host) ? weir_srtp_lookup (host, &protect) : NULL;
-
-  if (!destination)
-    return seq;
-  seq = protect.next_seq (protect.data, seq);
-  protect.release (protect.data);
-  g_free (destination);
-  return seq;
-}
-
-#ifdef HAVE_SRTP
-
-#include <pthread.h>
-#include <srtp2/srtp.h>
-#include <sys/random.h>
-
-#define WINDOW 1024   // packets; RTCP of the reader that is older is refused
-#define RTCP_HEADER 8 // bytes, with the SSRC of the sender
-#define RTP_HEADER 12 // bytes
-
-// The keys of a WeirSrtp. Readers of sinks have references, which may outlive the object.
-typedef struct {
-  gatomicrefcount refs;
-  gchar *destination;
-
-  // Not a GMutex: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
-  pthread_mutex_t lock;  // guards all below
-  srtp_t sent, received; // each has RTP and RTCP; libsrtp needs some 50 KiB for one
-  gboolean used;         // a packet was protected
-  guint16 last;          // sequence number of the newest one
-  gboolean heard;
-  guint32 from; // the SSRC in the last authentic RTCP, in network byte order
-} Keys;
+#define STREAMS_MAX 32 // of one object, which add-stream made
+#define PT_MAX 127
 
 typedef struct {
   GObject parent;
-  gchar *destination;
+  gchar *profile;
   GBytes *send_key, *receive_key;
-  Keys *keys; // NULL if the construction failed
+  SrtpSession *session; // NULL if the construction failed
   gchar *token;
+
+  // Under `table_lock`.
+  gchar *destination;
+  GHashTable *streams; // token -> SrtpStream, with a reference
 } WeirSrtp;
 
 typedef struct {
@@ -69,165 +31,57 @@ typedef struct {
 GType weir_srtp_get_type (void);
 G_DEFINE_TYPE (WeirSrtp, weir_srtp, G_TYPE_OBJECT)
 
-// ---- keys ----
-
-static void
-keys_unref (void *data)
-{
-  Keys *self = data;
-
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
-  if (self->sent)
-    srtp_dealloc (self->sent);
-  if (self->received)
-    srtp_dealloc (self->received);
-  pthread_mutex_destroy (&self->lock);
-  g_free (self->destination);
-  g_free (self);
-}
-
-static gboolean
-open_session (srtp_t *session, srtp_ssrc_type_t direction, GBytes *key)
-{
-  guint8 copy[WEIR_SRTP_KEY_BYTES];
-  // A packet that found no room in the socket is protected again, with the same bytes.
-  srtp_policy_t policy = {
-    .ssrc = { .type = direction },
-    .key = copy,
-    .window_size = WINDOW,
-    .allow_repeat_tx = 1,
-  };
-  gboolean ok;
-
-  if (!key || g_bytes_get_size (key) != sizeof copy)
-    return FALSE;
-  memcpy (copy, g_bytes_get_data (key, NULL), sizeof copy);
-  srtp_crypto_policy_set_rtp_default (&policy.rtp);
-  srtp_crypto_policy_set_rtcp_default (&policy.rtcp);
-  ok = srtp_create (session, &policy) == srtp_err_status_ok;
-  explicit_bzero (copy, sizeof copy);
-  return ok;
-}
-
-static Keys *
-keys_new (const gchar *destination, GBytes *send_key, GBytes *receive_key)
-{
-  Keys *self = g_new0 (Keys, 1);
-
-  g_atomic_ref_count_init (&self->refs);
-  pthread_mutex_init (&self->lock, NULL);
-  self->destination = g_strdup (destination);
-  if (destination && open_session (&self->sent, ssrc_any_outbound, send_key)
-      && open_session (&self->received, ssrc_any_inbound, receive_key))
-    return self;
-  keys_unref (self);
-  return NULL;
-}
-
-// The number never comes twice, because the key stream of a packet depends on it. The first half of
-// the numbers leaves time until the rollover counter changes (RFC 3711, 3.3.1).
-static uint16_t
-next_seq (void *data, uint16_t seq)
-{
-  Keys *self = data;
-
-  pthread_mutex_lock (&self->lock);
-  seq = self->used ? (uint16_t) (self->last + 1) : seq & 0x7fff;
-  pthread_mutex_unlock (&self->lock);
-  return seq;
-}
-
-static gboolean
-protect_rtp (Keys *self, guint8 *packet, int *len)
-{
-  guint16 seq;
-
-  if (*len < RTP_HEADER || srtp_protect (self->sent, packet, len) != srtp_err_status_ok)
-    return FALSE;
-  seq = (guint16) (packet[2] << 8 | packet[3]); // the packet may be at an odd address
-  if (!self->used || (gint16) (seq - self->last) > 0)
-    self->last = seq;
-  self->used = TRUE;
-  return TRUE;
-}
-
-static gboolean
-is_rtcp (const guint8 *packet, gsize len)
-{
-  return len >= RTCP_HEADER && packet[0] >> 6 == 2 && packet[1] >= 192 && packet[1] <= 223;
-}
-
-static size_t
-protect (void *data, uint8_t *packet, size_t len, bool rtp)
-{
-  Keys *self = data;
-  int now = (int) len;
-  gboolean ok;
-
-  pthread_mutex_lock (&self->lock);
-  if (rtp)
-    ok = protect_rtp (self, packet, &now);
-  else
-    ok =
-        is_rtcp (packet, len) && srtp_protect_rtcp (self->sent, packet, &now) == srtp_err_status_ok;
-  pthread_mutex_unlock (&self->lock);
-  return ok ? (size_t) now : 0;
-}
-
-// libsrtp keeps a stream for each SSRC. Only the last is kept here, so that a reader with many
-// takes no memory.
-static void
-note_ssrc (Keys *self, guint32 ssrc)
-{
-  if (self->heard && self->from != ssrc)
-    srtp_remove_stream (self->received, self->from);
-  self->heard = TRUE;
-  self->from = ssrc;
-}
-
-static gint
-unprotect (Keys *self, guint8 *packet, guint size)
-{
-  int len = (int) size;
-  guint32 ssrc;
-
-  if (size > G_MAXUINT16 || !is_rtcp (packet, size))
-    return -1;
-  memcpy (&ssrc, packet + 4, sizeof ssrc);
-  pthread_mutex_lock (&self->lock);
-  if (srtp_unprotect_rtcp (self->received, packet, &len) == srtp_err_status_ok)
-    note_ssrc (self, ssrc);
-  else
-    len = -1;
-  pthread_mutex_unlock (&self->lock);
-  return len;
-}
-
-// ---- the table ----
-
+// Not a GMutex: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static GHashTable *table; // token -> Keys, without a reference
+static GHashTable *table; // token -> WeirSrtp, without a reference
+
+// ---- tokens ----
+
+gboolean
+weir_srtp_is_token (const gchar *host)
+{
+  return g_str_has_prefix (host, PREFIX)
+         && strspn (host + strlen (PREFIX), "0123456789abcdef") == 2 * TOKEN_BYTES
+         && strlen (host) == strlen (PREFIX) + 2 * TOKEN_BYTES;
+}
 
 gchar *
-weir_srtp_lookup (const gchar *token, WeirProtect *out)
+weir_srtp_lookup (const gchar *token, WeirProtect *out, WeirFraming *framing)
 {
   gchar *destination = NULL;
-  Keys *keys;
+  const WeirSrtp *owner;
 
   pthread_mutex_lock (&table_lock);
-  keys = table ? g_hash_table_lookup (table, token) : NULL;
-  if (keys) {
-    g_atomic_ref_count_inc (&keys->refs);
-    *out = (WeirProtect) { keys, next_seq, protect, keys_unref };
-    destination = g_strdup (keys->destination);
+  owner = table ? g_hash_table_lookup (table, token) : NULL;
+  if (owner) {
+    *out = srtp_stream_get_protect (g_hash_table_lookup (owner->streams, token));
+    *framing =
+        g_strcmp0 (token, owner->token) == 0 ? WEIR_FRAMING_INTERLEAVED : WEIR_FRAMING_RFC4571;
+    destination = g_strdup (owner->destination);
   }
   pthread_mutex_unlock (&table_lock);
   return destination;
 }
 
+guint16
+weir_srtp_map_seq (const gchar *host, guint16 seq)
+{
+  gchar *destination = NULL;
+  WeirProtect protect;
+  WeirFraming framing;
+
+  if (weir_srtp_is_token (host))
+    destination = weir_srtp_lookup (host, &protect, &framing);
+  if (!destination)
+    return seq;
+  seq = protect.next_seq (protect.data, seq);
+  protect.release (protect.data);
+  g_free (destination);
+  return seq;
+}
+
 static gchar *
-add_to_table (Keys *keys)
+make_token (void)
 {
   guint8 random[TOKEN_BYTES];
   GString *token = g_string_new (PREFIX);
@@ -236,28 +90,158 @@ add_to_table (Keys *keys)
     ;
   for (guint i = 0; i < TOKEN_BYTES; i++)
     g_string_append_printf (token, "%02x", random[i]);
-  pthread_mutex_lock (&table_lock);
-  if (!table)
-    table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  g_hash_table_insert (table, g_strdup (token->str), keys);
-  pthread_mutex_unlock (&table_lock);
   return g_string_free (token, FALSE);
 }
 
-// ---- the class ----
+// ---- streams. Under the lock of the table ----
 
-enum { PROP_0, PROP_DESTINATION, PROP_SEND_KEY, PROP_RECEIVE_KEY, PROP_TOKEN, N_PROPS };
+// Returns the token of a new stream (transfer full). With `look` NULL its packets keep their
+// headers.
+static gchar *
+add_stream (WeirSrtp *self, const WeirLook *look)
+{
+  gchar *token = make_token ();
+
+  if (!table)
+    table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_hash_table_insert (self->streams, g_strdup (token), srtp_stream_new (self->session, look));
+  g_hash_table_insert (table, g_strdup (token), self);
+  return token;
+}
+
+// Reports whether another stream has the SSRC. Streams that had the same would share a key stream.
+static gboolean
+has_ssrc (const WeirSrtp *self, guint32 ssrc)
+{
+  GHashTableIter at;
+  gpointer stream;
+
+  g_hash_table_iter_init (&at, self->streams);
+  while (g_hash_table_iter_next (&at, NULL, &stream)) {
+    if (ssrc != 0
+        && (srtp_stream_get_ssrc (stream) == ssrc || srtp_stream_get_rtx_ssrc (stream) == ssrc))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+static gboolean
+may_add (const WeirSrtp *self, const WeirLook *look)
+{
+  return g_hash_table_size (self->streams) <= STREAMS_MAX && !has_ssrc (self, look->ssrc)
+         && !has_ssrc (self, look->rtx_ssrc);
+}
+
+// ---- actions ----
+
+static gboolean
+read_extensions (const GstStructure *stream, WeirLook *look)
+{
+  const GValue *value = gst_structure_get_value (stream, "extensions");
+  const guint8 *data;
+  GBytes *bytes;
+  gsize len;
+
+  if (!value)
+    return TRUE;
+  bytes = G_VALUE_HOLDS (value, G_TYPE_BYTES) ? g_value_get_boxed (value) : NULL;
+  if (!bytes)
+    return FALSE;
+  data = g_bytes_get_data (bytes, &len);
+  return weir_look_set_extensions (look, data, len) == 0;
+}
+
+static gboolean
+read_look (const GstStructure *stream, WeirLook *look)
+{
+  guint ssrc, pt, rtx_ssrc = 0, rtx_pt = 0;
+
+  if (!gst_structure_get_uint (stream, "ssrc", &ssrc)
+      || !gst_structure_get_uint (stream, "payload-type", &pt))
+    return FALSE;
+  gst_structure_get_uint (stream, "rtx-ssrc", &rtx_ssrc);
+  gst_structure_get_uint (stream, "rtx-payload-type", &rtx_pt);
+  if (ssrc == 0 || pt > PT_MAX || rtx_pt > PT_MAX || rtx_ssrc == ssrc)
+    return FALSE;
+  *look = (WeirLook) { .ssrc = ssrc, .pt = (guint8) pt, .rtx_pt = (guint8) rtx_pt };
+  look->rtx_ssrc = rtx_pt > 0 ? rtx_ssrc : 0;
+  return read_extensions (stream, look);
+}
+
+static gchar *
+add_stream_action (WeirSrtp *self, const GstStructure *stream)
+{
+  gchar *token = NULL;
+  WeirLook look;
+
+  if (!self->session || !stream || !read_look (stream, &look))
+    return NULL;
+  pthread_mutex_lock (&table_lock);
+  if (may_add (self, &look))
+    token = add_stream (self, &look);
+  pthread_mutex_unlock (&table_lock);
+  return token;
+}
+
+static void
+set_destination_action (WeirSrtp *self, const gchar *destination)
+{
+  g_return_if_fail (destination != NULL);
+  pthread_mutex_lock (&table_lock);
+  g_free (self->destination);
+  self->destination = g_strdup (destination);
+  pthread_mutex_unlock (&table_lock);
+}
 
 static guint
 next_seq_action (WeirSrtp *self, guint seq)
 {
-  return self->keys ? next_seq (self->keys, (guint16) seq) : seq;
+  return self->token ? weir_srtp_map_seq (self->token, (guint16) seq) : seq;
+}
+
+static gint
+protect_action (WeirSrtp *self, gpointer data, guint size, guint room)
+{
+  return self->session ? srtp_session_protect_rtcp (self->session, data, size, room) : -1;
 }
 
 static gint
 unprotect_action (WeirSrtp *self, gpointer data, guint size)
 {
-  return self->keys ? unprotect (self->keys, data, size) : -1;
+  return self->session ? srtp_session_unprotect_rtcp (self->session, data, size) : -1;
+}
+
+static gint
+unprotect_rtp_action (WeirSrtp *self, gpointer data, guint size)
+{
+  return self->session ? srtp_session_unprotect_rtp (self->session, data, size) : -1;
+}
+
+// ---- the class ----
+
+enum {
+  PROP_0,
+  PROP_DESTINATION,
+  PROP_PROFILE,
+  PROP_SEND_KEY,
+  PROP_RECEIVE_KEY,
+  PROP_TOKEN,
+  N_PROPS
+};
+
+static SrtpSession *
+make_session (const WeirSrtp *self)
+{
+  static const gchar *const names[] = {
+    [WEIR_SRTP_CM_SHA1_80] = "AES_CM_128_HMAC_SHA1_80",
+    [WEIR_SRTP_GCM_128] = "AEAD_AES_128_GCM",
+  };
+
+  for (guint i = 0; self->destination && i < G_N_ELEMENTS (names); i++) {
+    if (g_strcmp0 (self->profile, names[i]) == 0)
+      return srtp_session_new ((WeirSrtpProfile) i, self->send_key, self->receive_key);
+  }
+  return NULL;
 }
 
 static void
@@ -266,25 +250,32 @@ weir_srtp_constructed (GObject *object)
   WeirSrtp *self = (WeirSrtp *) object;
 
   G_OBJECT_CLASS (weir_srtp_parent_class)->constructed (object);
-  self->keys = keys_new (self->destination, self->send_key, self->receive_key);
-  if (self->keys)
-    self->token = add_to_table (self->keys);
+  self->session = make_session (self);
   g_clear_pointer (&self->send_key, g_bytes_unref);
   g_clear_pointer (&self->receive_key, g_bytes_unref);
+  if (!self->session)
+    return;
+  pthread_mutex_lock (&table_lock);
+  self->token = add_stream (self, NULL);
+  pthread_mutex_unlock (&table_lock);
 }
 
 static void
 weir_srtp_finalize (GObject *object)
 {
   WeirSrtp *self = (WeirSrtp *) object;
+  GHashTableIter at;
+  gpointer token;
 
-  if (self->keys) {
-    pthread_mutex_lock (&table_lock);
-    g_hash_table_remove (table, self->token);
-    pthread_mutex_unlock (&table_lock);
-    keys_unref (self->keys);
-  }
+  pthread_mutex_lock (&table_lock);
+  g_hash_table_iter_init (&at, self->streams);
+  while (g_hash_table_iter_next (&at, &token, NULL))
+    g_hash_table_remove (table, token);
+  pthread_mutex_unlock (&table_lock);
+  g_hash_table_unref (self->streams);
+  g_clear_pointer (&self->session, srtp_session_unref);
   g_free (self->destination);
+  g_free (self->profile);
   g_free (self->token);
   G_OBJECT_CLASS (weir_srtp_parent_class)->finalize (object);
 }
@@ -297,6 +288,9 @@ weir_srtp_set_property (GObject *object, guint id, const GValue *value, GParamSp
   switch (id) {
     case PROP_DESTINATION:
       self->destination = g_value_dup_string (value);
+      break;
+    case PROP_PROFILE:
+      self->profile = g_value_dup_string (value);
       break;
     case PROP_SEND_KEY:
       self->send_key = g_value_dup_boxed (value);
@@ -321,51 +315,60 @@ weir_srtp_get_property (GObject *object, guint id, GValue *value, GParamSpec *ps
 static void
 weir_srtp_init (WeirSrtp *self)
 {
+  self->streams = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, srtp_stream_unref);
+}
+
+static void
+install_properties (GObjectClass *klass)
+{
+  const GParamFlags given = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS;
+  GParamSpec *props[N_PROPS] = { NULL };
+
+  props[PROP_DESTINATION] = g_param_spec_string ("destination", "Destination",
+      "IP address of the reader, or the token of its WeirConnection", NULL, given);
+  props[PROP_PROFILE] = g_param_spec_string ("profile", "Profile",
+      "AES_CM_128_HMAC_SHA1_80 or AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80", given);
+  props[PROP_SEND_KEY] = g_param_spec_boxed ("send-key", "Send key",
+      "Master key and salt of the sender, 30 bytes, or 28 with GCM", G_TYPE_BYTES, given);
+  props[PROP_RECEIVE_KEY] = g_param_spec_boxed ("receive-key", "Receive key",
+      "Master key and salt of the reader, 30 bytes, or 28 with GCM", G_TYPE_BYTES, given);
+  props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
+      "Names the reader to fanoutsink elements, in place of a host", NULL,
+      G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
+  g_object_class_install_properties (klass, N_PROPS, props);
+}
+
+// The header describes them.
+static void
+install_actions (GType type)
+{
+  const GSignalFlags action = G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION;
+
+  g_signal_new_class_handler ("next-seq", type, action, G_CALLBACK (next_seq_action), NULL, NULL,
+      NULL, G_TYPE_UINT, 1, G_TYPE_UINT);
+  g_signal_new_class_handler ("add-stream", type, action, G_CALLBACK (add_stream_action), NULL,
+      NULL, NULL, G_TYPE_STRING, 1, GST_TYPE_STRUCTURE);
+  g_signal_new_class_handler ("set-destination", type, action, G_CALLBACK (set_destination_action),
+      NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+  g_signal_new_class_handler ("protect", type, action, G_CALLBACK (protect_action), NULL, NULL,
+      NULL, G_TYPE_INT, 3, G_TYPE_POINTER, G_TYPE_UINT, G_TYPE_UINT);
+  g_signal_new_class_handler ("unprotect", type, action, G_CALLBACK (unprotect_action), NULL, NULL,
+      NULL, G_TYPE_INT, 2, G_TYPE_POINTER, G_TYPE_UINT);
+  g_signal_new_class_handler ("unprotect-rtp", type, action, G_CALLBACK (unprotect_rtp_action),
+      NULL, NULL, NULL, G_TYPE_INT, 2, G_TYPE_POINTER, G_TYPE_UINT);
 }
 
 static void
 weir_srtp_class_init (WeirSrtpClass *klass)
 {
-  const GParamFlags given = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT_ONLY | G_PARAM_STATIC_STRINGS;
-  const GSignalFlags action = G_SIGNAL_RUN_LAST | G_SIGNAL_ACTION;
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
-  GParamSpec *props[N_PROPS] = { NULL };
 
-  // Not when the plugin is loaded: it tests all ciphers, and may load another library. It fails if
-  // the program or another plugin has called it before; then it is not needed.
-  srtp_init ();
   object_class->constructed = weir_srtp_constructed;
   object_class->finalize = weir_srtp_finalize;
   object_class->set_property = weir_srtp_set_property;
   object_class->get_property = weir_srtp_get_property;
-  props[PROP_DESTINATION] = g_param_spec_string ("destination", "Destination",
-      "IP address of the reader, or the token of its WeirConnection", NULL, given);
-  props[PROP_SEND_KEY] = g_param_spec_boxed (
-      "send-key", "Send key", "Master key and salt of the sender, 30 bytes", G_TYPE_BYTES, given);
-  props[PROP_RECEIVE_KEY] = g_param_spec_boxed ("receive-key", "Receive key",
-      "Master key and salt of the reader, 30 bytes", G_TYPE_BYTES, given);
-  props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
-      "Names the reader to fanoutsink elements, in place of a host", NULL,
-      G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);
-  g_object_class_install_properties (object_class, N_PROPS, props);
-
-  /**
-   * WeirSrtp::next-seq:
-   * @seq: sequence number of the stream's packet at which the reader begins
-   *
-   * Returns: the sequence number with which the reader gets that packet
-   */
-  g_signal_new_class_handler ("next-seq", G_TYPE_FROM_CLASS (klass), action,
-      G_CALLBACK (next_seq_action), NULL, NULL, NULL, G_TYPE_UINT, 1, G_TYPE_UINT);
-  /**
-   * WeirSrtp::unprotect:
-   * @data: an SRTCP packet, which is decrypted in place
-   * @size: its length in bytes
-   *
-   * Returns: the length of the RTCP packet, or -1 if it is not authentic or was received before
-   */
-  g_signal_new_class_handler ("unprotect", G_TYPE_FROM_CLASS (klass), action,
-      G_CALLBACK (unprotect_action), NULL, NULL, NULL, G_TYPE_INT, 2, G_TYPE_POINTER, G_TYPE_UINT);
+  install_properties (object_class);
+  install_actions (G_TYPE_FROM_CLASS (klass));
 }
 
 void
@@ -373,18 +376,3 @@ weir_srtp_register (void)
 {
   g_type_ensure (weir_srtp_get_type ());
 }
-
-#else
-
-void
-weir_srtp_register (void)
-{
-}
-
-gchar *
-weir_srtp_lookup (const gchar *token, WeirProtect *protect)
-{
-  return NULL;
-}
-
-#endif

@@ -1,43 +1,57 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// SRTP (RFC 3711) for one track of one reader: AES-CM with 128 bits, HMAC-SHA1 with a tag of 80
-// bits.
+// SRTP for one reader (RFC 3711; with GCM: RFC 7714), by OpenSSL's libcrypto.
 //
-// The plugin registers the GObject type `WeirSrtp` if it was built with libsrtp2. A program creates
-// one with g_object_new (g_type_from_name ("WeirSrtp"), ...), and gives its `token` to the sinks of
-// the track's RTP and RTCP in place of a host name. The reader's packets are then encrypted. Its
+// The plugin registers the GObject type `WeirSrtp`. A program creates one for the keys that it has
+// agreed on with a reader, with g_object_new (g_type_from_name ("WeirSrtp"), ...), and gives a
+// token of it to sinks in place of a host name. The reader's packets are then encrypted. Its
 // sequence numbers begin below 32768, and continue when it is removed and added again, so its
-// rollover counter begins with 0.
+// roll-over counter begins with 0. A token is for one sink of RTP, and one of RTCP, at a time.
 //
 //   destination  string, construct-only. An IP address, or the token of a WeirConnection
-//   send-key     GBytes, construct-only. Master key and salt of the sender, 30 bytes. No two
-//   objects
-//                may have the same
-//   receive-key  GBytes, construct-only. Master key and salt of the reader, for its RTCP
-//   token        string, read-only. NULL if a key has another length, or there is no memory
+//   profile      string, construct-only. "AES_CM_128_HMAC_SHA1_80" (default) or
+//                "AEAD_AES_128_GCM"
+//   send-key     GBytes, construct-only. Master key and salt of the sender: 30 bytes, or 28 with
+//                GCM. No two objects may have the same
+//   receive-key  GBytes, construct-only. Master key and salt of the reader
+//   token        string, read-only. Packets of sinks keep their SSRC and payload type with it. NULL
+//                if a key has another length, the profile is unknown, or there is no memory
 //   next-seq     action (guint seq) -> guint. Returns the sequence number with which the reader
-//                begins at the stream's packet `seq`
+//                of `token` begins at the stream's packet `seq`
+//   add-stream   action (GstStructure stream) -> string. Returns a token for packets with a header
+//                of the reader's own; NULL if a field is not valid or an SSRC is in use in this
+//                object. Fields: "ssrc" and "payload-type", guint; for retransmissions (RFC 4588)
+//                "rtx-ssrc" and "rtx-payload-type", guint; "extensions", GBytes: the elements of
+//                the one-byte form of RFC 8285 that each packet has, at most 24 bytes. The
+//                packets' own header extensions are left out. Within a WeirConnection, packets have
+//                the framing of RFC 4571; those of `token` are interleaved as in RTSP
+//   set-destination  action (string destination). For readers that are added from now on
+//   protect      action (gpointer data, guint size, guint room) -> gint. Protects an RTCP packet
+//                of the program in place; it grows by at most 20 bytes. Returns its length, or -1
+//                if it is no RTCP or `room`, the size of the buffer, does not suffice
 //   unprotect    action (gpointer data, guint size) -> gint. Checks and decrypts an SRTCP packet in
 //                place. Returns its length, or -1 if it is not authentic or was received before
+//   unprotect-rtp  action (gpointer data, guint size) -> gint. The same for an SRTP packet
+//
+// The actions may be called from any thread.
 
 #include <gst/gst.h>
 
+#include "core/net/conn.h"
 #include "core/net/protect.h"
 
 G_BEGIN_DECLS
 
-#define WEIR_SRTP_KEY_BYTES 30
-
-// Registers the type. Without libsrtp2 it does nothing.
+// Registers the type.
 void weir_srtp_register (void);
 
 // Reports whether `host` has the form of a token. Such a string is never looked up as a host name.
 gboolean weir_srtp_is_token (const gchar *host);
 
-// Finds a token. Returns its destination (transfer full), and the operations for a reader, which
-// the caller releases; NULL if no WeirSrtp has it.
-gchar *weir_srtp_lookup (const gchar *token, WeirProtect *protect);
+// Finds a token. Returns its destination (transfer full), its framing on a connection, and the
+// operations for a reader, which the caller releases; NULL if no WeirSrtp has it.
+gchar *weir_srtp_lookup (const gchar *token, WeirProtect *protect, WeirFraming *framing);
 
 // Returns `seq` as it is for the reader of a token, or unchanged if `host` is none.
 guint16 weir_srtp_map_seq (const gchar *host, guint16 seq);

@@ -26,8 +26,7 @@ weir_client_can_use_srtp (GstRTSPClient *client, GstRTSPStream *stream)
 {
   Served *self = weir_served_get (client);
 
-  return g_type_from_name ("WeirSrtp") != 0 && self && !self->stock
-         && gst_rtsp_stream_is_sender (stream)
+  return self && !self->stock && gst_rtsp_stream_is_sender (stream)
          && gst_rtsp_stream_get_protocols (stream) & GST_RTSP_LOWER_TRANS_UDP;
 }
 

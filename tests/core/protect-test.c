@@ -47,19 +47,23 @@ next_seq (void *data, uint16_t stream_seq)
 
 // The payload, and a tag with the key.
 static size_t
-protect (void *data, uint8_t *packet, size_t len, bool rtp)
+protect (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *packet)
 {
   Peer *peer = data;
 
-  if (peer->fails || (peer->fails_at && packet[3] == peer->fails_at))
+  if (peer->fails || (peer->fails_at && in[3] == peer->fails_at))
     return 0;
+  memcpy (packet, in, len);
   for (size_t i = rtp ? RTP_HEADER : 8; i < len; i++)
     packet[i] ^= peer->key;
   memset (packet + len, peer->key, TAG);
   peer->n_protected++;
   if (rtp) {
+    uint16_t number = (uint16_t) (packet[2] << 8 | packet[3]);
+
+    if (!peer->used || (int16_t) (uint16_t) (number - peer->last) > 0)
+      peer->last = number;
     peer->used = true;
-    peer->last = (uint16_t) (packet[2] << 8 | packet[3]);
   }
   return len + TAG;
 }
@@ -354,6 +358,47 @@ what_cannot_be_protected_is_not_sent (void)
   finish ();
 }
 
+// Otherwise its cipher would use numbers again, or its player would miscount the wraps.
+static void
+a_jump_of_the_numbers_does_not_reach_the_reader (void)
+{
+  uint16_t jumps[] = { 40000, 60000, 20000, 30000 };
+
+  begin (100);
+  peers[0].key = 1;
+  add (0);
+  for (size_t i = 0; i < 4; i++) {
+    push (5);
+    run ();
+    seq = (uint16_t) (seq + jumps[i]);
+  }
+  CHECK_INT (peers[0].n, 20);
+  CHECK_INT (peers[0].last_seq, 119);
+  CHECK (!peers[0].gap && !peers[0].wrong);
+  finish ();
+}
+
+// The reader sees how much is missing.
+static void
+a_gap_of_the_numbers_reaches_the_reader (void)
+{
+  begin (100);
+  peers[0].key = 1;
+  add (0);
+  push (5);
+  run ();
+  seq = (uint16_t) (seq + 1000);
+  push (5);
+  run ();
+  CHECK_INT (peers[0].last_seq, 1109);
+  seq = (uint16_t) (seq - 8); // late packets
+  push (3);
+  run ();
+  CHECK_INT (peers[0].last_seq, 1104);
+  CHECK (!peers[0].wrong);
+  finish ();
+}
+
 // 64 packets fit into one message, but not with their tags.
 static void
 a_burst_that_grows_beyond_a_message_is_cut (void)
@@ -398,6 +443,8 @@ main (void)
   RUN (packets_without_room_are_protected_again);
   RUN (what_cannot_be_protected_is_not_sent);
   RUN (the_neighbours_of_such_a_packet_are_sent);
+  RUN (a_jump_of_the_numbers_does_not_reach_the_reader);
+  RUN (a_gap_of_the_numbers_reaches_the_reader);
   RUN (a_burst_that_grows_beyond_a_message_is_cut);
   RUN (sequence_numbers_wrap);
   return tap_done ();

@@ -6,16 +6,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <gio/gio.h>
 #include <gst/check/gstharness.h>
 #include <srtp2/srtp.h>
 
 #define PATIENCE_MS 30000
 #define KEY_BYTES 30
+#define GCM_KEY_BYTES 28
 #define LEN 200
 #define SSRC 0x01020304
 #define LOT 50
 
+static const gchar *const profiles[] = { "AES_CM_128_HMAC_SHA1_80", "AEAD_AES_128_GCM" };
+
 typedef struct {
+  gboolean gcm;
   guint8 keys[2][KEY_BYTES]; // of the sender and of the reader
   GObject *object;
   gchar *token;
@@ -25,23 +30,30 @@ typedef struct {
 } Reader;
 
 static srtp_t
-open_session (const guint8 *key, srtp_ssrc_type_t type)
+open_session (const guint8 *key, gboolean gcm, srtp_ssrc_type_t type)
 {
   srtp_policy_t policy = { .ssrc = { .type = type }, .key = (guint8 *) key, .window_size = 128 };
   srtp_t session;
 
-  srtp_crypto_policy_set_rtp_default (&policy.rtp);
-  srtp_crypto_policy_set_rtcp_default (&policy.rtcp);
+  if (gcm) {
+    srtp_crypto_policy_set_aes_gcm_128_16_auth (&policy.rtp);
+    srtp_crypto_policy_set_aes_gcm_128_16_auth (&policy.rtcp);
+  } else {
+    srtp_crypto_policy_set_rtp_default (&policy.rtp);
+    srtp_crypto_policy_set_rtcp_default (&policy.rtcp);
+  }
   g_assert_cmpint (srtp_create (&session, &policy), ==, srtp_err_status_ok);
   return session;
 }
 
 static GObject *
-make_object (const guint8 *send, gsize send_len, const guint8 *receive)
+make_object (const gchar *profile, const guint8 *send, gsize send_len, const guint8 *receive,
+    gsize receive_len)
 {
-  GBytes *send_key = g_bytes_new (send, send_len), *receive_key = g_bytes_new (receive, KEY_BYTES);
+  GBytes *send_key = g_bytes_new (send, send_len),
+         *receive_key = g_bytes_new (receive, receive_len);
   GObject *object = g_object_new (g_type_from_name ("WeirSrtp"), "destination", "127.0.0.1",
-      "send-key", send_key, "receive-key", receive_key, NULL);
+      "profile", profile, "send-key", send_key, "receive-key", receive_key, NULL);
 
   g_bytes_unref (send_key);
   g_bytes_unref (receive_key);
@@ -49,8 +61,9 @@ make_object (const guint8 *send, gsize send_len, const guint8 *receive)
 }
 
 static void
-reader_open (Reader *self, guint8 seed)
+reader_open_with (Reader *self, gboolean gcm, guint8 seed)
 {
+  gsize key_bytes = gcm ? GCM_KEY_BYTES : KEY_BYTES;
   struct sockaddr_in address = { .sin_family = AF_INET,
     .sin_addr.s_addr = htonl (INADDR_LOOPBACK) };
   socklen_t len = sizeof address;
@@ -59,15 +72,22 @@ reader_open (Reader *self, guint8 seed)
     self->keys[0][i] = (guint8) (seed + i);
     self->keys[1][i] = (guint8) (seed * 3 + i);
   }
-  self->object = make_object (self->keys[0], KEY_BYTES, self->keys[1]);
+  self->gcm = gcm;
+  self->object = make_object (profiles[gcm], self->keys[0], key_bytes, self->keys[1], key_bytes);
   g_object_get (self->object, "token", &self->token, NULL);
   g_assert_nonnull (self->token);
   self->fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   g_assert_cmpint (bind (self->fd, (struct sockaddr *) &address, len), ==, 0);
   g_assert_cmpint (getsockname (self->fd, (struct sockaddr *) &address, &len), ==, 0);
   self->port = ntohs (address.sin_port);
-  self->in = open_session (self->keys[0], ssrc_any_inbound);
-  self->out = open_session (self->keys[1], ssrc_any_outbound);
+  self->in = open_session (self->keys[0], gcm, ssrc_any_inbound);
+  self->out = open_session (self->keys[1], gcm, ssrc_any_outbound);
+}
+
+static void
+reader_open (Reader *self, guint8 seed)
+{
+  reader_open_with (self, FALSE, seed);
 }
 
 static void
@@ -246,16 +266,21 @@ test_unknown_token (void)
 static void
 test_wrong_keys (void)
 {
-  guint8 key[KEY_BYTES] = { 0 };
+  static const gsize good[] = { KEY_BYTES, GCM_KEY_BYTES, 0 };
+  static const gchar *const names[] = { "AES_CM_128_HMAC_SHA1_80", "AEAD_AES_128_GCM",
+    "AES_CM_256_HMAC_SHA1_80" };
+  guint8 key[KEY_BYTES + 1] = { 0 };
 
-  for (gsize len = KEY_BYTES - 1; len <= KEY_BYTES; len++) {
-    GObject *object = make_object (key, len, key);
-    gchar *token = NULL;
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
+    for (gsize len = 1; len <= sizeof key; len++) {
+      GObject *object = make_object (names[i], key, len, key, len);
+      gchar *token = NULL;
 
-    g_object_get (object, "token", &token, NULL);
-    g_assert_true ((token != NULL) == (len == KEY_BYTES));
-    g_free (token);
-    g_object_unref (object);
+      g_object_get (object, "token", &token, NULL);
+      g_assert_true ((token != NULL) == (len == good[i]));
+      g_free (token);
+      g_object_unref (object);
+    }
   }
 }
 
@@ -325,6 +350,258 @@ test_received_reports (void)
   reader_close (&reader);
 }
 
+// ---- streams with headers of their own ----
+
+static gchar *
+add_stream (const Reader *reader, const gchar *fields)
+{
+  GstStructure *stream = gst_structure_from_string (fields, NULL);
+  gchar *token = NULL;
+
+  g_assert_nonnull (stream);
+  g_signal_emit_by_name (reader->object, "add-stream", stream, &token);
+  gst_structure_free (stream);
+  return token;
+}
+
+static gchar *
+add_stream_with (const Reader *reader, guint ssrc, guint pt, const guint8 *extensions, gsize len)
+{
+  GBytes *bytes = g_bytes_new (extensions, len);
+  GstStructure *stream = gst_structure_new ("stream", "ssrc", G_TYPE_UINT, ssrc, "payload-type",
+      G_TYPE_UINT, pt, "extensions", G_TYPE_BYTES, bytes, NULL);
+  gchar *token = NULL;
+
+  g_signal_emit_by_name (reader->object, "add-stream", stream, &token);
+  gst_structure_free (stream);
+  g_bytes_unref (bytes);
+  return token;
+}
+
+// Checks that a packet from the socket is packet `n` with the header of a stream.
+static void
+check_own (const Reader *reader, guint8 *data, int len, guint n, guint ssrc, guint8 pt)
+{
+  static const guint8 extension[] = { 0xbe, 0xde, 0, 1, 0x52, 0, 0, 0 };
+
+  g_assert_cmpint (len, ==, LEN + (int) sizeof extension + (reader->gcm ? 16 : 10));
+  g_assert_cmpint (srtp_unprotect (reader->in, data, &len), ==, srtp_err_status_ok);
+  g_assert_cmpint (len, ==, LEN + sizeof extension);
+  g_assert_cmphex (data[0], ==, 0x90);
+  g_assert_cmphex (data[1], ==, 0x80 | pt);
+  g_assert_cmpuint (GST_READ_UINT32_BE (data + 4), ==, n);
+  g_assert_cmphex (GST_READ_UINT32_BE (data + 8), ==, ssrc);
+  g_assert_cmpmem (data + 12, sizeof extension, extension, sizeof extension);
+  for (guint i = 12; i < LEN; i++)
+    g_assert_cmpuint (data[i + sizeof extension], ==, byte_at (n, i));
+}
+
+// One key, two tracks, each with its header.
+static void
+test_streams (void)
+{
+  static const guint8 delay[] = { 0x52, 0, 0, 0 };
+
+  for (gboolean gcm = FALSE; gcm <= TRUE; gcm++) {
+    GstHarness *h[2] = { make_sink (), make_sink () };
+    gchar *tokens[2];
+    Reader reader;
+
+    reader_open_with (&reader, gcm, 1);
+    for (guint i = 0; i < 2; i++) {
+      tokens[i] = add_stream_with (&reader, 0x10 + i, 100 + i, delay, sizeof delay);
+      g_assert_nonnull (tokens[i]);
+      add (h[i], tokens[i], reader.port);
+    }
+    for (guint n = 65500; n < 65600; n++) {
+      for (guint i = 0; i < 2; i++) {
+        guint8 data[2048];
+        int len;
+
+        push (h[i], n);
+        len = receive (&reader, data, sizeof data);
+        g_assert_cmpuint (GST_READ_UINT16_BE (data + 2), ==, (guint16) (n - 32768));
+        check_own (&reader, data, len, n, 0x10 + i, (guint8) (100 + i));
+      }
+    }
+    for (guint i = 0; i < 2; i++) {
+      gst_harness_teardown (h[i]);
+      g_free (tokens[i]);
+    }
+    reader_close (&reader);
+  }
+}
+
+static void
+test_wrong_streams (void)
+{
+  static const gchar *const wrong[] = {
+    "s, ssrc=(uint)5",
+    "s, payload-type=(uint)96",
+    "s, ssrc=(uint)0, payload-type=(uint)96",
+    "s, ssrc=(uint)5, payload-type=(uint)128",
+    "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)5, rtx-payload-type=(uint)97",
+    "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)6, rtx-payload-type=(uint)200",
+    "s, ssrc=(uint)5, payload-type=(uint)96, extensions=(string)none",
+    "s, ssrc=(uint)1, payload-type=(uint)96", // in use
+    "s, ssrc=(uint)2, payload-type=(uint)96", // in use, by retransmissions
+    "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)1, rtx-payload-type=(uint)97",
+  };
+  static const guint8 elements[][25] = {
+    { 0x53, 0, 0, 0 },    // cut
+    { 0x52, 0, 0, 0, 1 }, // an element of id 0 with a length
+    { 0xf0, 0 },          // a reserved id
+    { 0 },                // too long
+  };
+  static const gsize lengths[] = { 4, 5, 2, 25 };
+  Reader reader;
+  gchar *token;
+
+  reader_open (&reader, 1);
+  token = add_stream (&reader, "s, ssrc=(uint)1, payload-type=(uint)96, rtx-ssrc=(uint)2, "
+                               "rtx-payload-type=(uint)97");
+  g_assert_nonnull (token);
+  g_free (token);
+  for (guint i = 0; i < G_N_ELEMENTS (wrong); i++)
+    g_assert_null (add_stream (&reader, wrong[i]));
+  for (guint i = 0; i < G_N_ELEMENTS (lengths); i++)
+    g_assert_null (add_stream_with (&reader, 5, 96, elements[i], lengths[i]));
+  for (guint i = 0; i < 100; i++) {
+    token = add_stream_with (&reader, 10 + i, 96, NULL, 0);
+    g_assert_true ((token != NULL) == (i < 31));
+    g_free (token);
+  }
+  reader_close (&reader);
+}
+
+static void
+test_new_destination (void)
+{
+  struct sockaddr_in there = { .sin_family = AF_INET, .sin_addr.s_addr = htonl (0x7f000002) };
+  socklen_t len = sizeof there;
+  GstHarness *h = make_sink ();
+  Reader reader;
+
+  reader_open (&reader, 1);
+  add (h, reader.token, reader.port);
+  push (h, 1);
+  g_assert_cmpuint (expect (&reader, 1), ==, 1);
+  close (reader.fd);
+  reader.fd = socket (AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  g_assert_cmpint (bind (reader.fd, (struct sockaddr *) &there, len), ==, 0);
+  g_assert_cmpint (getsockname (reader.fd, (struct sockaddr *) &there, &len), ==, 0);
+  g_signal_emit_by_name (reader.object, "set-destination", "127.0.0.2");
+  g_signal_emit_by_name (h->element, "remove", reader.token, reader.port);
+  add (h, reader.token, ntohs (there.sin_port));
+  push (h, 2);
+  g_assert_cmpuint (expect (&reader, 2), ==, 2);
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
+// As WebRTC has it over TCP.
+static void
+test_connection (void)
+{
+  static const guint8 delay[] = { 0x52, 0, 0, 0 };
+  GstHarness *h = make_sink ();
+  GObject *connection;
+  GSocket *socket;
+  Reader reader;
+  gchar *token, *destination;
+  int fds[2];
+
+  reader_open_with (&reader, TRUE, 1);
+  g_assert_cmpint (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
+  socket = g_socket_new_from_fd (fds[0], NULL);
+  connection = g_object_new (g_type_from_name ("WeirConnection"), "socket", socket, NULL);
+  g_object_get (connection, "token", &destination, NULL);
+  g_signal_emit_by_name (reader.object, "set-destination", destination);
+  token = add_stream_with (&reader, 0x10, 100, delay, sizeof delay);
+  add (h, token, 0);
+  for (guint n = 1; n < 100; n++) {
+    guint8 data[2048];
+
+    push (h, n);
+    g_assert_cmpint (recv (fds[1], data, 2, MSG_WAITALL), ==, 2);
+    g_assert_cmpint (GST_READ_UINT16_BE (data), ==, LEN + 8 + 16);
+    g_assert_cmpint (recv (fds[1], data, LEN + 8 + 16, MSG_WAITALL), ==, LEN + 8 + 16);
+    check_own (&reader, data, LEN + 8 + 16, n, 0x10, 100);
+  }
+  gst_harness_teardown (h);
+  g_object_unref (connection);
+  g_object_unref (socket);
+  close (fds[1]);
+  g_free (token);
+  g_free (destination);
+  reader_close (&reader);
+}
+
+// ---- packets of the program ----
+
+static gint
+protect (const Reader *reader, guint8 *data, guint size, guint room)
+{
+  gint len;
+
+  g_signal_emit_by_name (reader->object, "protect", data, size, room, &len);
+  return len;
+}
+
+static void
+test_program_reports (void)
+{
+  for (gboolean gcm = FALSE; gcm <= TRUE; gcm++) {
+    guint8 plain[28] = { 0x80, 200, 0, 6 }, data[64];
+    Reader reader;
+
+    reader_open_with (&reader, gcm, 1);
+    for (guint8 i = 0; i < 100; i++) {
+      int len;
+
+      plain[7] = i % 3;
+      memcpy (data, plain, sizeof plain);
+      g_assert_cmpint (protect (&reader, data, sizeof plain, sizeof plain + 19), ==, -1);
+      len = protect (&reader, data, sizeof plain, sizeof data);
+      g_assert_cmpint (len, ==, sizeof plain + (gcm ? 20 : 14));
+      g_assert_cmpint (srtp_unprotect_rtcp (reader.in, data, &len), ==, srtp_err_status_ok);
+      g_assert_cmpmem (data, len, plain, sizeof plain);
+    }
+    data[1] = 96;
+    g_assert_cmpint (protect (&reader, data, sizeof plain, sizeof data), ==, -1);
+    reader_close (&reader);
+  }
+}
+
+static void
+test_received_packets (void)
+{
+  for (gboolean gcm = FALSE; gcm <= TRUE; gcm++) {
+    guint8 plain[100] = { 0x80, 96, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 1, 2, 3 }, data[128], copy[128];
+    Reader reader;
+
+    reader_open_with (&reader, gcm, 1);
+    for (guint n = 65400; n < 65700; n++) {
+      int len = sizeof plain;
+      gint got;
+
+      GST_WRITE_UINT16_BE (plain + 2, n);
+      memcpy (data, plain, sizeof plain);
+      g_assert_cmpint (srtp_protect (reader.out, data, &len), ==, srtp_err_status_ok);
+      memcpy (copy, data, sizeof copy);
+      copy[n % (guint) len] ^= 1;
+      g_signal_emit_by_name (reader.object, "unprotect-rtp", copy, (guint) len, &got);
+      g_assert_cmpint (got, ==, -1);
+      memcpy (copy, data, sizeof copy);
+      g_signal_emit_by_name (reader.object, "unprotect-rtp", copy, (guint) len, &got);
+      g_assert_cmpmem (copy, got, plain, sizeof plain);
+      g_signal_emit_by_name (reader.object, "unprotect-rtp", data, (guint) len, &got); // a replay
+      g_assert_cmpint (got, ==, -1);
+    }
+    reader_close (&reader);
+  }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -339,5 +616,11 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/keys-of-another-length-are-refused", test_wrong_keys);
   g_test_add_func ("/srtp/reports-are-encrypted", test_sent_reports);
   g_test_add_func ("/srtp/only-authentic-reports-are-taken-once", test_received_reports);
+  g_test_add_func ("/srtp/each-track-has-its-header", test_streams);
+  g_test_add_func ("/srtp/wrong-streams-are-refused", test_wrong_streams);
+  g_test_add_func ("/srtp/a-reader-is-added-at-its-new-address", test_new_destination);
+  g_test_add_func ("/srtp/packets-within-a-connection-have-their-lengths", test_connection);
+  g_test_add_func ("/srtp/reports-of-the-program-are-encrypted", test_program_reports);
+  g_test_add_func ("/srtp/only-authentic-packets-are-taken-once", test_received_packets);
   return g_test_run ();
 }

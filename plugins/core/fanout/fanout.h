@@ -219,9 +219,9 @@ void weir_reader_set_clone_route (
 
 // Makes the engine protect each packet that it sends to the reader. The reader then has sequence
 // numbers of its own: they begin with the first next_seq() of `protect`, and continue when a reader
-// with the same `protect` is added again. Packets that cannot be protected count as dropped, reason
-// WEIR_DROP_ERROR. `protect` is copied; the reader releases it. Only before the
-// reader is added.
+// with the same `protect` is added again, and through jumps of the stream's numbers. Packets that
+// cannot be protected count as dropped, reason WEIR_DROP_ERROR. `protect` is copied; the reader
+// releases it. Only before the reader is added.
 void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
 
 // Sets how many copies of each packet a UDP reader gets if `send_duplicates` is set.

@@ -182,7 +182,8 @@ bool weir_serve_end_send (
 
 // ---- protection (serve_protect.c) ----
 
-// Gives a protected reader its sequence numbers, before the first of the packets in `mask` is sent.
+// Gives a protected reader its sequence numbers, before the packets in `mask` are sent: at its
+// first packet, and after a jump of the stream's numbers.
 void weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask);
 
 // Protects the loaded packets for the reader, without those that cannot be protected. `picked` of

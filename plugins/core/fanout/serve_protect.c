@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Protects packets, such as by SRTP, for the one reader that has the key.
-#include <string.h>
-
 #include "fanout/serve_private.h"
+
+// Numbers that are further from the next one, in packets, come from a jump of the stream's numbers.
+// The reader does not get the jump: its cipher would use numbers again, or the two ends would
+// disagree about how often they have wrapped.
+#define FARTHEST_BACK 4096
+#define FARTHEST_AHEAD 16384
+
+// Reports whether a packet numbered `seq` may follow when `next` is the next number.
+static bool
+is_near (uint16_t seq, uint16_t next)
+{
+  int ahead = (int16_t) (uint16_t) (seq - next);
+
+  return ahead > -FARTHEST_BACK && ahead < FARTHEST_AHEAD;
+}
 
 void
 weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask)
 {
   const WeirSpan *span = &pass->server->hand.packets;
-  uint16_t n_skipped = 0, seq;
+  uint16_t n_skipped = 0, seq, next;
 
-  if (!reader->is_protected || reader->numbered)
+  if (!reader->is_protected)
     return;
   for (size_t i = 0; i < span->n; i++) {
     if (!(mask >> i & 1)) {
       n_skipped++;
     } else if (span->packets[i].flags & WEIR_PACKET_RTP) {
       seq = (uint16_t) (span->packets[i].seq + reader->seq_delta - n_skipped);
-      reader->seq_delta += (uint16_t) (reader->protect.next_seq (reader->protect.data, seq) - seq);
+      next = reader->protect.next_seq (reader->protect.data, seq);
+      if (!reader->numbered || !is_near (seq, next))
+        reader->seq_delta = (uint16_t) (reader->seq_delta + next - seq);
       reader->numbered = true;
       return;
     }
@@ -33,12 +48,10 @@ weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded)
   WeirBurst burst = { .data = pass->server->sealed };
 
   for (size_t k = 0; k < from->n; k++) {
-    uint8_t *packet = pass->server->sealed + burst.offset[burst.n];
-    size_t len = weir_burst_len (from, k);
+    bool rtp = packets[loaded->picked[k]].flags & WEIR_PACKET_RTP;
+    size_t len = reader->protect.protect (reader->protect.data, from->data + from->offset[k],
+        weir_burst_len (from, k), rtp, pass->server->sealed + burst.offset[burst.n]);
 
-    memcpy (packet, from->data + from->offset[k], len);
-    len = reader->protect.protect (
-        reader->protect.data, packet, len, packets[loaded->picked[k]].flags & WEIR_PACKET_RTP);
     if (len == 0)
       continue;
     sealed->picked[burst.n] = (uint8_t) k;

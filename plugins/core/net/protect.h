@@ -7,22 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_PROTECT_ROOM 16 // bytes by which a packet may grow; SRTCP needs 14
+#define WEIR_PROTECT_ROOM 48 // bytes by which a packet may grow
 
 // The operations of one reader. Each call gets `data`.
 typedef struct {
   void *data;
 
   // Returns the sequence number of the next packet sent to the reader, which has the number `seq`
-  // otherwise. Called before the reader's first packet, and again when it was removed and added.
-  // Changes nothing.
+  // otherwise. Changes nothing.
   uint16_t (*next_seq) (void *data, uint16_t seq);
 
-  // Protects an RTP packet, or with `rtp` false any other packet, in place. There is room for
-  // WEIR_PROTECT_ROOM bytes after its `len` bytes. Returns its new length; 0 if the packet cannot
-  // be protected: it is then not sent. A packet that found no room in the socket is protected
-  // again.
-  size_t (*protect) (void *data, uint8_t *packet, size_t len, bool rtp);
+  // Writes the protected form of a packet of `len` bytes, RTP or with `rtp` false any other, to
+  // `out`, which has room for `len` + WEIR_PROTECT_ROOM bytes and does not overlap `in`. Returns
+  // its length; 0 if the packet cannot be protected: it is then not sent. A packet that found no
+  // room in the socket is protected again. One thread at a time calls it.
+  size_t (*protect) (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *out);
 
   // Called when the reader is freed.
   void (*release) (void *data);

@@ -77,7 +77,6 @@ check_header (GstRTSPContext *ctx, gboolean tls, const gchar *header, gchar **go
   const TransportPeer peer = {
     .address = gst_rtsp_connection_get_url (gst_rtsp_client_get_connection (ctx->client))->host,
     .tls = tls,
-    .srtp = srtp_is_there (),
   };
   gboolean srtp;
   TransportVerdict verdict = transport_check (header, &peer, good, &srtp);

@@ -80,12 +80,6 @@ write_key (GBytes *key, GstRTSPStream *stream)
 
 // ---- DESCRIBE ----
 
-gboolean
-srtp_is_there (void)
-{
-  return g_type_from_name ("WeirSrtp") != 0;
-}
-
 static void
 offer (Srtp *self, GstRTSPStream *stream, GstSDPMedia *track)
 {

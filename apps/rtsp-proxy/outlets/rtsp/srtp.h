@@ -12,9 +12,6 @@
 // Offers SRTP for the tracks of a description. The client must use TLS.
 void srtp_describe (GstRTSPClient *client, GstRTSPMedia *media, GstSDPMessage *sdp);
 
-// Reports whether clients over TLS can use SRTP: not without libsrtp2.
-gboolean srtp_is_there (void);
-
 // Notes that the current SETUP asks for SRTP. `transport` is its header as gst-rtsp-server gets it.
 // Reads the client's key from the request. Returns MIKEY_NONE if there is none: the server's key is
 // then used in both directions.

@@ -142,8 +142,6 @@ check_transport (const Transport *self, const TransportPeer *peer)
 {
   if (self->srtp && !peer->tls)
     return TRANSPORT_NO_TLS;
-  if (self->srtp && !peer->srtp)
-    return TRANSPORT_UNSUPPORTED;
   if (self->tcp)
     return !self->has_pair || self->pair[1] == self->pair[0] + 1 ? TRANSPORT_GOOD
                                                                  : TRANSPORT_MALFORMED;

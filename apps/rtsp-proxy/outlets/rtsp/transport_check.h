@@ -30,7 +30,6 @@ extern const gchar *const transport_verdict_names[N_TRANSPORT_VERDICTS];
 typedef struct {
   const gchar *address; // numeric
   gboolean tls;
-  gboolean srtp;    // it can use SRTP
   gboolean records; // it sends media, and does not receive them
 } TransportPeer;
 

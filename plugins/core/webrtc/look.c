@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "webrtc/look.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bits/bytes.h"
+#include "rtp/rtp.h"
+
+#define EXTENDED 0x10 // in the first byte of a header
+#define ONE_BYTE_FORM 0xbede
+#define RESERVED 15 // an id at which readers stop (RFC 8285, 4.2)
+
+static bool
+are_elements (const uint8_t *data, size_t len)
+{
+  WeirBytes b = weir_bytes (data, len);
+  uint8_t head;
+
+  while (weir_bytes_left (&b) > 0) {
+    weir_bytes_u8 (&b, &head);
+    if (head == 0) // padding
+      continue;
+    if (head >> 4 == 0 || head >> 4 == RESERVED || !weir_bytes_skip (&b, (head & 0xf) + 1u))
+      return false;
+  }
+  return true;
+}
+
+int
+weir_look_set_extensions (WeirLook *look, const uint8_t *elements, size_t len)
+{
+  if (len > WEIR_LOOK_EXTENSIONS || !are_elements (elements, len))
+    return -EINVAL;
+  memset (look->extensions, 0, sizeof look->extensions);
+  if (len > 0)
+    memcpy (look->extensions, elements, len);
+  look->extensions_len = (uint8_t) ((len + 3) / 4);
+  return 0;
+}
+
+static void
+put_u16 (uint8_t *at, uint16_t value)
+{
+  at[0] = (uint8_t) (value >> 8);
+  at[1] = (uint8_t) value;
+}
+
+size_t
+weir_look_write (
+    const WeirLook *look, const uint8_t *packet, size_t len, uint8_t *out, size_t *payload)
+{
+  size_t header, extensions = 4u * look->extensions_len;
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (packet, len, &rtp) < 0)
+    return 0;
+  header = WEIR_RTP_HEADER + 4u * rtp.n_csrc;
+  memcpy (out, packet, header);
+  out[0] = (uint8_t) (out[0] & ~EXTENDED);
+  weir_rtp_set_ssrc (out, look->ssrc);
+  weir_rtp_set_pt (out, look->pt);
+  if (extensions > 0) {
+    out[0] |= EXTENDED;
+    put_u16 (out + header, ONE_BYTE_FORM);
+    put_u16 (out + header + 2, look->extensions_len);
+    memcpy (out + header + 4, look->extensions, extensions);
+    header += 4 + extensions;
+  }
+  *payload = rtp.payload_offset;
+  return header;
+}
+
+size_t
+weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, uint16_t seq,
+    uint8_t *out, size_t *payload)
+{
+  size_t header = weir_look_write (look, packet, len, out, payload);
+
+  if (header == 0)
+    return 0;
+  memcpy (out + header, out + 2, 2);
+  put_u16 (out + 2, seq);
+  weir_rtp_set_ssrc (out, look->rtx_ssrc);
+  weir_rtp_set_pt (out, look->rtx_pt);
+  return header + 2;
+}

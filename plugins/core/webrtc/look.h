@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The RTP header that the packets of a stream have for one reader: SSRC, payload type and header
+// extension (RFC 8285, one-byte form) of its own, and the form of a retransmission (RFC 4588).
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_LOOK_EXTENSIONS 24                       // bytes of elements, at most
+#define WEIR_LOOK_ROOM (4 + WEIR_LOOK_EXTENSIONS + 2) // bytes by which packets grow, at most
+
+typedef struct {
+  uint32_t ssrc, rtx_ssrc; // rtx_ssrc: of retransmissions; 0: there are none
+  uint8_t pt, rtx_pt;
+  uint8_t extensions_len; // in words of 4 bytes; 0: packets have no extension
+  uint8_t extensions[WEIR_LOOK_EXTENSIONS];
+} WeirLook;
+
+// Sets the elements that each packet has, of `len` bytes; zeros fill the last word. Returns 0, or
+// -EINVAL if they are too long or not elements of the one-byte form; then `look` is unchanged.
+int weir_look_set_extensions (WeirLook *look, const uint8_t *elements, size_t len);
+
+// Write the header that a packet of `len` bytes has for the reader, to `out` with room for
+// `len` + WEIR_LOOK_ROOM bytes. The sequence number, the timestamp, the marker, CSRCs and padding
+// are those of the packet; its own extension is left out. Return the length of the header, behind
+// which the bytes of the packet from `*payload` on have to follow; 0 if the packet is not RTP.
+//
+// weir_look_write_again() writes that of a retransmission, with the sequence number `seq` of its
+// own and that of the packet at the end.
+size_t weir_look_write (
+    const WeirLook *look, const uint8_t *packet, size_t len, uint8_t *out, size_t *payload);
+size_t weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, uint16_t seq,
+    uint8_t *out, size_t *payload);

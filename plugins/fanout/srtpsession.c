@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "srtpsession.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/rtp/rtp.h"
+#include "srtpciphers.h"
+
+#define RTCP_INDEXES (UINT32_C (1) << 31)
+#define SSRCS 8        // of a stream that keeps the SSRCs of its packets
+#define UNUSED 0x10000 // of SrtpStream.newest
+
+G_STATIC_ASSERT (WEIR_LOOK_ROOM + WEIR_SRTP_RTP_ROOM <= WEIR_PROTECT_ROOM);
+G_STATIC_ASSERT (WEIR_SRTP_RTCP_ROOM <= WEIR_PROTECT_ROOM);
+
+struct _SrtpSession {
+  gatomicrefcount refs;
+  WeirSrtpKeys sent, received;
+
+  // Not GMutexes: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
+  pthread_mutex_t rtcp_lock; // guards the RTCP sent
+  WeirSrtpContext rtcp;
+  guint32 rtcp_index;
+
+  pthread_mutex_t receive_lock; // guards what is received
+  WeirSrtpReceiver reports;     // RTCP
+  WeirSrtpReceiver *packets;    // RTP; NULL until the first
+};
+
+typedef struct {
+  guint32 ssrc;
+  WeirSrtpCount count;
+} SsrcCount;
+
+struct _SrtpStream {
+  gatomicrefcount refs;
+  SrtpSession *session;
+  gboolean own_look;
+  WeirLook look;
+  _Atomic guint32 newest; // sequence number of the newest packet sent, or UNUSED
+
+  // For the thread that sends, which holds `busy`. There is one as a rule: a stream is for one
+  // reader of one sink.
+  atomic_flag busy;
+  WeirSrtpContext rtp; // set up at the first packet
+  SsrcCount counts[SSRCS];
+  guint n_ssrcs; // ever
+};
+
+// ---- sessions ----
+
+static gboolean
+derive (WeirSrtpKeys *keys, WeirSrtpProfile profile, GBytes *master)
+{
+  gsize len;
+  const guint8 *data = master ? g_bytes_get_data (master, &len) : NULL;
+
+  return data && weir_srtp_derive (keys, &weir_srtp_ciphers, profile, data, len) == 0;
+}
+
+SrtpSession *
+srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key)
+{
+  SrtpSession *self = g_new0 (SrtpSession, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  pthread_mutex_init (&self->rtcp_lock, NULL);
+  pthread_mutex_init (&self->receive_lock, NULL);
+  if (derive (&self->sent, profile, send_key) && derive (&self->received, profile, receive_key)
+      && weir_srtp_context_init (&self->rtcp, &self->sent, false) == 0
+      && weir_srtp_receiver_init (&self->reports, &self->received, false) == 0)
+    return self;
+  srtp_session_unref (self);
+  return NULL;
+}
+
+void
+srtp_session_unref (SrtpSession *self)
+{
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  weir_srtp_context_clear (&self->rtcp);
+  weir_srtp_receiver_clear (&self->reports);
+  if (self->packets)
+    weir_srtp_receiver_clear (self->packets);
+  g_free (self->packets);
+  pthread_mutex_destroy (&self->rtcp_lock);
+  pthread_mutex_destroy (&self->receive_lock);
+  explicit_bzero (self, sizeof *self);
+  g_free (self);
+}
+
+// Protects RTCP in place, with WEIR_SRTP_RTCP_ROOM bytes behind it. Returns 0 if it cannot be. All
+// SSRCs share one row of indexes, so that none comes twice.
+static gsize
+protect_rtcp (SrtpSession *self, guint8 *data, gsize len)
+{
+  gsize sealed = 0;
+
+  pthread_mutex_lock (&self->rtcp_lock);
+  if (self->rtcp_index < RTCP_INDEXES)
+    sealed = weir_srtp_seal_rtcp (&self->rtcp, self->rtcp_index++, data, len);
+  pthread_mutex_unlock (&self->rtcp_lock);
+  return sealed;
+}
+
+gint
+srtp_session_protect_rtcp (SrtpSession *self, guint8 *data, guint size, guint room)
+{
+  gsize len = 0;
+
+  if (size <= G_MAXUINT16 && room >= size + WEIR_SRTP_RTCP_ROOM)
+    len = protect_rtcp (self, data, size);
+  return len > 0 ? (gint) len : -1;
+}
+
+gint
+srtp_session_unprotect_rtcp (SrtpSession *self, guint8 *data, guint size)
+{
+  gint len;
+
+  pthread_mutex_lock (&self->receive_lock);
+  len = weir_srtp_open_rtcp (&self->reports, data, size);
+  pthread_mutex_unlock (&self->receive_lock);
+  return MAX (len, -1);
+}
+
+gint
+srtp_session_unprotect_rtp (SrtpSession *self, guint8 *data, guint size)
+{
+  gint len = -1;
+
+  pthread_mutex_lock (&self->receive_lock);
+  if (!self->packets) {
+    self->packets = g_new0 (WeirSrtpReceiver, 1);
+    if (weir_srtp_receiver_init (self->packets, &self->received, true) < 0)
+      g_clear_pointer (&self->packets, g_free);
+  }
+  if (self->packets)
+    len = weir_srtp_open_rtp (self->packets, data, size);
+  pthread_mutex_unlock (&self->receive_lock);
+  return MAX (len, -1);
+}
+
+// ---- streams ----
+
+SrtpStream *
+srtp_stream_new (SrtpSession *session, const WeirLook *look)
+{
+  SrtpStream *self = g_new0 (SrtpStream, 1);
+
+  g_atomic_ref_count_init (&self->refs);
+  g_atomic_ref_count_inc (&session->refs);
+  self->session = session;
+  self->own_look = look != NULL;
+  if (look)
+    self->look = *look;
+  atomic_init (&self->newest, UNUSED);
+  atomic_flag_clear (&self->busy);
+  return self;
+}
+
+SrtpStream *
+srtp_stream_ref (SrtpStream *self)
+{
+  g_atomic_ref_count_inc (&self->refs);
+  return self;
+}
+
+void
+srtp_stream_unref (gpointer stream)
+{
+  SrtpStream *self = stream;
+
+  if (!g_atomic_ref_count_dec (&self->refs))
+    return;
+  weir_srtp_context_clear (&self->rtp);
+  srtp_session_unref (self->session);
+  g_free (self);
+}
+
+guint32
+srtp_stream_get_ssrc (const SrtpStream *self)
+{
+  return self->look.ssrc;
+}
+
+guint32
+srtp_stream_get_rtx_ssrc (const SrtpStream *self)
+{
+  return self->look.rtx_ssrc;
+}
+
+// A number never comes twice, because the key stream of a packet depends on it. The first half of
+// the numbers leaves time until the roll-over counter changes (RFC 3711, 3.3.1).
+guint16
+srtp_stream_next_seq (const SrtpStream *self, guint16 seq)
+{
+  guint32 newest = atomic_load_explicit (&self->newest, memory_order_relaxed);
+
+  return newest == UNUSED ? seq & 0x7fff : (guint16) (newest + 1);
+}
+
+// Returns the count of the packets with an SSRC. A new one takes the place of the oldest.
+static WeirSrtpCount *
+find_count (SrtpStream *self, guint32 ssrc)
+{
+  SsrcCount *found;
+
+  for (guint i = 0; i < MIN (self->n_ssrcs, SSRCS); i++) {
+    if (self->counts[i].ssrc == ssrc)
+      return &self->counts[i].count;
+  }
+  found = &self->counts[self->n_ssrcs++ % SSRCS];
+  *found = (SsrcCount) { .ssrc = ssrc };
+  return &found->count;
+}
+
+static gsize
+seal (SrtpStream *self, guint8 *packet, gsize header, const guint8 *payload, gsize len)
+{
+  guint16 seq = (guint16) (packet[2] << 8 | packet[3]);
+  guint32 ssrc = (guint32) packet[8] << 24 | (guint32) packet[9] << 16 | (guint32) packet[10] << 8
+                 | packet[11];
+  WeirSrtpCount *count = find_count (self, ssrc);
+  guint64 index;
+
+  if (!weir_srtp_count (count, seq, &index))
+    return 0;
+  if (count->newest == (gint64) index)
+    atomic_store_explicit (&self->newest, seq, memory_order_relaxed);
+  return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
+}
+
+static gsize
+protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
+{
+  gsize header = 0, payload;
+  WeirRtp rtp;
+
+  if (!self->rtp.cipher && weir_srtp_context_init (&self->rtp, &self->session->sent, true) < 0)
+    return 0;
+  if (self->own_look) {
+    header = weir_look_write (&self->look, in, len, out, &payload);
+  } else if (weir_rtp_parse (in, len, &rtp) == 0) {
+    header = payload = rtp.payload_offset;
+    memcpy (out, in, header);
+  }
+  return header > 0 ? seal (self, out, header, in + payload, len - payload) : 0;
+}
+
+static size_t
+protect (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *out)
+{
+  SrtpStream *self = data;
+  gsize sealed;
+
+  if (!rtp) {
+    memcpy (out, in, len);
+    return protect_rtcp (self->session, out, len);
+  }
+  if (atomic_flag_test_and_set_explicit (&self->busy, memory_order_acquire))
+    return 0;
+  sealed = protect_rtp (self, in, len, out);
+  atomic_flag_clear_explicit (&self->busy, memory_order_release);
+  return sealed;
+}
+
+static uint16_t
+next_seq (void *data, uint16_t seq)
+{
+  return srtp_stream_next_seq (data, seq);
+}
+
+WeirProtect
+srtp_stream_get_protect (SrtpStream *self)
+{
+  return (WeirProtect) { srtp_stream_ref (self), next_seq, protect, srtp_stream_unref };
+}

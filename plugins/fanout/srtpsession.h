@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The keys of a session with one reader, and the streams that it gets with them, for WeirSrtp.
+// Objects have references, because readers of sinks may outlive the WeirSrtp. Call from any thread.
+
+#include <glib.h>
+
+#include "core/net/protect.h"
+#include "core/webrtc/look.h"
+#include "core/webrtc/srtp.h"
+
+G_BEGIN_DECLS
+
+typedef struct _SrtpSession SrtpSession;
+typedef struct _SrtpStream SrtpStream;
+
+// Returns a session, or NULL if a key has not the length that the profile asks for, or there is no
+// memory. The bytes are a master key and the salt after it.
+SrtpSession *srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key);
+void srtp_session_unref (SrtpSession *session);
+
+// Protects an RTCP packet of `size` bytes in place, in a buffer of `room` bytes. Returns its
+// length, or -1 if it is not RTCP or the room does not suffice.
+gint srtp_session_protect_rtcp (SrtpSession *session, guint8 *data, guint size, guint room);
+
+// Decrypt a packet of the reader in place. Return its length, or -1 if it is not authentic or was
+// received before.
+gint srtp_session_unprotect_rtcp (SrtpSession *session, guint8 *data, guint size);
+gint srtp_session_unprotect_rtp (SrtpSession *session, guint8 *data, guint size);
+
+// Returns a stream of the session. With `look` NULL its packets keep their headers.
+SrtpStream *srtp_stream_new (SrtpSession *session, const WeirLook *look);
+SrtpStream *srtp_stream_ref (SrtpStream *stream);
+void srtp_stream_unref (gpointer stream);
+
+// Returns the SSRCs of a stream with a look; 0 for one without, or without retransmissions.
+guint32 srtp_stream_get_ssrc (const SrtpStream *stream);
+guint32 srtp_stream_get_rtx_ssrc (const SrtpStream *stream);
+
+// Returns the sequence number of the next packet, which has the number `seq` otherwise.
+guint16 srtp_stream_next_seq (const SrtpStream *stream, guint16 seq);
+
+// Returns the operations for one reader, which hold a reference.
+WeirProtect srtp_stream_get_protect (SrtpStream *stream);
+
+G_END_DECLS
