@@ -8,7 +8,8 @@
 // H.264 (RFC 6184, packetization-mode 1):
 // - Units and fragments that are too long are fragmented anew, across the bounds of the fragments
 //   that come, so that only the last packet of a unit is short.
-// - The parameter sets, wherever they came (SDP included), stand before each IDR picture, once.
+// - The parameter sets, wherever they came (SDP included), stand before each IDR picture, once,
+//   and before another picture only if they are new.
 // - Pictures of B slices are left out, as no browser reorders pictures. The slice type tells them,
 //   not nal_ref_idc: x264 gives a B picture that others refer to the nal_ref_idc of a P picture.
 //   What is left decodes if no P picture refers to a B picture, which is so for x264.

@@ -167,8 +167,6 @@ begin_picture (WeirFit *self)
   h->picture = WEIR_FIT_UNDECIDED;
   h->marked = h->has_loss = false;
   h->n_held = h->held_bytes = 0;
-  for (size_t i = 0; i < h->sets.n; i++)
-    h->sets.all[i].came = false;
 }
 
 static void
@@ -182,7 +180,8 @@ note_loss (WeirFit *self, bool next)
     self->seq++;
 }
 
-// Adds what stands before the first slice.
+// Adds what stands before the first slice. Sets before another picture than an IDR picture would
+// make it look like one at which a reader can begin, so only changed ones go there.
 static void
 open_picture (WeirFit *self, bool is_idr)
 {
@@ -194,10 +193,12 @@ open_picture (WeirFit *self, bool is_idr)
   for (size_t i = 0; i < h->sets.n; i++) {
     WeirFitSet *set = &h->sets.all[i];
 
-    if (is_idr || set->due || set->came)
-      add_unit (self, set->data, set->len);
+    if (!is_idr && !(set->due && h->has_idr))
+      continue;
+    add_unit (self, set->data, set->len);
     set->due = false;
   }
+  h->has_idr |= is_idr;
   for (size_t i = 0; i < h->n_held; i++)
     add_unit (self, h->held_units[i].data, h->held_units[i].len);
   h->n_held = 0; // its bytes stay

@@ -22,6 +22,7 @@ typedef enum { WEIR_FIT_UNDECIDED, WEIR_FIT_KEPT, WEIR_FIT_LEFT_OUT } WeirFitPic
 typedef struct {
   WeirFitSets sets;
   WeirFitPicture picture;
+  bool has_idr;      // an IDR picture was written
   bool marked;       // the frame's last packet so far had the marker
   bool marks_slices; // the source sets the marker within frames
   bool has_loss;     // packets of this picture were lost

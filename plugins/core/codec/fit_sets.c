@@ -63,7 +63,7 @@ find (const WeirFitSets *self, const WeirFitSet *set, bool *found)
 bool
 weir_fit_sets_note (WeirFitSets *self, const uint8_t *nal, size_t len)
 {
-  WeirFitSet set = { .due = true, .came = true, .len = (uint16_t) len };
+  WeirFitSet set = { .due = true, .len = (uint16_t) len };
   bool found;
   size_t at;
 
@@ -73,10 +73,8 @@ weir_fit_sets_note (WeirFitSets *self, const uint8_t *nal, size_t len)
   if (!read_ids (nal, len, &set))
     return false;
   at = find (self, &set, &found);
-  if (found && self->all[at].len == len && !memcmp (self->all[at].data, nal, len)) {
-    self->all[at].came = true;
+  if (found && self->all[at].len == len && !memcmp (self->all[at].data, nal, len))
     return true;
-  }
   if (set.type == WEIR_H264_SPS)
     drop_pps_of (self, set.id);
   if (!found) {

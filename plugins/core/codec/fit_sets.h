@@ -13,8 +13,7 @@
 typedef struct {
   uint8_t type; // of the unit
   uint8_t id, sps;
-  bool due;  // receivers do not have this content
-  bool came; // in the picture in hand
+  bool due; // receivers do not have this content
   uint16_t len;
   uint8_t data[WEIR_FIT_SET_BYTES];
 } WeirFitSet;
