@@ -378,6 +378,7 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
     start_beside (self);
   g_free (key);
   update (self);
+  presentation_configure_derived (self);
 }
 
 gboolean
@@ -573,6 +574,7 @@ presentation_stop (Presentation *self)
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
   g_mutex_unlock (&self->lock);
+  presentation_stop_derived (self);
   waiting_end (self->waiting);
   g_clear_handle_id (&self->linger, g_source_remove);
   g_clear_handle_id (&self->end, g_source_remove);
@@ -657,6 +659,8 @@ free_here (gpointer data)
   mount_config_unref (self->config);
   g_ptr_array_unref (self->stages);
   g_mutex_clear (&self->lock);
+  g_clear_pointer (&self->derived, g_ptr_array_unref);
+  g_free (self->added);
   g_free (self->problem);
   g_free (self->unfit);
   g_free (self->path);

@@ -34,7 +34,9 @@ struct _Presentation {
   guint switch_timeout; // timer that gives up the next branch
   gchar *problem;       // why the last new chain did not replace the old one, or NULL
   guint64 n_failovers;
-  guint linger; // timer that stops the presentation when its readers have left
+  guint linger;       // timer that stops the presentation when its readers have left
+  gchar *added;       // the stage of presentation_derive(), or NULL
+  GPtrArray *derived; // presentations of presentation_derive(), not owned; or NULL
 
   GMutex lock;         // protects the fields below
   MountConfig *config; // written on the main thread only
@@ -54,6 +56,11 @@ void presentation_end_waiting (Presentation *self);
 
 // Closes the readers after a time in which they can get what has been sent. Main thread only.
 void presentation_close_at_end (Presentation *self, guint after_ms);
+
+// ---- presentation_derived.c; main thread only ----
+
+void presentation_configure_derived (Presentation *self);
+void presentation_stop_derived (Presentation *self);
 
 // ---- presentation_title.c ----
 
