@@ -9,47 +9,14 @@
 //
 // Layers are chosen for each reader, by `set-layers` of the sink.
 
-#include <gio/gio.h>
-
-#include "mounts/presentation.h"
+#include "outlets/webrtc/webrtc_track.h"
 
 typedef struct _WebrtcStream WebrtcStream;
 
-// The codecs that a reader offers, a bit for each.
-typedef enum {
-  WEBRTC_H264 = 1 << 0,
-  WEBRTC_H265 = 1 << 1,
-  WEBRTC_VP8 = 1 << 2,
-  WEBRTC_VP9 = 1 << 3,
-  WEBRTC_AV1 = 1 << 4,
-  WEBRTC_OPUS = 1 << 5,
-  WEBRTC_G722 = 1 << 6,
-  WEBRTC_PCMU = 1 << 7,
-  WEBRTC_PCMA = 1 << 8,
-} WebrtcCodecs;
-
-#define WEBRTC_VIDEO (WEBRTC_H264 | WEBRTC_H265 | WEBRTC_VP8 | WEBRTC_VP9 | WEBRTC_AV1)
-#define WEBRTC_AUDIO (WEBRTC_OPUS | WEBRTC_G722 | WEBRTC_PCMU | WEBRTC_PCMA)
-
-// Returns the codec of an encoding name in SDP, in any case; 0 if no browser has it.
-WebrtcCodecs webrtc_codec_from_name (const gchar *name);
-
-// A track of a stream.
-typedef struct {
-  gboolean is_video;
-  WebrtcCodecs codec;
-  const gchar *encoding; // as in SDP: "H264", "opus"
-  guint clock_rate, channels;
-  // What the source says of itself, for the answer: "profile-level-id=64001f", "profile-id=0";
-  // NULL: nothing.
-  const gchar *fmtp;
-  GstElement *sink; // its readers get packets of this track, with a 12-byte header
-} WebrtcTrack;
-
 // Returns the stream with the tracks that a reader with these codecs gets, and begins it if it does
-// not run. `v4` and `v6` are the sockets from which all its sinks send; each may be NULL: then the
-// sink has its own. The caller must use the presentation meanwhile (presentation_use()), and the
-// presentation must be READY. Readers that get the same have one stream.
+// not run. `v4` and `v6` are the sockets from which all its sinks send; without any the sinks have
+// their own. The caller must use the presentation meanwhile (presentation_use()), and the
+// presentation must be READY. Readers that get the same have one stream. Main thread only.
 //
 // Returns NULL and sets `error` to G_IO_ERROR_NOT_SUPPORTED, with what the presentation has and
 // what the reader offers, if no track fits or only sound does though both have video; else to
@@ -83,14 +50,5 @@ gboolean webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now);
 // packet.
 gboolean webrtc_stream_get_clock (
     WebrtcStream *self, guint track, gint64 now, guint32 *rtp, guint64 *ntp);
-
-// What happened to the track's packets.
-typedef struct {
-  guint64 packets; // that came
-  guint64 sent;    // of them
-  guint64 b;       // left out: pictures of B slices
-  guint64 needless, broken, late, too_long, no_memory;
-  guint64 written; // packets that the sink got
-} WebrtcStreamCounts;
 
 void webrtc_stream_get_counts (WebrtcStream *self, guint track, WebrtcStreamCounts *counts);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// One track of a stream for browsers: a relay's packets are made fit (codec/fit.h) and go into the
+// window of a fanoutsink. That takes about 0.2 us of a packet that passes and 0.4 us of one that is
+// fragmented anew, once for all readers.
+
+#include <gio/gio.h>
+
+#include "mounts/presentation.h"
+#include "outlets/webrtc/webrtc_codecs.h"
+
+// A track of a stream.
+typedef struct {
+  gboolean is_video;
+  WebrtcCodecs codec;
+  const gchar *encoding; // as in SDP: "H264", "opus"
+  guint clock_rate, channels;
+  // What the source says of itself, for the answer: "profile-level-id=64001f", "profile-id=0";
+  // NULL: nothing.
+  const gchar *fmtp;
+  GstElement *sink; // its readers get packets of this track, with a 12-byte header
+} WebrtcTrack;
+
+// What happened to the track's packets.
+typedef struct {
+  guint64 packets; // that came
+  guint64 sent;    // of them
+  guint64 b;       // left out: pictures of B slices
+  guint64 needless, broken, late, too_long, no_memory;
+  guint64 written; // packets that the sink got
+} WebrtcStreamCounts;
+
+typedef struct _WebrtcStreamTrack WebrtcStreamTrack;
+
+// Makes track `number` of a relay, of which the main thread may ask keyframes. `caps` are those of
+// its packets. Returns NULL and sets `error` on failure.
+WebrtcStreamTrack *webrtc_stream_track_new (Presentation *presentation, Relay *relay, guint number,
+    GstCaps *caps, GSocket *v4, GSocket *v6, GError **error);
+void webrtc_stream_track_free (WebrtcStreamTrack *self); // when the relay has ended its sink
+
+const WebrtcTrack *webrtc_stream_track_get (const WebrtcStreamTrack *self);
+
+// Takes a packet, and its buffer. Call from one thread at a time.
+void webrtc_stream_track_push (WebrtcStreamTrack *self, const RelayPacket *packet);
+
+// See webrtc_stream.h. Call from any thread. `*time` is in ns of the relay's time, at `now`.
+gboolean webrtc_stream_track_get_time (WebrtcStreamTrack *self, gint64 now, gint64 *time);
+gboolean webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now);
+void webrtc_stream_track_get_counts (WebrtcStreamTrack *self, WebrtcStreamCounts *counts);
