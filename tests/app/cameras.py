@@ -692,4 +692,4 @@ def the_size_of_large_jpeg_pictures_is_described():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[film])

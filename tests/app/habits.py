@@ -591,4 +591,4 @@ def a_server_that_does_not_read_is_bounded():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import lru_cache
 
-from hlsweb import Web, clips, variants
+from hlsweb import FOLDER, Web, variants
 from proxy import wait_until
 from svcfile import GROUP, PICTURES, SIZES, SVC, pictures, reference, spatial_of, temporal_of, units
 from tap import Skip, run, test
@@ -30,7 +30,7 @@ def convert(*words):
 @lru_cache
 def svc_clip():
     """Returns an MP4 with the layers of SVC, over and over. FFmpeg changes no NAL unit."""
-    long, path = (os.path.join(clips().name, f'svc.{suffix}') for suffix in ('264', 'mp4'))
+    long, path = (os.path.join(FOLDER.name, f'svc.{suffix}') for suffix in ('264', 'mp4'))
     pathlib.Path(long).write_bytes(SVC.read_bytes() * TIMES)
     assert convert('-r', str(RATE), '-f', 'h264', '-i', long, '-c', 'copy', path)
     return path
@@ -46,7 +46,7 @@ def svc_frames(spatial):
 @lru_cache
 def hevc_clip():
     """Returns an MP4 of H.265 with two temporal layers, and its lower layer as a file of NAL units."""
-    path, whole, base = (os.path.join(clips().name, name) for name in ('hevc.mp4', 'hevc.265', 'base.265'))
+    path, whole, base = (os.path.join(FOLDER.name, name) for name in ('hevc.mp4', 'hevc.265', 'base.265'))
     for layers in '1', '2':  # versions of x265 differ
         if not convert('-f', 'lavfi', '-i', f'testsrc2=size=160x90:rate=30:duration={HEVC_SECONDS}', '-c:v', 'libx265',
                        '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-tag:v', 'hvc1', '-x265-params',

@@ -257,4 +257,4 @@ def the_page_plays_sounds_without_video():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

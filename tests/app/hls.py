@@ -489,4 +489,4 @@ def the_page_names_the_codec_that_a_browser_lacks():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -11,6 +11,7 @@ import time
 from functools import lru_cache
 
 from control import Controlled
+from once import make_once
 from tap import Skip
 
 PATIENT = {'start-timeout': '30s', 'connect-timeout': '30s', 'read-timeout': '30s', 'linger': '200ms'}
@@ -23,9 +24,7 @@ VIDEO = {
 AUDIO = {'aac': ['aac'], 'opus': ['libopus']}
 
 
-@lru_cache
-def clips():
-    return tempfile.TemporaryDirectory()
+FOLDER = tempfile.TemporaryDirectory()  # of clips
 
 
 @lru_cache
@@ -33,14 +32,13 @@ def clip(video='h264', audio='aac', seconds=40):
     """Makes a clip. Returns its path."""
     if not shutil.which('ffmpeg'):
         raise Skip('no ffmpeg found')
-    path = os.path.join(clips().name, f'{video}-{audio}.{"mp4" if "264" in video else "mkv"}')
+    path = os.path.join(FOLDER.name, f'{video}-{audio}-{seconds}.{"mp4" if "264" in video else "mkv"}')
     command = ['ffmpeg', '-y', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25']
     if audio:
         command += ['-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000']
     command += ['-t', str(seconds), '-c:v', *VIDEO[video], '-pix_fmt', 'yuv420p', '-b:v', '300k']
     command += ['-c:a', *AUDIO[audio], '-ac', '2'] if audio else []
-    subprocess.run([*command, path], check=True)
-    return path
+    return make_once(path, lambda: subprocess.run([*command, path], check=True))
 
 
 TONES = 440, 1000, 2500
@@ -50,11 +48,11 @@ LANGUAGES = 'deu', 'eng', 'eng'
 @lru_cache
 def film(*codecs, video=True, form='mp4', languages=LANGUAGES, seconds=40):
     """Makes a file with a track of sound of each of the codecs, each of another tone. Returns its path."""
-    path = os.path.join(clips().name, f'{"-".join(codecs)}-{video}-{"-".join(languages)}.{form}')
+    path = os.path.join(FOLDER.name, f'{"-".join(codecs)}-{video}-{"-".join(languages)}-{seconds}.{form}')
     command = ['ffmpeg', '-y', '-v', 'error']
     if form == 'ts':
-        subprocess.run([*command, '-i', film(*codecs, video=video, languages=languages), '-map', '0', '-c', 'copy', path], check=True, timeout=60)
-        return path
+        source = film(*codecs, video=video, languages=languages)
+        return make_once(path, lambda: subprocess.run([*command, '-i', source, '-map', '0', '-c', 'copy', path], check=True, timeout=60))
     command += ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25'] if video else []
     for tone in TONES[:len(codecs)]:
         # Without noise, frames would be equal.
@@ -64,8 +62,7 @@ def film(*codecs, video=True, form='mp4', languages=LANGUAGES, seconds=40):
     for i, (codec, language) in enumerate(zip(codecs, languages)):
         command += [f'-c:a:{i}', codec, f'-ac:a:{i}', str(i % 2 + 1), f'-metadata:s:a:{i}', f'language={language}']
     command += ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '25', '-pix_fmt', 'yuv420p', '-b:v', '300k']
-    subprocess.run([*command, '-strict', '-2', '-t', str(seconds), path], check=True, timeout=60)
-    return path
+    return make_once(path, lambda: subprocess.run([*command, '-strict', '-2', '-t', str(seconds), path], check=True, timeout=60))
 
 
 class Web(Controlled):

@@ -390,4 +390,4 @@ def killed_workers_of_titles_leave_nothing_in_the_proxy():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -725,4 +725,4 @@ def a_taken_port_and_a_missing_interface_are_named():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[media])

@@ -427,4 +427,4 @@ def a_clip_is_served_whole_whatever_decoders_are_installed():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)
