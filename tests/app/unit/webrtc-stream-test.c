@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/element.h"
 #include "base/file_roots.h"
 #include "base/main_loop.h"
 #include "codec/fit.h"
 #include "config/mount_read.h"
 #include "mounts/mounts.h"
+#include "outlets/webrtc/webrtc_choice.h"
 #include "rtp/rtcp.h"
 #include "sources/upstream.h"
 
@@ -55,10 +57,10 @@ on_ready (gpointer done)
 }
 
 static void
-use_clip (Fixture *f)
+use_clip (Fixture *f, const gchar *more)
 {
-  gchar *text =
-      g_strdup_printf ("{\"upstream\": \"file://%s/bigbuckbunny.mp4\"}", g_getenv ("WEIR_DATA"));
+  gchar *text = g_strdup_printf (
+      "{\"upstream\": \"file://%s/bigbuckbunny.mp4\"%s}", g_getenv ("WEIR_DATA"), more);
   GError *error = NULL;
   YamlReader *reader = yaml_reader_new ("body", text, strlen (text), &error);
   MountConfig *config = reader ? mount_read_body (f->set, "/cam", reader, NULL, &error) : NULL;
@@ -80,14 +82,14 @@ use_clip (Fixture *f)
 }
 
 static void
-set_up (Fixture *f, gconstpointer unused)
+set_up (Fixture *f, gconstpointer more)
 {
   file_roots_set ((gchar *[]) { (gchar *) g_getenv ("WEIR_DATA"), NULL });
   f->set = stage_set_load_usual (NULL, NULL);
   f->context = (MountContext) { graph_new (), &outlet, NULL, &title_outlet,
     g_object_new (G_TYPE_OBJECT, NULL), close_readers, NULL };
   f->mounts = mounts_new (&f->context);
-  use_clip (f);
+  use_clip (f, more ? more : "");
 }
 
 static gboolean
@@ -335,6 +337,20 @@ keyframes_are_asked_for_unless_one_has_just_left (Fixture *f, gconstpointer unus
   drop (stream);
 }
 
+#define RENDITIONS                                                                                 \
+  ", \"choices\": {\"transcode\": [\"size\"]}, \"renditions\": [\"layers=0.0.*\", "                \
+  "\"size=320x180\"]"
+
+static void
+a_rendition_may_fit (Fixture *f, gconstpointer unused)
+{
+  gchar *query = webrtc_choice_find_rendition (f->presentation, WEBRTC_H264 | WEBRTC_OPUS);
+
+  g_assert_cmpstr (query, ==, "size=320x180");
+  g_assert_null (webrtc_choice_find_rendition (f->presentation, WEBRTC_VP8 | WEBRTC_OPUS));
+  g_free (query);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -349,6 +365,9 @@ main (int argc, char **argv)
   ADD (readers_with_the_same_tracks_have_one_stream);
   ADD (what_does_not_fit_is_an_error);
   ADD (keyframes_are_asked_for_unless_one_has_just_left);
+  if (element_is_there ("openh264enc"))
+    g_test_add ("/webrtc-stream/a_rendition_may_fit", Fixture, RENDITIONS, set_up,
+        a_rendition_may_fit, tear_down);
   status = g_test_run ();
   gst_deinit ();
   return status;
