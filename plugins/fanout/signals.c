@@ -24,6 +24,7 @@ enum {
   SIGNAL_RESUME,
   SIGNAL_ADD_SOCKET,
   SIGNAL_GET_PACKETS,
+  SIGNAL_RESEND,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
   N_SIGNALS
@@ -206,6 +207,32 @@ resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
   return set_paused (self, host, port, FALSE);
 }
 
+static guint
+resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs)
+{
+  gsize size = 0;
+  const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
+  WeirReader *reader = NULL;
+  guint n_sent = 0;
+  guint16 *copy;
+  Name *name;
+
+  if (!data)
+    return 0;
+  g_mutex_lock (&self->control);
+  name = fanout_readers_find (self, host, port);
+  if (name)
+    reader = weir_reader_ref (name->reader);
+  g_mutex_unlock (&self->control);
+  if (!reader)
+    return 0;
+  copy = g_memdup2 (data, size); // aligned
+  n_sent = weir_fanout_resend (self->fanout, reader, copy, size / sizeof *copy, weir_now_ns ());
+  g_free (copy);
+  weir_reader_unref (reader);
+  return n_sent;
+}
+
 // Copies RTP packets of a span to `list`, and adds their number to `*n`.
 static void
 copy_packets (const WeirSpan *span, GstBufferList *list, guint *n, guint n_max)
@@ -309,16 +336,17 @@ install_multiudpsink_signals (GType type)
    * Returns the statistics of one reader.
    *
    * Returns: (transfer full): a structure `multiudpsink-stats`, without fields if there is no such
-   * reader. #guint64: `bytes-sent`, `packets-sent`, `packets-due`, `dropped`, `dropped-REASON` for
-   * each reason, `left-out` (`dropped-layers` + `dropped-thinned` + `dropped-catch-up`: packets
-   * left out on purpose, without a gap in the sequence numbers), `connect-time` and
-   * `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the next packet is
-   * overdue), `delay` (ns behind the live edge), `moved` (how often the reader fell behind the
-   * window's oldest packet and was moved). #gboolean: `paused`, `catching-up`. #gchararray:
-   * `state`, one of `ok`, `no-upper-layers`, `references`, `keyframes`, `closed`. #guint:
-   * `priority`. #gint, -1 for all: the highest layers that the reader asked for, `wanted-spatial`,
-   * `wanted-quality` and `wanted-temporal`, and the highest layers that it gets now, `spatial`,
-   * `quality` and `temporal`.
+   * reader. #guint64: `bytes-sent`, `packets-sent`, `packets-due`, `resent` and `resend-refused`
+   * (packets that #WeirFanoutSink::resend was asked for; in no other count), `dropped`,
+   * `dropped-REASON` for each reason, `left-out` (`dropped-layers` + `dropped-thinned` +
+   * `dropped-catch-up`: packets left out on purpose, without a gap in the sequence numbers),
+   * `connect-time` and `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the
+   * next packet is overdue), `delay` (ns behind the live edge), `moved` (how often the reader fell
+   * behind the window's oldest packet and was moved). #gboolean: `paused`, `catching-up`.
+   * #gchararray: `state`, one of `ok`, `no-upper-layers`, `references`, `keyframes`, `closed`.
+   * #guint: `priority`. #gint, -1 for all: the highest layers that the reader asked for,
+   * `wanted-spatial`, `wanted-quality` and `wanted-temporal`, and the highest layers that it gets
+   * now, `spatial`, `quality` and `temporal`.
    */
   signals[SIGNAL_GET_STATS] =
       g_signal_new_class_handler ("get-stats", type, action, G_CALLBACK (fanout_readers_get_stats),
@@ -471,6 +499,21 @@ fanout_signals_install (GType type)
    */
   signals[SIGNAL_GET_PACKETS] = g_signal_new_class_handler ("get-packets", type, action,
       G_CALLBACK (get_packets), NULL, NULL, NULL, GST_TYPE_BUFFER_LIST, 2, G_TYPE_INT, G_TYPE_UINT);
+  /**
+   * WeirFanoutSink::resend:
+   * @host: as given to #WeirFanoutSink::add: a token that `add-stream` of a `WeirSrtp` returned
+   * @port: as given to #WeirFanoutSink::add
+   * @seqs: sequence numbers as the reader knows them, of 16 bits each, in host byte order
+   *
+   * Sends packets again that the reader reports lost (RFC 4585): as retransmissions of their own
+   * (RFC 4588) if the token has an SSRC for them, else as they were. A packet is sent again within
+   * 1 s after it was sent, at most once in 20 ms, and as long as at most 20 % of the bytes that the
+   * reader was sent in the last second are sent again. Only over UDP.
+   *
+   * Returns: how many packets were sent
+   */
+  signals[SIGNAL_RESEND] = g_signal_new_class_handler ("resend", type, action, G_CALLBACK (resend),
+      NULL, NULL, NULL, G_TYPE_UINT, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

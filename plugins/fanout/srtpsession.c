@@ -46,7 +46,8 @@ struct _SrtpStream {
   atomic_flag busy;
   WeirSrtpContext rtp; // set up at the first packet
   SsrcCount counts[SSRCS];
-  guint n_ssrcs; // ever
+  guint n_ssrcs;   // ever
+  guint16 rtx_seq; // of the next retransmission
 };
 
 // ---- sessions ----
@@ -218,8 +219,10 @@ find_count (SrtpStream *self, guint32 ssrc)
   return &found->count;
 }
 
+// Protects a packet whose header is written. Notes its number if `note` is set.
 static gsize
-seal (SrtpStream *self, guint8 *packet, gsize header, const guint8 *payload, gsize len)
+seal (
+    SrtpStream *self, guint8 *packet, gsize header, const guint8 *payload, gsize len, gboolean note)
 {
   guint16 seq = (guint16) (packet[2] << 8 | packet[3]);
   guint32 ssrc = (guint32) packet[8] << 24 | (guint32) packet[9] << 16 | (guint32) packet[10] << 8
@@ -229,7 +232,7 @@ seal (SrtpStream *self, guint8 *packet, gsize header, const guint8 *payload, gsi
 
   if (!weir_srtp_count (count, seq, &index))
     return 0;
-  if (count->newest == (gint64) index)
+  if (note && count->newest == (gint64) index)
     atomic_store_explicit (&self->newest, seq, memory_order_relaxed);
   return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
 }
@@ -248,7 +251,7 @@ protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
     header = payload = rtp.payload_offset;
     memcpy (out, in, header);
   }
-  return header > 0 ? seal (self, out, header, in + payload, len - payload) : 0;
+  return header > 0 ? seal (self, out, header, in + payload, len - payload, TRUE) : 0;
 }
 
 static size_t
@@ -268,6 +271,32 @@ protect (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *out)
   return sealed;
 }
 
+static gsize
+protect_rtx (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
+{
+  gsize header, plain;
+
+  if (!self->rtp.cipher) // it has sent nothing yet
+    return 0;
+  plain = weir_look_write_again (&self->look, in, len, self->rtx_seq++, out, &header);
+  return plain > 0 ? seal (self, out, header, out + header, plain - header, FALSE) : 0;
+}
+
+// Without retransmissions of its own, the stream sends the same packet.
+static size_t
+protect_again (void *data, const uint8_t *in, size_t len, uint8_t *out)
+{
+  SrtpStream *self = data;
+  gsize sealed;
+
+  if (atomic_flag_test_and_set_explicit (&self->busy, memory_order_acquire))
+    return 0;
+  sealed =
+      self->look.rtx_ssrc ? protect_rtx (self, in, len, out) : protect_rtp (self, in, len, out);
+  atomic_flag_clear_explicit (&self->busy, memory_order_release);
+  return sealed;
+}
+
 static uint16_t
 next_seq (void *data, uint16_t seq)
 {
@@ -277,5 +306,11 @@ next_seq (void *data, uint16_t seq)
 WeirProtect
 srtp_stream_get_protect (SrtpStream *self)
 {
-  return (WeirProtect) { srtp_stream_ref (self), next_seq, protect, srtp_stream_unref };
+  return (WeirProtect) {
+    .data = srtp_stream_ref (self),
+    .next_seq = next_seq,
+    .protect = protect,
+    .protect_again = self->own_look ? protect_again : NULL,
+    .release = srtp_stream_unref,
+  };
 }

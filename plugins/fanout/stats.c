@@ -76,8 +76,9 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         G_TYPE_STRING, weir_reader_state_name (c.state), "catching-up", G_TYPE_BOOLEAN,
         c.catching_up, "priority", G_TYPE_UINT, c.priority, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
-        (guint64) c.moved, "kernel", G_TYPE_STRING, kernel ? weir_clones_name (c.clones) : "off",
-        NULL);
+        (guint64) c.moved, "resent", G_TYPE_UINT64, (guint64) c.resent, "resend-refused",
+        G_TYPE_UINT64, (guint64) c.resend_refused, "kernel", G_TYPE_STRING,
+        kernel ? weir_clones_name (c.clones) : "off", NULL);
     set_drops (s, c.dropped);
     set_reader_layers (s, c.wanted_layers, c.current_layers);
   }

@@ -603,8 +603,9 @@ same_seq (void *data, uint16_t seq)
 }
 
 static size_t
-protect_nothing (void *data, uint8_t *packet, size_t len, bool rtp)
+protect_nothing (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *out)
 {
+  memcpy (out, in, len);
   return len;
 }
 
@@ -617,7 +618,9 @@ release_nothing (void *data)
 static Reader *
 add_protected (void)
 {
-  static const WeirProtect ops = { NULL, same_seq, protect_nothing, release_nothing };
+  static const WeirProtect ops = {
+    .next_seq = same_seq, .protect = protect_nothing, .release = release_nothing
+  };
   Reader *reader = udp_reader ();
 
   clone_over (reader, 1);

@@ -29,6 +29,12 @@ typedef struct {
   size_t longest; // bytes of a send
   uint16_t first_seq, last_seq;
   bool gap, wrong;
+  // What it got again.
+  bool again; // it gets retransmissions
+  size_t n_again;
+  uint16_t last_again;
+  bool again_coming, differs;
+  uint8_t sent[65536][64]; // the first bytes of each packet
 } Peer;
 
 static Peer peers[READERS];
@@ -68,6 +74,17 @@ protect (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *packet)
   return len + TAG;
 }
 
+static size_t
+protect_again (void *data, const uint8_t *in, size_t len, uint8_t *packet)
+{
+  Peer *peer = data;
+
+  peer->n_again++;
+  peer->again_coming = room > 0;
+  peer->last_again = (uint16_t) (in[2] << 8 | in[3]);
+  return protect (data, in, len, true, packet);
+}
+
 static void
 release (void *data)
 {
@@ -81,6 +98,13 @@ got_packet (Peer *peer, const uint8_t *data, size_t len)
 {
   uint16_t got = (uint16_t) (data[2] << 8 | data[3]);
 
+  if (peer->again_coming) {
+    peer->again_coming = false;
+    peer->differs |= len != LEN + TAG || got != peer->last_again
+                     || memcmp (data, peer->sent[got], sizeof peer->sent[got]) != 0;
+    return;
+  }
+  memcpy (peer->sent[got], data, 64);
   peer->wrong |= len != LEN + (peer->key ? TAG : 0);
   for (size_t i = RTP_HEADER; i < LEN && i < len; i++)
     peer->wrong |= data[i] != (uint8_t) (i ^ peer->key);
@@ -143,6 +167,10 @@ begin (uint16_t first_seq)
   WeirFanoutSettings settings = {
     .gso = WEIR_GSO_AUTO,
     .coalesce_ns = 5 * MS,
+    .trim = true,
+    .join_at_keyframe = true,
+    .catch_up_live = true,
+    .catch_up_rate = 4,
     .bounds = { 64 << 20, 100000, 30000 * MS, false },
   };
 
@@ -160,7 +188,12 @@ add (size_t i)
   WeirAddress address = { .v4 = { .sin_family = AF_INET,
                               .sin_port = htons ((uint16_t) (5000 + i)),
                               .sin_addr.s_addr = htonl (INADDR_LOOPBACK) } };
-  WeirProtect ops = { &peers[i], next_seq, protect, release };
+  WeirProtect ops = {
+    .data = &peers[i], .next_seq = next_seq, .protect = protect, .release = release
+  };
+
+  if (peers[i].again)
+    ops.protect_again = protect_again;
 
   peers[i].reader = weir_reader_new_udp ();
   weir_reader_set_route (peers[i].reader, 3, &address);
@@ -418,6 +451,217 @@ a_burst_that_grows_beyond_a_message_is_cut (void)
   finish ();
 }
 
+// ---- retransmissions ----
+
+static unsigned
+resend (uint16_t number)
+{
+  return weir_fanout_resend (fanout, peers[0].reader, &number, 1, now);
+}
+
+// Begins with a reader that has got `n` frames of 8 packets.
+static void
+begin_again (uint16_t first_seq, size_t n)
+{
+  begin (first_seq);
+  peers[0].key = 1;
+  peers[0].again = true;
+  add (0);
+  for (size_t i = 0; i < n; i++) {
+    push (8);
+    run ();
+  }
+  CHECK (!peers[0].gap && !peers[0].wrong);
+}
+
+static void
+a_lost_packet_is_sent_again (void)
+{
+  uint16_t first;
+
+  begin_again (60000, 5);
+  first = peers[0].first_seq;
+  for (uint16_t i = 0; i < 8; i++) {
+    CHECK_INT (resend ((uint16_t) (first + 3 * i)), 1);
+    CHECK_INT (peers[0].last_again, (uint16_t) (first + 3 * i));
+  }
+  CHECK_INT (peers[0].n_again, 8);
+  CHECK (!peers[0].differs);
+  CHECK_INT (counters (0).resent, 8);
+  CHECK_INT (counters (0).resend_refused, 0);
+  finish ();
+}
+
+// Pushes a frame of VP8, every second one discardable, with picture ids of 15 or 7 bits.
+static void
+push_vp8 (unsigned frame, bool wide)
+{
+  now += 40 * MS;
+  if (!weir_fanout_begin (fanout))
+    return;
+  for (size_t k = 0; k < 4; k++) {
+    uint8_t *packet = weir_fanout_reserve (fanout, LEN), *payload = packet + RTP_HEADER;
+
+    memset (packet, 0, LEN);
+    put_rtp (packet, seq++, frame * 3600, k == 3);
+    payload[0] = (uint8_t) (0x80 | (frame % 2 ? 0x20 : 0) | (k == 0 ? 0x10 : 0));
+    payload[1] = 0x80; // a picture id follows
+    payload[2] = (uint8_t) (wide ? 0x80 | frame >> 8 : frame & 0x7f);
+    payload[3] = (uint8_t) (wide ? frame : 0);
+    payload[wide ? 4 : 3] = frame % 50 != 0;
+    weir_fanout_commit (fanout, LEN, now);
+  }
+  weir_fanout_end (fanout, now);
+}
+
+// Its bytes would tell the key stream if they differed: the reader's numbers, compressed
+// timestamps, markers and picture ids of then come again, although its numbers have changed since.
+static void
+what_is_sent_again_is_the_same (void)
+{
+  for (int wide = 0; wide <= 1; wide++) {
+    begin (60000);
+    weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+    weir_fanout_set_clock_rate (fanout, 90000);
+    peers[1].key = 1;
+    add (1);
+    for (unsigned frame = 0; frame < 150; frame++) {
+      push_vp8 (1000 + frame, wide);
+      run ();
+    }
+    for (unsigned frame = 150; frame < 180; frame++) // a group of pictures to catch up with
+      push_vp8 (1000 + frame, wide);
+    peers[0].key = 1;
+    peers[0].again = true;
+    add (0);
+    for (unsigned frame = 180; frame < 220; frame++) {
+      uint16_t last = peers[0].last_seq;
+
+      push_vp8 (1000 + frame, wide);
+      for (size_t i = 0; i < 4; i++, now += 2 * MS)
+        run ();
+      for (size_t k = 0; k < 4 && peers[0].n > 12; k++)
+        resend ((uint16_t) (last - 3 * k));
+    }
+    CHECK (peers[0].n > 150 && !peers[0].gap);
+    CHECK (peers[0].n_again > 30);
+    CHECK (!peers[0].differs);
+    CHECK (counters (0).dropped[WEIR_DROP_CATCH_UP] > 0);
+    finish ();
+  }
+}
+
+static void
+what_was_not_sent_is_not_sent_again (void)
+{
+  begin_again (100, 5);
+  CHECK_INT (resend (99), 0);
+  CHECK_INT (resend (140), 0);
+  CHECK_INT (resend (40000), 0);
+  CHECK_INT (peers[0].n_again, 0);
+  CHECK_INT (counters (0).resend_refused, 3);
+  peers[1].key = 1; // without retransmissions
+  add (1);
+  push (8);
+  run ();
+  CHECK_INT (weir_fanout_resend (fanout, peers[1].reader, &peers[1].last_seq, 1, now), 0);
+  finish ();
+}
+
+static void
+a_packet_is_sent_again_for_a_second (void)
+{
+  begin_again (100, 40);
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  now += 900 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  now += 101 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 0);
+  finish ();
+}
+
+static void
+a_packet_is_sent_again_once_in_20_ms (void)
+{
+  begin_again (100, 40);
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  now += 19 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 0);
+  now += 1 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  finish ();
+}
+
+// 25 frames a second, 8 packets each.
+static void
+a_fifth_of_what_is_sent_is_sent_again (void)
+{
+  size_t n_again = 0, n = 0;
+
+  begin_again (100, 50);
+  for (size_t i = 0; i < 100; i++) {
+    push (8);
+    run ();
+    for (size_t k = 0; k < 8; k++, n++)
+      n_again += resend ((uint16_t) (peers[0].last_seq - k));
+  }
+  CHECK (n_again > n / 6 && n_again <= n / 5);
+  CHECK_INT (counters (0).resent, n_again);
+  CHECK_INT (counters (0).resend_refused, n - n_again);
+  finish ();
+}
+
+static void
+what_was_sent_long_ago_gives_no_budget (void)
+{
+  unsigned n_again = 0;
+
+  begin_again (100, 50);
+  now += 5000 * MS;
+  push (8);
+  push (8);
+  run ();
+  for (size_t k = 0; k < 16; k++)
+    n_again += resend ((uint16_t) (peers[0].last_seq - k));
+  CHECK_INT (n_again, 3);
+  finish ();
+}
+
+// As many as a second has, also if nobody else needs them.
+static void
+a_second_of_packets_is_kept (void)
+{
+  begin_again (100, 0);
+  for (size_t i = 0; i < 25; i++) {
+    push (60);
+    run ();
+  }
+  CHECK_INT (peers[0].n, 1500);
+  for (size_t i = 0; i < 100; i++)
+    CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 1400 + 13 * i)), 1);
+  finish ();
+}
+
+static void
+a_full_socket_refuses_retransmissions (void)
+{
+  begin_again (100, 40);
+  room = 0;
+  CHECK_INT (resend (peers[0].last_seq), 0);
+  room = SIZE_MAX;
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  finish ();
+}
+
+static void
+a_reader_that_left_gets_nothing_again (void)
+{
+  begin_again (100, 40);
+  weir_fanout_remove (fanout, peers[0].reader);
+  CHECK_INT (resend (peers[0].last_seq), 0);
+  finish ();
+}
+
 static void
 sequence_numbers_wrap (void)
 {
@@ -447,5 +691,15 @@ main (void)
   RUN (a_gap_of_the_numbers_reaches_the_reader);
   RUN (a_burst_that_grows_beyond_a_message_is_cut);
   RUN (sequence_numbers_wrap);
+  RUN (a_lost_packet_is_sent_again);
+  RUN (what_is_sent_again_is_the_same);
+  RUN (what_was_not_sent_is_not_sent_again);
+  RUN (a_packet_is_sent_again_for_a_second);
+  RUN (a_packet_is_sent_again_once_in_20_ms);
+  RUN (a_fifth_of_what_is_sent_is_sent_again);
+  RUN (what_was_sent_long_ago_gives_no_budget);
+  RUN (a_second_of_packets_is_kept);
+  RUN (a_full_socket_refuses_retransmissions);
+  RUN (a_reader_that_left_gets_nothing_again);
   return tap_done ();
 }

@@ -537,6 +537,144 @@ test_connection (void)
   reader_close (&reader);
 }
 
+// ---- retransmissions ----
+
+static guint
+resend (GstHarness *h, const gchar *token, gint port, guint16 first, guint n)
+{
+  GArray *seqs = g_array_new (FALSE, FALSE, sizeof first);
+  GBytes *bytes;
+  guint n_sent;
+
+  for (; n > 0; n--, first++)
+    g_array_append_val (seqs, first);
+  bytes = g_bytes_new (seqs->data, seqs->len * sizeof first);
+  g_signal_emit_by_name (h->element, "resend", token, port, bytes, &n_sent);
+  g_bytes_unref (bytes);
+  g_array_unref (seqs);
+  return n_sent;
+}
+
+static void
+expect_stats (GstHarness *h, const gchar *token, gint port, guint64 resent, guint64 refused)
+{
+  guint64 got_resent, got_refused;
+  GstStructure *stats;
+
+  g_signal_emit_by_name (h->element, "get-stats", token, port, &stats);
+  g_assert_true (gst_structure_get_uint64 (stats, "resent", &got_resent));
+  g_assert_true (gst_structure_get_uint64 (stats, "resend-refused", &got_refused));
+  g_assert_cmpuint (got_resent, ==, resent);
+  g_assert_cmpuint (got_refused, ==, refused);
+  gst_structure_free (stats);
+}
+
+// Pushes packets from `first` on and asks for the last ones again, until the machine does both
+// within the second for which packets are kept. Returns the number of the first packet of the last
+// lot.
+static guint
+push_and_resend (GstHarness *h, const Reader *reader, const gchar *token, guint first, guint lost)
+{
+  for (;; first += LOT) {
+    gint64 began_us = g_get_monotonic_time ();
+    guint8 data[2048];
+    guint16 seq = 0;
+    guint n;
+
+    for (guint i = 0; i < LOT; i++) {
+      push (h, first + i);
+      receive (reader, data, sizeof data);
+      seq = GST_READ_UINT16_BE (data + 2);
+    }
+    n = resend (h, token, reader->port, (guint16) (seq + 1 - lost), lost);
+    if (g_get_monotonic_time () - began_us < G_USEC_PER_SEC / 2) {
+      g_assert_cmpuint (n, ==, lost);
+      return first;
+    }
+    while (n-- > 0)
+      receive (reader, data, sizeof data);
+  }
+}
+
+// With numbers of their own (RFC 4588).
+static void
+test_rtx (void)
+{
+  const guint lost = 9;
+
+  for (gboolean gcm = FALSE; gcm <= TRUE; gcm++) {
+    GstHarness *h = make_sink ();
+    guint8 data[2048];
+    guint first, next = 0;
+    Reader reader;
+    gchar *token;
+
+    reader_open_with (&reader, gcm, 1);
+    token = add_stream (&reader, "s, ssrc=(uint)16, payload-type=(uint)100, rtx-ssrc=(uint)17, "
+                                 "rtx-payload-type=(uint)101");
+    add (h, token, reader.port);
+    first = push_and_resend (h, &reader, token, 65000, lost) + LOT - lost;
+    for (guint n = 0; n < lost; n++) {
+      int len = receive (&reader, data, sizeof data);
+
+      g_assert_cmpint (len, ==, LEN + 2 + (gcm ? 16 : 10));
+      g_assert_cmpint (srtp_unprotect (reader.in, data, &len), ==, srtp_err_status_ok);
+      g_assert_cmphex (data[1], ==, 0x80 | 101);
+      if (n > 0)
+        g_assert_cmpuint (GST_READ_UINT16_BE (data + 2), ==, next);
+      next = GST_READ_UINT16_BE (data + 2) + 1;
+      g_assert_cmpuint (GST_READ_UINT32_BE (data + 4), ==, first + n);
+      g_assert_cmpuint (GST_READ_UINT32_BE (data + 8), ==, 17);
+      g_assert_cmpuint (GST_READ_UINT16_BE (data + 12), ==, first + n - 32768);
+      for (guint i = 12; i < LEN; i++)
+        g_assert_cmpuint (data[i + 2], ==, byte_at (first + n, i));
+    }
+    g_assert_cmpuint (resend (h, token, reader.port, 1, 3), ==, 0);
+    push (h, first + lost);
+    receive (&reader, data, sizeof data);
+    g_assert_cmpuint (GST_READ_UINT16_BE (data + 2), ==, first + lost - 32768);
+    expect_stats (h, token, reader.port, lost, 3);
+    gst_harness_teardown (h);
+    g_free (token);
+    reader_close (&reader);
+  }
+}
+
+// Without an SSRC for them, retransmissions are the same packets, also after their numbers have
+// wrapped.
+static void
+test_same_again (void)
+{
+  GstHarness *h = make_sink ();
+  guint8 data[2048];
+  Reader reader;
+  gchar *token;
+
+  reader_open_with (&reader, TRUE, 1);
+  token = add_stream (&reader, "s, ssrc=(uint)16, payload-type=(uint)100");
+  add (h, token, reader.port);
+  for (guint n = 32700; n < 98300; n++) {
+    int len;
+
+    push (h, n);
+    len = receive (&reader, data, sizeof data);
+    if (n % 7 != 0)
+      g_assert_cmpint (srtp_unprotect (reader.in, data, &len), ==, srtp_err_status_ok);
+  }
+  push_and_resend (h, &reader, token, 98300, 5);
+  for (guint n = 0; n < 5; n++) {
+    int len = receive (&reader, data, sizeof data);
+
+    g_assert_cmpint (len, ==, LEN + 16);
+    g_assert_cmpint (srtp_unprotect (reader.in, data, &len), ==, srtp_err_status_ok);
+    g_assert_cmpint (len, ==, LEN);
+  }
+  g_assert_cmpuint (resend (h, reader.token, reader.port, 1, 1), ==, 0); // no such reader
+  gst_harness_teardown (h);
+  g_free (token);
+  reader_close (&reader);
+}
+
 // ---- packets of the program ----
 
 static gint
@@ -620,6 +758,8 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/wrong-streams-are-refused", test_wrong_streams);
   g_test_add_func ("/srtp/a-reader-is-added-at-its-new-address", test_new_destination);
   g_test_add_func ("/srtp/packets-within-a-connection-have-their-lengths", test_connection);
+  g_test_add_func ("/srtp/lost-packets-are-sent-again-with-an-ssrc-of-their-own", test_rtx);
+  g_test_add_func ("/srtp/lost-packets-are-sent-again-as-they-were", test_same_again);
   g_test_add_func ("/srtp/reports-of-the-program-are-encrypted", test_program_reports);
   g_test_add_func ("/srtp/only-authentic-packets-are-taken-once", test_received_packets);
   return g_test_run ();

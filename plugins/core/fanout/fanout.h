@@ -82,6 +82,8 @@ typedef struct {
   bool paused;
   WeirClones clones; // how its last packets were sent; says nothing if it has no route for clones
   uint64_t moved;    // times that it fell behind the window's tail and was moved
+  // Packets sent again, and asked for but not sent again. They are in no other counter.
+  uint64_t resent, resend_refused;
   WeirReaderState state;
   unsigned priority;
   bool catching_up;
@@ -223,6 +225,15 @@ void weir_reader_set_clone_route (
 // cannot be protected count as dropped, reason WEIR_DROP_ERROR. `protect` is copied; the reader
 // releases it. Only before the reader is added.
 void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
+
+// Sends packets again that a protected reader over UDP reports lost: by their numbers as the reader
+// knows them, as its protection's protect_again() writes them. Each must have been sent within the
+// last second, and not again within the last 20 ms; together they may take 20 % of the bytes that
+// the reader was sent in the last second. Sends from the caller's thread, and does not wait for
+// room. Returns how many were sent. The reader must be of this engine, or have been removed from
+// it.
+unsigned weir_fanout_resend (
+    WeirFanout *fanout, WeirReader *reader, const uint16_t *seqs, size_t n, int64_t now_ns);
 
 // Sets how many copies of each packet a UDP reader gets if `send_duplicates` is set.
 void weir_reader_set_times (WeirReader *reader, unsigned times);

@@ -20,6 +20,7 @@
 #define PLAN_NS 2000000000LL // a plan is valid for this time
 
 typedef struct shard Shard;
+typedef struct resends Resends;
 typedef struct room Room;
 
 // What each turn uses stands before `join`, with its first field, in as few cache lines as
@@ -77,14 +78,16 @@ struct weir_reader {
   WeirCodec layers_codec; // codec that `layers` was initialised for
 
   WeirProtect protect; // for a reader whose packets are protected
+  Resends *resends;    // NULL: it gets no retransmissions
   WeirAddress address;
 
   // Written by the thread that serves the reader, read by others.
   _Atomic uint32_t current_layers; // a layer set, packed
   _Atomic uint64_t dropped[WEIR_N_DROPS];
   _Atomic uint64_t moved; // times that it fell behind the window's tail
-  atomic_int error;       // errno of failed sends, until it is read
-  atomic_int gso_error;   // errno of refused segmented sends, until it is reported
+  _Atomic uint64_t resent, resend_refused;
+  atomic_int error;     // errno of failed sends, until it is read
+  atomic_int gso_error; // errno of refused segmented sends, until it is reported
 
   atomic_uint refs;
   _Atomic (Shard *) shard;
@@ -193,6 +196,7 @@ struct weir_fanout {
   Room *rooms;
   Shard *shards;
   size_t n_readers, n_conns;
+  size_t n_resending;  // readers that may get retransmissions
   uint32_t clock_rate; // ticks per second; 0: unknown
   size_t n_await_join; // readers that wait for a join point
   int64_t await_from;  // position at which the last of them began
@@ -266,6 +270,18 @@ void weir_fanout_publish (WeirFanout *fanout);
 
 // Publishes packets that have waited long enough for the rest of their frame.
 int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
+
+// ---- retransmissions (resend.c) ----
+
+#define RESEND_NS 1000000000LL // a packet may be sent again this long
+
+// Returns NULL if there is no memory.
+Resends *weir_resends_new (void);
+void weir_resends_free (Resends *resends);
+
+// Notes that the reader was sent the first `n` packets of the sealed load, made from `loaded`. Only
+// for the thread that serves the reader.
+void weir_resends_note (Pass *pass, WeirReader *reader, const Load *loaded, size_t n);
 
 // ---- trimming (fanout_trim.c) ----
 

@@ -72,6 +72,7 @@ weir_reader_unref (WeirReader *reader)
     return;
   if (reader->conn)
     weir_conn_unref (reader->conn);
+  weir_resends_free (reader->resends);
   if (reader->is_protected)
     reader->protect.release (reader->protect.data);
   if (reader->cloner)
@@ -109,6 +110,8 @@ weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect)
 {
   reader->protect = *protect;
   reader->is_protected = true;
+  if (protect->protect_again && !reader->conn)
+    reader->resends = weir_resends_new ();
 }
 
 void
@@ -189,6 +192,8 @@ weir_reader_counters (
     .paused = paused_ns != 0,
     .clones = (WeirClones) atomic_load_explicit (&reader->clones, memory_order_relaxed),
     .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
+    .resent = get_count (&reader->resent),
+    .resend_refused = get_count (&reader->resend_refused),
     .wanted_layers =
         unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),
     .current_layers =

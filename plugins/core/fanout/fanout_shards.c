@@ -249,6 +249,7 @@ weir_fanout_add (
   if (r == 0) {
     fanout->n_readers++;
     fanout->n_conns += reader->conn != NULL;
+    fanout->n_resending += reader->resends != NULL;
     weir_reader_await_join (fanout, reader);
     weir_fanout_set_bounds (fanout);
   }
@@ -284,6 +285,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   weir_reader_end_await (fanout, reader);
   fanout->n_readers--;
   fanout->n_conns -= reader->conn != NULL;
+  fanout->n_resending -= reader->resends != NULL;
   weir_fanout_set_bounds (fanout);
   if (fanout->n_draining > 0)
     pthread_cond_broadcast (&fanout->passed);

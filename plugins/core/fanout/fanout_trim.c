@@ -46,7 +46,7 @@ least (int64_t a, int64_t b)
 
 // Returns the position of the oldest packet that somebody may need.
 static int64_t
-oldest_needed (const WeirFanout *fanout)
+oldest_needed (const WeirFanout *fanout, int64_t now_ns)
 {
   const WeirWindow *window = &fanout->window;
   int64_t oldest;
@@ -60,6 +60,8 @@ oldest_needed (const WeirFanout *fanout)
   if (fanout->settings.join_at_keyframe)
     oldest = least (oldest, window->last_join); // WEIR_NO_POSITION is the greatest
   oldest = least (oldest, slowest (fanout));
+  if (fanout->n_resending > 0)
+    oldest = least (oldest, weir_window_after (window, now_ns - RESEND_NS));
   return fanout->layers.on ? frame_of (&fanout->layers, oldest) : oldest;
 }
 
@@ -77,7 +79,7 @@ weir_fanout_trim (WeirFanout *fanout)
   if (now_ns <= fanout->planned_until_ns || fanout->left_at >= window->tail
       || now_ns - last->at_ns < (int64_t) fanout->n_readers * SEARCH_PAUSE_NS)
     return;
-  oldest = least (oldest_needed (fanout), window->head - 1);
+  oldest = least (oldest_needed (fanout, now_ns), window->head - 1);
   if (oldest > window->tail)
     weir_window_trim (window, oldest);
   *last = (Trim) { now_ns, window->last_join, window->n_blocks };

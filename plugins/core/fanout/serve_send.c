@@ -285,6 +285,8 @@ send_protected (Pass *pass, WeirReader *reader, const Load *loaded)
   if (sealed->sender.burst.n > 0)
     sent = reader->conn ? send_conn (pass, reader, &sealed->sender)
                         : send_udp (pass, reader, &sealed->sender);
+  if (reader->resends && sent > 0)
+    weir_resends_note (pass, reader, loaded, sent);
   if (sent < sealed->sender.burst.n)
     settled = sealed->picked[sent];
   if (settled > sent) {

@@ -23,6 +23,10 @@ typedef struct {
   // room in the socket is protected again. One thread at a time calls it.
   size_t (*protect) (void *data, const uint8_t *in, size_t len, bool rtp, uint8_t *out);
 
+  // Writes, as protect() does, the retransmission of an RTP packet that it has protected before,
+  // with the same bytes in `in`. NULL: the reader gets none.
+  size_t (*protect_again) (void *data, const uint8_t *in, size_t len, uint8_t *out);
+
   // Called when the reader is freed.
   void (*release) (void *data);
 } WeirProtect;

@@ -20,6 +20,12 @@ weir_sender_init (WeirSender *sender, const WeirSendOps *ops)
   sender->ops = ops ? ops : &system_ops;
 }
 
+ssize_t
+weir_send_one (const WeirSendOps *ops, int fd, const struct msghdr *msg)
+{
+  return (ops ? ops : &system_ops)->sendmsg (fd, msg, SEND_FLAGS);
+}
+
 const struct iovec *
 weir_sender_packets (WeirSender *sender)
 {

@@ -91,6 +91,9 @@ typedef struct {
 // Initialises a sender. `ops` is NULL for the real system calls.
 void weir_sender_init (WeirSender *sender, const WeirSendOps *ops);
 
+// Sends one message, without waiting for room. `ops` is as above. Returns -1 and errno if it fails.
+ssize_t weir_send_one (const WeirSendOps *ops, int fd, const struct msghdr *msg);
+
 // Loads a burst. Its bytes stay the caller's, and may be changed between two sends.
 void weir_sender_load (WeirSender *sender, const WeirBurst *burst);
 

@@ -7,6 +7,7 @@
 #include "bits/bytes.h"
 #include "rtp/rtp.h"
 
+#define SEQ 2         // bytes of a sequence number
 #define EXTENDED 0x10 // in the first byte of a header
 #define ONE_BYTE_FORM 0xbede
 #define RESERVED 15 // an id at which readers stop (RFC 8285, 4.2)
@@ -73,15 +74,17 @@ weir_look_write (
 
 size_t
 weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, uint16_t seq,
-    uint8_t *out, size_t *payload)
+    uint8_t *out, size_t *header)
 {
-  size_t header = weir_look_write (look, packet, len, out, payload);
+  size_t payload, end = weir_look_write (look, packet, len, out, &payload);
 
-  if (header == 0)
+  if (end == 0)
     return 0;
-  memcpy (out + header, out + 2, 2);
-  put_u16 (out + 2, seq);
+  *header = end;
+  memcpy (out + end, out + 2, SEQ); // the number that the packet had
+  memcpy (out + end + SEQ, packet + payload, len - payload);
+  weir_rtp_set_seq (out, seq);
   weir_rtp_set_ssrc (out, look->rtx_ssrc);
   weir_rtp_set_pt (out, look->rtx_pt);
-  return header + 2;
+  return end + SEQ + len - payload;
 }

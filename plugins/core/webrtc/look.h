@@ -22,14 +22,14 @@ typedef struct {
 // -EINVAL if they are too long or not elements of the one-byte form; then `look` is unchanged.
 int weir_look_set_extensions (WeirLook *look, const uint8_t *elements, size_t len);
 
-// Write the header that a packet of `len` bytes has for the reader, to `out` with room for
-// `len` + WEIR_LOOK_ROOM bytes. The sequence number, the timestamp, the marker, CSRCs and padding
-// are those of the packet; its own extension is left out. Return the length of the header, behind
-// which the bytes of the packet from `*payload` on have to follow; 0 if the packet is not RTP.
-//
-// weir_look_write_again() writes that of a retransmission, with the sequence number `seq` of its
-// own and that of the packet at the end.
+// Writes the header that a packet of `len` bytes has for the reader, to `out` with room for `len` +
+// WEIR_LOOK_ROOM bytes. The sequence number, the timestamp, the marker, CSRCs and padding are those
+// of the packet; its own extension is left out. Returns the length of the header, behind which the
+// bytes of the packet from `*payload` on have to follow; 0 if the packet is not RTP.
 size_t weir_look_write (
     const WeirLook *look, const uint8_t *packet, size_t len, uint8_t *out, size_t *payload);
+
+// Writes the retransmission of the packet, with the sequence number `seq`, to `out` with the same
+// room. Returns its length, and that of its header in `*header`; 0 if the packet is not RTP.
 size_t weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, uint16_t seq,
-    uint8_t *out, size_t *payload);
+    uint8_t *out, size_t *header);

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// Sends packets again that a protected reader reports lost (RFC 4585), from the window.
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec/layers_private.h"
+#include "fanout/serve_private.h"
+#include "rtp/rtp.h"
+
+#define AGAIN_NS (20 * MS) // a packet is not sent again sooner after it was
+#define BUDGET_PART 5      // the bytes sent again are at most this part of those sent
+#define FEWEST 64          // packets that are remembered; twice as many each time a second of them
+#define MOST 2048          // does not fit
+#define LONGEST 2048       // bytes of a packet that is sent again
+
+// A packet that the reader was sent, with what differs from the packet in the window.
+typedef struct {
+  uint32_t sent_ms, again_ms; // when it was sent first and last; low bits, as these two
+  uint32_t position;
+  uint32_t rtp_time;
+  uint16_t seq, picture_ahead;
+  bool used, marker, again; // again: it was sent again
+} Sent;
+
+// Bytes in the current second and in the one before.
+typedef struct {
+  uint64_t now, before;
+} Bytes;
+
+// For the thread that serves the reader.
+struct resends {
+  Sent *ring;        // by sequence number
+  size_t n;          // a power of two
+  uint32_t stream;   // all packets are of the stream of layers with this id
+  int64_t second_ns; // when the current second began
+  Bytes sent, again;
+};
+
+Resends *
+weir_resends_new (void)
+{
+  Resends *self = calloc (1, sizeof *self);
+
+  if (!self)
+    return NULL;
+  self->ring = calloc (FEWEST, sizeof *self->ring);
+  self->n = FEWEST;
+  if (self->ring)
+    return self;
+  free (self);
+  return NULL;
+}
+
+void
+weir_resends_free (Resends *self)
+{
+  if (!self)
+    return;
+  free (self->ring);
+  free (self);
+}
+
+// ---- the budget ----
+
+static void
+shift_bytes (Bytes *bytes, bool adjacent)
+{
+  bytes->before = adjacent ? bytes->now : 0;
+  bytes->now = 0;
+}
+
+static void
+begin_second (Resends *self, int64_t now_ns)
+{
+  int64_t elapsed = now_ns - self->second_ns;
+  bool adjacent = elapsed < 2 * RESEND_NS;
+
+  if (elapsed < RESEND_NS)
+    return;
+  shift_bytes (&self->sent, adjacent);
+  shift_bytes (&self->again, adjacent);
+  self->second_ns = adjacent ? self->second_ns + RESEND_NS : now_ns;
+}
+
+// Returns the bytes of the last second, as if those of the second before had been spread evenly.
+static uint64_t
+last_second (const Resends *self, const Bytes *bytes, int64_t now_ns)
+{
+  uint64_t left_ms = (uint64_t) ((self->second_ns + RESEND_NS - now_ns) / MS);
+
+  return bytes->now + bytes->before * left_ms / 1000;
+}
+
+static bool
+has_budget (Resends *self, size_t len, int64_t now_ns)
+{
+  begin_second (self, now_ns);
+  return (last_second (self, &self->again, now_ns) + len) * BUDGET_PART
+         <= last_second (self, &self->sent, now_ns);
+}
+
+// ---- what was sent ----
+
+// Makes the ring larger. Without memory it stays.
+static void
+grow (Resends *self)
+{
+  size_t n = 2 * self->n;
+  Sent *ring = calloc (n, sizeof *ring);
+
+  if (!ring)
+    return;
+  for (size_t i = 0; i < self->n; i++) {
+    if (self->ring[i].used)
+      ring[self->ring[i].seq & (n - 1)] = self->ring[i];
+  }
+  free (self->ring);
+  self->ring = ring;
+  self->n = n;
+}
+
+static uint32_t
+to_ms (int64_t ns)
+{
+  return (uint32_t) (ns / MS);
+}
+
+static bool
+is_fresh (const Sent *sent, int64_t now_ns)
+{
+  return to_ms (now_ns) - sent->sent_ms <= RESEND_NS / MS;
+}
+
+static Sent *
+place_for (Resends *self, uint16_t seq, int64_t now_ns)
+{
+  Sent *sent = &self->ring[seq & (self->n - 1)];
+
+  while (sent->used && sent->seq != seq && is_fresh (sent, now_ns) && self->n < MOST) {
+    size_t n = self->n;
+
+    grow (self);
+    if (self->n == n)
+      break;
+    sent = &self->ring[seq & (self->n - 1)];
+  }
+  return sent;
+}
+
+static uint16_t
+get_picture (const uint8_t *payload, bool wide)
+{
+  return wide ? (uint16_t) (payload[0] << 8 | payload[1]) : payload[0];
+}
+
+// Returns by how much the VP8 picture id in `data` is ahead of the window's.
+static uint16_t
+picture_ahead (const uint8_t *data, const WeirPacket *packet)
+{
+  const uint8_t *from = weir_packet_data (packet);
+  bool wide = false;
+  WeirRtp rtp;
+  size_t at;
+
+  if (data == from || weir_rtp_parse (from, packet->length, &rtp) < 0)
+    return 0;
+  at = weir_vp8_picture_id_at (from + rtp.payload_offset, rtp.payload_length, &wide);
+  if (at == 0)
+    return 0;
+  at += rtp.payload_offset;
+  return (uint16_t) (get_picture (data + at, wide) - get_picture (from + at, wide));
+}
+
+static uint16_t
+get_seq (const uint8_t *packet)
+{
+  return (uint16_t) (packet[2] << 8 | packet[3]);
+}
+
+static uint32_t
+get_timestamp (const uint8_t *packet)
+{
+  return (uint32_t) packet[4] << 24 | (uint32_t) packet[5] << 16 | (uint32_t) packet[6] << 8
+         | packet[7];
+}
+
+static void
+note (const Pass *pass, Resends *self, const uint8_t *data, const WeirPacket *packet)
+{
+  Sent *sent = place_for (self, get_seq (data), pass->now_ns);
+
+  *sent = (Sent) {
+    .sent_ms = to_ms (pass->now_ns),
+    .position = (uint32_t) packet->position,
+    .rtp_time = get_timestamp (data),
+    .seq = get_seq (data),
+    .picture_ahead = pass->is_vp8 ? picture_ahead (data, packet) : 0,
+    .used = true,
+    .marker = data[1] & 0x80,
+  };
+}
+
+void
+weir_resends_note (Pass *pass, WeirReader *reader, const Load *loaded, size_t n)
+{
+  const Hand *hand = &pass->server->hand;
+  const Load *sealed = &pass->server->loads[SEALED];
+  Resends *self = reader->resends;
+
+  begin_second (self, pass->now_ns);
+  self->sent.now += sealed->sender.burst.offset[n];
+  if (self->stream != hand->stream)
+    memset (self->ring, 0, self->n * sizeof *self->ring);
+  self->stream = hand->stream;
+  for (size_t i = 0; i < n; i++) {
+    size_t k = sealed->picked[i];
+    const WeirPacket *packet = &hand->packets.packets[loaded->picked[k]];
+
+    // An inserted packet has the position of another.
+    if (packet->flags & WEIR_PACKET_RTP && !(packet->flags & WEIR_PACKET_EXTRA))
+      note (pass, self, loaded->sender.burst.data + loaded->sender.burst.offset[k], packet);
+  }
+}
+
+// ---- sending again ----
+
+// Copies the packet from the window, with the reader's numbers, to `out`, which has room for
+// LONGEST bytes. Returns its length, or 0 if it is gone.
+static size_t
+copy_packet (WeirFanout *fanout, const WeirReader *reader, const Sent *sent, uint8_t *out)
+{
+  const LayerStream *stream;
+  const WeirWindow *window;
+  const WeirPacket *packet;
+  int64_t cursor = get_cursor (reader), position, at;
+  size_t len = 0;
+
+  pthread_mutex_lock (&fanout->lock);
+  stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
+  window = stream ? &stream->window : &fanout->window;
+  position = cursor - (int64_t) (uint32_t) ((uint32_t) cursor - sent->position);
+  at = stream ? weir_window_find (window, position) : position;
+  if ((stream ? stream->id : 0) == reader->resends->stream && at >= window->tail
+      && at < window->head) {
+    packet = weir_window_at (window, at);
+    if (packet->position == position && !(packet->flags & WEIR_PACKET_EXTRA)
+        && packet->length <= LONGEST) {
+      len = packet->length;
+      memcpy (out, weir_packet_data (packet), len);
+    }
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  return len;
+}
+
+static void
+write_numbers (const Sent *sent, uint8_t *packet, size_t len)
+{
+  WeirRtp rtp;
+
+  weir_rtp_set_seq (packet, sent->seq);
+  weir_rtp_set_timestamp (packet, sent->rtp_time);
+  packet[1] = (uint8_t) ((packet[1] & 0x7f) | (sent->marker ? 0x80 : 0));
+  if (sent->picture_ahead != 0 && weir_rtp_parse (packet, len, &rtp) == 0)
+    weir_vp8_shift_picture_id (
+        packet + rtp.payload_offset, rtp.payload_length, (uint16_t) -sent->picture_ahead);
+}
+
+static bool
+send_again (WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t now_ns)
+{
+  Resends *self = reader->resends;
+  Sent *sent = &self->ring[seq & (self->n - 1)];
+  uint8_t packet[LONGEST], sealed[LONGEST + WEIR_PROTECT_ROOM];
+  struct iovec iov = { .iov_base = sealed };
+  struct msghdr msg = { .msg_name = &reader->address.any,
+    .msg_namelen = weir_address_len (&reader->address),
+    .msg_iov = &iov,
+    .msg_iovlen = 1 };
+  size_t len;
+
+  if (!sent->used || sent->seq != seq || !is_fresh (sent, now_ns)
+      || (sent->again && to_ms (now_ns) - sent->again_ms < AGAIN_NS / MS))
+    return false;
+  len = copy_packet (fanout, reader, sent, packet);
+  if (len == 0 || !has_budget (self, len, now_ns))
+    return false;
+  write_numbers (sent, packet, len);
+  iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
+  if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
+    return false;
+  sent->again = true;
+  sent->again_ms = to_ms (now_ns);
+  self->again.now += iov.iov_len;
+  return true;
+}
+
+// Sends count as a pass, so that the engine stops only after them. Under the lock.
+static bool
+begin_resend (WeirFanout *fanout, const WeirReader *reader)
+{
+  bool may = fanout->running && !atomic_load (&reader->removed) && reader->fd >= 0;
+
+  fanout->n_passes += may;
+  return may;
+}
+
+static void
+end_resend (WeirFanout *fanout)
+{
+  pthread_mutex_lock (&fanout->lock);
+  fanout->n_passes--;
+  if (fanout->n_draining > 0 || !fanout->running)
+    pthread_cond_broadcast (&fanout->passed);
+  pthread_mutex_unlock (&fanout->lock);
+}
+
+unsigned
+weir_fanout_resend (
+    WeirFanout *fanout, WeirReader *reader, const uint16_t *seqs, size_t n, int64_t now_ns)
+{
+  unsigned n_sent = 0;
+  bool may;
+
+  if (!reader->resends)
+    return 0;
+  weir_reader_hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  may = begin_resend (fanout, reader);
+  pthread_mutex_unlock (&fanout->lock);
+  for (size_t i = 0; may && i < n; i++)
+    n_sent += send_again (fanout, reader, seqs[i], now_ns);
+  add_to (&reader->resent, n_sent);
+  add_to (&reader->resend_refused, n - n_sent);
+  reader_release (reader);
+  if (may)
+    end_resend (fanout);
+  return n_sent;
+}
