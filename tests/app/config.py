@@ -24,8 +24,8 @@ NO_URI = f'upstream: {BAD_URI}'
 NO_TEXT = 'expected a single value'
 NO_SIZE = 'is not a size from {} to {}; write it in K, M, G or T, such as 64M'
 NO_RATE = 'is not a rate from 64k to 100G bits a second; write it in k, M or G, such as 6M'
-NO_STAGE = ('there is no stage "no-such"; known stages: aac, decode, decode-audio, late, layers, mix, opus, pace, '
-            'picture-in-picture, pull, restamp, transcode')
+NO_STAGE = ('there is no stage "no-such"; known stages: aac, caption, decode, decode-audio, late, layers, mix, opus, overlay, '
+            'pace, picture-in-picture, pull, restamp, transcode')
 
 
 def proxy(*args):
@@ -837,7 +837,7 @@ def the_examples_of_the_page_are_valid():
             password.flush()
             example = re.sub(r'/etc/rtsp-proxy/\S+', password.name, example)
             example = example.replace('/srv/films/', os.path.dirname(CLIP) + '/')
-            example = example.replace('/srv/soon.mp4', CLIP)
+            example = example.replace('/srv/soon.mp4', CLIP).replace('/srv/logo.png', CLIP)
             example = example.replace('/srv/clips', os.path.dirname(CLIP))
             example = example.replace('/srv/recordings', os.path.dirname(password.name))
             out, err, status = load(example, '--check-config')

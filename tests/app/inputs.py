@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Mounts with inputs: one stream of the pictures and the sound of several mounts, which come and go."""
 
-import re
 import subprocess
 import tempfile
 
+from brightness import light
 from control import Controlled, wait_for_packets
 from lipsync import flashes, lateness
 from livets import VP8, CLIPS, clip
@@ -38,18 +38,6 @@ def cameras(one, two):
 def joined(*inputs, pipeline):
     return {'inputs': list(inputs), 'pipeline': ['pull', *pipeline], 'linger': '500ms', 'start-timeout': '30s',
             'switch-timeout': '30s'}
-
-
-def light(url, *places):
-    """Returns the mean light of places (crop filters) of the pictures, each from 0 to 255: the greatest of 2 s."""
-    found = []
-    for place in places:
-        done = subprocess.run(
-            ['ffmpeg', '-v', 'info', '-nostats', '-rtsp_transport', 'tcp', '-i', url, '-t', '2', '-an', '-vf',
-             f'crop={place},signalstats,metadata=print:key=lavfi.signalstats.YAVG', '-f', 'null', '-'],
-            capture_output=True, text=True, timeout=60, check=True)
-        found.append(max(float(each) for each in re.findall(r'YAVG=(\S+)', done.stderr)))
-    return found
 
 
 def streams(url):

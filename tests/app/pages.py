@@ -97,13 +97,13 @@ def pipelines_change_while_people_watch():
 def configurations_are_good():
     """docs/pipelines.md: each of its configurations passes --check-config"""
     found = blocks('docs/pipelines.md', 'yaml')
-    assert len(found) == 7, found
+    assert len(found) == 8, found
     with tempfile.TemporaryDirectory() as directory:
         for text in found:
             path = os.path.join(directory, 'proxy.yaml')
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(text.replace('/srv/soon.mp4', os.path.realpath(CLIP)).replace(
-                    '/srv/clips', os.path.dirname(os.path.realpath(CLIP))))
+                    '/srv/clips', os.path.dirname(os.path.realpath(CLIP))).replace('/srv/logo.png', os.path.realpath(CLIP)))
             done = subprocess.run([program(), '--config', path, '--check-config'],
                                   env=environment(), capture_output=True, text=True, timeout=20)
             assert done.returncode == 0, (text, done)

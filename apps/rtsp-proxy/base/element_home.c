@@ -13,6 +13,7 @@
 #define BASE "gstreamer1.0-plugins-base"
 #define GOOD "gstreamer1.0-plugins-good"
 #define BAD "gstreamer1.0-plugins-bad"
+#define PANGO "gstreamer1.0-x"
 #define UGLY "gstreamer1.0-plugins-ugly"
 #define LIBAV "gstreamer1.0-libav"
 
@@ -38,6 +39,12 @@ static const struct {
   { "av*_*", ALL (LIBAV) },
   { "x264enc", ALL (UGLY) },
   { "appsink", ALL (BASE) },
+  { "audiomixer", ALL (BASE) },
+  { "clockoverlay", ALL (PANGO) },
+  { "compositor", ALL (BASE) },
+  { "gdkpixbufoverlay", ALL (GOOD) },
+  { "textoverlay", ALL (PANGO) },
+  { "timeoverlay", ALL (PANGO) },
   { "audioconvert", ALL (BASE) },
   { "audiorate", ALL (BASE) },
   { "audioresample", ALL (BASE) },

@@ -9,8 +9,8 @@
 // ---- pipeline ----
 
 static gboolean
-read_params (
-    const SchemaKey *key, MountStep *step, YamlReader *reader, YamlNode *node, GError **error)
+read_params (const SchemaKey *key, const MountConfig *mount, MountStep *step, YamlReader *reader,
+    YamlNode *node, GError **error)
 {
   YamlNode *name, *value;
 
@@ -19,7 +19,7 @@ read_params (
         reader, node, key, error, "expected parameters with values: {PARAMETER: VALUE}");
   for (guint i = 0; yaml_pair (reader, node, i, &name, &value); i++) {
     const gchar *param = yaml_text (reader, name), *text = yaml_text (reader, value);
-    guint line, column;
+    MountParam read = { (gchar *) param, (gchar *) text, 0, 0, mount->from_api };
 
     if (!param || !text)
       return schema_fail (reader, param ? value : name, key, error,
@@ -29,8 +29,8 @@ read_params (
     if (yaml_get (reader, node, param) != value)
       return yaml_fail_take (reader, name, key->name, CONFIG_ERROR_KEY, error,
           g_strdup_printf ("\"%s\" appears twice", param));
-    yaml_place (value, &line, &column);
-    mount_step_add (step, param, text, line, column);
+    yaml_place (value, &read.line, &read.column);
+    mount_step_add (step, &read);
   }
   return TRUE;
 }
@@ -54,7 +54,7 @@ read_step (
   yaml_place (name, &line, &column);
   step = mount_step_new (yaml_text (reader, name), line, column);
   g_ptr_array_add (mount->pipeline, step);
-  return !params || read_params (key, step, reader, params, error);
+  return !params || read_params (key, mount, step, reader, params, error);
 }
 
 static gboolean

@@ -110,15 +110,15 @@ check_titles (const Reading *self)
 }
 
 static void
-add_stage_mistake (gpointer data, guint line, guint column, gchar *text)
+add_stage_mistake (gpointer data, guint line, guint column, ConfigError code, gchar *text)
 {
   const Reading *self = data;
   // Messages about other keys begin with their names.
   gboolean of_other = g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "inputs: ")
                       || g_str_has_prefix (text, "renditions: ");
 
-  yaml_fail_place (self->reader, line, column, of_other ? NULL : "pipeline", CONFIG_ERROR_VALUE,
-      self->error, text);
+  yaml_fail_place (
+      self->reader, line, column, of_other ? NULL : "pipeline", code, self->error, text);
 }
 
 static gboolean
@@ -265,7 +265,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
 }
 
 static void
-ignore_mistake (gpointer unused, guint line, guint column, gchar *text)
+ignore_mistake (gpointer unused, guint line, guint column, ConfigError code, gchar *text)
 {
   g_free (text);
 }
@@ -331,7 +331,7 @@ mount_read_body (
 }
 
 static void
-keep_first (gpointer data, guint line, guint column, gchar *text)
+keep_first (gpointer data, guint line, guint column, ConfigError code, gchar *text)
 {
   gchar **first = data;
 

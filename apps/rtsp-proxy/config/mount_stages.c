@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "config/mount_stages.h"
 
+#include "base/file_roots.h"
 #include "base/log.h"
 #include "config/mount_inputs.h"
 #include "config/mount_renditions.h"
@@ -51,7 +52,24 @@ note_wrong (Making *self, guint line, guint column, gchar *text)
   if (!text)
     return;
   self->ok = FALSE;
-  self->wrong (self->data, line, column, text);
+  self->wrong (self->data, line, column, CONFIG_ERROR_VALUE, text);
+}
+
+// Checks a file that the parameter names.
+static void
+check_file (Making *self, const Stage *stage, const MountParam *param)
+{
+  const StageParam *found = stage_file_find_param (stage_get_file (stage), param->name);
+
+  if (!self->ok || !found || found->type != STAGE_PARAM_FILE)
+    return;
+  if (param->from_api)
+    note_wrong (self, param->line, param->column, file_roots_check (param->value));
+  if (!self->ok || g_file_test (param->value, G_FILE_TEST_IS_REGULAR))
+    return;
+  self->ok = FALSE;
+  self->wrong (self->data, param->line, param->column, CONFIG_ERROR_ABSENT,
+      g_strdup_printf ("%s: no such file: %s", param->name, param->value));
 }
 
 static void
@@ -65,6 +83,7 @@ assign_params (Making *self, Stage *stage, const MountStep *step)
     note_wrong (self, param->line, param->column,
         source ? g_strdup ("pull takes no parameters here; set upstream and transport of the mount")
                : stage_assign (stage, param->name, param->value));
+    check_file (self, stage, param);
   }
   if (source)
     note_wrong (self, step->line, step->column, assign_upstream (self->config, stage));

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "config/mount_config.h"
+#include "text/config_error.h"
 
 // Gets a mistake of a pipeline, at its place in the configuration. Takes ownership of `text`.
-typedef void (*MountStagesWrong) (gpointer data, guint line, guint column, gchar *text);
+typedef void (*MountStagesWrong) (
+    gpointer data, guint line, guint column, ConfigError code, gchar *text);
 
 // Makes the stages of a mount's pipeline, and checks them and the choices. Returns FALSE if
 // something is wrong, after a call of `wrong` for each mistake. `line` and `column` are the place

@@ -22,12 +22,14 @@ mount_step_new (const gchar *name, guint line, guint column)
 }
 
 void
-mount_step_add (MountStep *self, const gchar *name, const gchar *value, guint line, guint column)
+mount_step_add (MountStep *self, const MountParam *param)
 {
-  MountParam *param = g_new (MountParam, 1);
+  MountParam *copy = g_new (MountParam, 1);
 
-  *param = (MountParam) { g_strdup (name), g_strdup (value), line, column };
-  g_ptr_array_add (self->params, param);
+  *copy = *param;
+  copy->name = g_strdup (param->name);
+  copy->value = g_strdup (param->value);
+  g_ptr_array_add (self->params, copy);
 }
 
 MountStep *
@@ -35,11 +37,8 @@ mount_step_copy (const MountStep *self)
 {
   MountStep *copy = mount_step_new (self->name, self->line, self->column);
 
-  for (guint i = 0; i < self->params->len; i++) {
-    const MountParam *p = g_ptr_array_index (self->params, i);
-
-    mount_step_add (copy, p->name, p->value, p->line, p->column);
-  }
+  for (guint i = 0; i < self->params->len; i++)
+    mount_step_add (copy, g_ptr_array_index (self->params, i));
   return copy;
 }
 

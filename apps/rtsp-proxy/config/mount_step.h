@@ -8,6 +8,7 @@
 typedef struct {
   gchar *name, *value;
   guint line, column;
+  gboolean from_api; // a file that it names lies below folders of base/file_roots.h
 } MountParam;
 
 typedef struct {
@@ -18,9 +19,8 @@ typedef struct {
 
 // Makes a stage without parameters. The caller frees it with mount_step_free().
 MountStep *mount_step_new (const gchar *name, guint line, guint column);
-// Adds a parameter.
-void mount_step_add (
-    MountStep *self, const gchar *name, const gchar *value, guint line, guint column);
+// Adds a copy of a parameter.
+void mount_step_add (MountStep *self, const MountParam *param);
 MountStep *mount_step_copy (const MountStep *self);
 void mount_step_free (gpointer step);
 

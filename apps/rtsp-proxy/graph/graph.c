@@ -2,6 +2,7 @@
 #include "graph/graph.h"
 
 #include "config/mount_inputs.h"
+#include "isolate/spawn.h"
 #include "sources/pull.h"
 
 struct _Graph {
@@ -35,6 +36,14 @@ append_stage (GString *key, const Stage *stage)
   g_free (text);
 }
 
+static void
+append_file (const gchar *path, gpointer key)
+{
+  g_string_append_printf (key, "for %s\n", path);
+}
+
+// The stages of a chain run in one worker as far as they pass raw frames, and a worker reads the
+// files that were allowed when it began: those of chains with other files are not shared.
 static gchar *
 dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, guint instance)
 {
@@ -58,6 +67,8 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
     for (gchar **path = config->inputs; stage_get_file (each)->inputs && *path; path++)
       g_string_append_printf (key, "of %s\n", *path);
   }
+  for (guint i = 1; n_stages > 1 && i < stages->len; i++)
+    stage_foreach_file (g_ptr_array_index (stages, i), append_file, key);
   return g_string_free (key, FALSE);
 }
 
@@ -155,12 +166,20 @@ add_sides (
   }
 }
 
+static void
+allow_file (const gchar *path, gpointer unused)
+{
+  spawn_allow (SANDBOX_STAGE, path);
+}
+
 Node *
 graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance)
 {
   Node *node = NULL;
   gchar *before = NULL;
 
+  for (guint n = 0; n < stages->len; n++)
+    stage_foreach_file (g_ptr_array_index (stages, n), allow_file, NULL);
   for (guint n = 1; n <= stages->len; n++) {
     gchar *key = dup_key (config, stages, n, instance);
     Node *next = g_hash_table_lookup (self->nodes, key);

@@ -385,7 +385,7 @@ check_param (const Stage *stage, GHashTable *seen, const gchar *param, GError **
   if (g_str_equal (param, "layers"))
     return set_choice_error (error,
         "choices: layers cannot be offered, because layers= in a URL selects the reader's layers");
-  if (found->type == STAGE_PARAM_TEXT)
+  if (!stage_param_is_for_urls (found))
     return set_choice_error (error, "choices: a URL cannot set %s of stage %s", param, file->name);
   if (other)
     return set_choice_error (error,

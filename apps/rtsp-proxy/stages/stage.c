@@ -190,6 +190,7 @@ look_up (const gchar *name, const gchar *form, gpointer data)
   const Context *context = data;
   Context nested = { context->stage, NULL };
   gint i = find_param (context->stage->file, name);
+  const StageParam *param;
   gchar *text, *expanded;
   gsize offset;
 
@@ -197,9 +198,9 @@ look_up (const gchar *name, const gchar *form, gpointer data)
     return stage_text_expand (context->codec, look_up, &nested, &offset);
   if (i < 0)
     return NULL;
-  text = stage_param_dup_form (
-      g_ptr_array_index (context->stage->file->params, i), context->stage->values[i], form);
-  if (!text || !context->codec)
+  param = g_ptr_array_index (context->stage->file->params, i);
+  text = stage_param_dup_form (param, context->stage->values[i], form);
+  if (!text || !context->codec || param->type != STAGE_PARAM_CHOICE)
     return text;
   expanded = stage_text_expand (text, look_up, &nested, &offset);
   g_free (text);
@@ -231,16 +232,33 @@ dup_wrong_codec (const StageFile *file, const gchar *codec)
   return g_string_free (wrong, FALSE);
 }
 
+static const StageParam *
+find_lacking_file (const Stage *self)
+{
+  for (guint i = 0; i < self->file->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (self->file->params, i);
+
+    if (param->type == STAGE_PARAM_FILE && !*self->values[i])
+      return param;
+  }
+  return NULL;
+}
+
 gchar *
 stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
 {
   const StageFile *file = self->file;
+  const StageParam *lacking = find_lacking_file (self);
   const StageCodec *taken = codec ? stage_file_find_codec (file, codec) : NULL;
   Context context = { self, "" };
   gsize offset;
 
   if (file->native) {
     set_error (error, file->name, g_strdup ("is built into the proxy and has no launch text"));
+    return NULL;
+  }
+  if (lacking) {
+    set_error (error, file->name, g_strdup_printf ("%s is missing: %s", lacking->name, lacking->help ? lacking->help : "a file"));
     return NULL;
   }
   if (file->codecs->len && !taken) {
@@ -298,6 +316,18 @@ stage_check_elements (const Stage *self, const gchar *codec, GError **error)
   if (!codec && self->file->codecs->len)
     return check_any_codec (self, error);
   return check_codec (self, codec, error);
+}
+
+void
+stage_foreach_file (
+    const Stage *self, void (*each) (const gchar *path, gpointer data), gpointer data)
+{
+  for (guint i = 0; i < self->file->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (self->file->params, i);
+
+    if (param->type == STAGE_PARAM_FILE && *self->values[i])
+      each (self->values[i], data);
+  }
 }
 
 gboolean

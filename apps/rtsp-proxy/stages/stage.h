@@ -33,13 +33,17 @@ gchar *stage_dup_key (const Stage *self);
 
 // Returns the stage's launch text: the elements between its input and its output. `codec` is the
 // encoding name of the RTP that the stage takes; NULL if it takes no RTP. Returns NULL and sets
-// `error` if the stage does not take this codec or is native. The caller owns the result.
+// `error` if the stage does not take this codec, is native or lacks a file. The caller owns the result.
 gchar *stage_dup_launch (const Stage *self, const gchar *codec, GError **error);
 
 // Checks that all elements exist and that GStreamer accepts the launch text. Without a codec, one
 // of the codecs that the stage takes has to work. Returns FALSE and sets `error`, which names the
 // Debian package of a missing element.
 gboolean stage_check_elements (const Stage *self, const gchar *codec, GError **error);
+
+// Calls `each` for each file that a parameter names.
+void stage_foreach_file (
+    const Stage *self, void (*each) (const gchar *path, gpointer data), gpointer data);
 
 // Reports whether the stage has elements that are neither Weir's own nor GStreamer's core elements:
 // they parse or decode media.

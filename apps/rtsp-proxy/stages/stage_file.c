@@ -95,7 +95,7 @@ allows_param (const Context *context, const StageParam *param)
 {
   const StageChoice *choice = param->choices->len ? param->choices->pdata[0] : NULL;
 
-  return param->type != STAGE_PARAM_TEXT && !(context->nested && choice && choice->text);
+  return !(context->nested && choice && choice->text);
 }
 
 // Returns any text if the placeholder is allowed, else NULL: the caller only checks that.
@@ -113,8 +113,9 @@ look_up (const gchar *name, const gchar *form, gpointer data)
   if (param->type == STAGE_PARAM_CHOICE)
     return stage_param_dup_form (
         param, ((StageChoice *) g_ptr_array_index (param->choices, 0))->name, form);
-  g_free (stage_param_check (param, param->default_text, &value));
-  found = stage_param_dup_form (param, value, form);
+  if (param->default_text)
+    g_free (stage_param_check (param, param->default_text, &value));
+  found = stage_param_dup_form (param, value ? value : "", form);
   g_free (value);
   return found;
 }

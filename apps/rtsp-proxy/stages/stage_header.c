@@ -132,8 +132,7 @@ check_value (YamlReader *reader, YamlNode *mapping, StageParam *param, const gch
 }
 
 static gboolean
-check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const StageParam *param,
-    GError **error)
+check_shape (YamlReader *reader, YamlNode *key, const StageParam *param, GError **error)
 {
   const gchar *wrong = NULL;
   gboolean ranged = param->type < STAGE_PARAM_CHOICE;
@@ -144,8 +143,8 @@ check_shape (YamlReader *reader, YamlNode *key, const StageFile *self, const Sta
     wrong = "a parameter of this type has no min and max";
   else if (ranged && !param->default_text)
     wrong = "the default is missing";
-  else if (param->type == STAGE_PARAM_TEXT && !self->native)
-    wrong = "only native stages take parameters of type text";
+  else if (param->type == STAGE_PARAM_FILE && param->default_text)
+    wrong = "a parameter of type file has no default";
   if (wrong)
     return yaml_fail (reader, key, param->name, CONFIG_ERROR_VALUE, error, wrong);
   return TRUE;
@@ -179,7 +178,7 @@ read_param (YamlReader *reader, YamlNode *key, YamlNode *value, StageFile *self,
          && check_value (reader, value, param, "default", &param->default_text, error)
          && read_text (reader, value, "unit", &param->unit, error)
          && read_text (reader, value, "help", &param->help, error)
-         && check_shape (reader, key, self, param, error);
+         && check_shape (reader, key, param, error);
 }
 
 static gint

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "stages/stage_param.h"
 
+#include "stages/stage_text.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +11,7 @@
 #define FRAME_RATE 30 // for {x.frames}; the real frame rate is not known yet
 
 const gchar *const stage_param_types[] = { "size", "bitrate", "duration", "integer", "number",
-  "choice", "text", NULL };
+  "choice", "text", "file", NULL };
 
 typedef struct {
   gdouble number; // or the width
@@ -226,9 +228,11 @@ stage_param_check (const StageParam *self, const gchar *text, gchar **value)
 {
   Quantity quantity;
 
-  if (self->type == STAGE_PARAM_TEXT) {
+  if (self->type == STAGE_PARAM_TEXT || self->type == STAGE_PARAM_FILE) {
     if (strlen (text) > MAX_TEXT || !g_utf8_validate (text, -1, NULL))
       return g_strdup_printf ("expected at most %d bytes of UTF-8 text", MAX_TEXT);
+    if (self->type == STAGE_PARAM_FILE && !g_path_is_absolute (text))
+      return g_strdup_printf ("\"%s\" is not the absolute path of a file", text);
     *value = g_strdup (text);
     return NULL;
   }
@@ -242,6 +246,12 @@ stage_param_check (const StageParam *self, const gchar *text, gchar **value)
     return dup_wrong (self, text);
   *value = dup_quantity (self->type, &quantity);
   return NULL;
+}
+
+gboolean
+stage_param_is_for_urls (const StageParam *self)
+{
+  return self->type != STAGE_PARAM_TEXT && self->type != STAGE_PARAM_FILE;
 }
 
 gboolean
@@ -298,6 +308,9 @@ static const struct {
   { STAGE_PARAM_INTEGER, NULL },
   { STAGE_PARAM_NUMBER, NULL },
   { STAGE_PARAM_CHOICE, NULL },
+  { STAGE_PARAM_TEXT, NULL },
+  { STAGE_PARAM_TEXT, "markup" },
+  { STAGE_PARAM_FILE, NULL },
 };
 
 static gboolean
@@ -325,6 +338,17 @@ stage_param_dup_forms (const StageParam *self)
   return g_string_free (all, FALSE);
 }
 
+// Returns a text or a file for launch text. The form "markup" is for elements that take Pango markup.
+static gchar *
+dup_value (const gchar *value, const gchar *form)
+{
+  gchar *escaped = form ? g_markup_escape_text (value, -1) : NULL;
+  gchar *text = stage_text_dup_value (escaped ? escaped : value);
+
+  g_free (escaped);
+  return text;
+}
+
 gchar *
 stage_param_dup_form (const StageParam *self, const gchar *value, const gchar *form)
 {
@@ -334,6 +358,8 @@ stage_param_dup_form (const StageParam *self, const gchar *value, const gchar *f
 
   if (!has_form (self, form))
     return NULL;
+  if (!stage_param_is_for_urls (self))
+    return dup_value (value, form);
   if (!g_strcmp0 (form, "width"))
     return g_strndup (value, strcspn (value, "x"));
   if (!g_strcmp0 (form, "height"))

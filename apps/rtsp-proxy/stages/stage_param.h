@@ -12,7 +12,8 @@ typedef enum {
   STAGE_PARAM_INTEGER,
   STAGE_PARAM_NUMBER,
   STAGE_PARAM_CHOICE,
-  STAGE_PARAM_TEXT, // never inserted into launch text
+  STAGE_PARAM_TEXT,
+  STAGE_PARAM_FILE, // an absolute path
 } StageParamType;
 
 typedef struct {
@@ -48,6 +49,9 @@ gboolean stage_param_is_default (const StageParam *self, const gchar *value);
 // Returns `value`, in normal spelling, in the largest whole unit: 600k, 2s. The caller owns the
 // result.
 gchar *stage_param_dup_shown (const StageParam *self, const gchar *value);
+
+// Reports whether a URL may set the parameter. Text and files are those of the operator.
+gboolean stage_param_is_for_urls (const StageParam *self);
 
 const StageChoice *stage_param_find_choice (const StageParam *self, const gchar *name);
 

@@ -78,6 +78,23 @@ stage_text_expand (const gchar *text, StageTextLookup lookup, gpointer data, gsi
   return g_strstrip (g_string_free (out, FALSE));
 }
 
+// The launch text has a quoted string, whose quotes and backslashes the parser of launch text takes
+// one backslash from. All other than the usual characters of a path is a number in it: no value can
+// end the string, or look like a placeholder.
+gchar *
+stage_text_dup_value (const gchar *text)
+{
+  GString *out = g_string_new ("\\\"");
+
+  for (; *text; text++) {
+    if (g_ascii_isalnum (*text) || strchr ("_-+/:.", *text))
+      g_string_append_c (out, *text);
+    else
+      g_string_append_printf (out, "\\\\%03o", (guchar) *text);
+  }
+  return g_string_free (g_string_append (out, "\\\""), FALSE);
+}
+
 gchar *
 stage_text_next_word (const gchar **at)
 {

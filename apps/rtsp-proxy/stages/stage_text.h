@@ -18,6 +18,9 @@ typedef gchar *(*StageTextLookup) (const gchar *name, const gchar *form, gpointe
 // and sets `*offset` to the place of the brace if `lookup` returns NULL.
 gchar *stage_text_expand (const gchar *text, StageTextLookup lookup, gpointer data, gsize *offset);
 
+// Returns any UTF-8 text as launch text for the value of a property. The caller owns the result.
+gchar *stage_text_dup_value (const gchar *text);
+
 // Returns the next word of launch text and advances `*at`, or returns NULL at the end. Quoted
 // spaces are part of a word. The caller owns the result.
 gchar *stage_text_next_word (const gchar **at);

@@ -224,10 +224,10 @@ an_error_in_a_stage_file_names_its_place (void)
     { RAW "parameters: {a: {}}\n---\nx", "6:14: a: the type is missing" },
     { RAW "parameters: {a: {type: pixels}}\n---\nx",
         "6:24: type: expected one of size, bitrate, duration, integer, number, choice, "
-        "text" },
+        "text, file" },
     { RAW "parameters: {a: {type: size}}\n---\nx", "6:14: a: the default is missing" },
-    { RAW "parameters: {a: {type: text}}\n---\nx",
-        "6:14: a: only native stages take parameters of type text" },
+    { RAW "parameters: {a: {type: file, default: /a}}\n---\nx",
+        "6:14: a: a parameter of type file has no default" },
     { RAW "parameters: {a: {type: integer, default: 1.5}}\n---\nx",
         "6:42: default: \"1.5\" is not an integer" },
     { RAW "parameters: {a: {type: integer, default: 5, max: 4}}\n---\nx",
@@ -376,6 +376,40 @@ missing_elements_are_found (void)
   g_assert_nonnull (text);
   g_free (text);
   g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity", 0));
+}
+
+// Whatever its text, it is the value of one property, and no placeholder.
+static void
+any_text_is_a_value (void)
+{
+  static const gchar *const texts[] = { "", "a", "/srv/logo.png", "a b", "\"", "\"a\"", "'a'", "\\",
+    "a\\", "\\\"", "a\" ! fakesink name=\"b", "{a}", "{a.b} ! {", "\n \t\r!", "a=b", "é ✓", "%s", "#", "(a)",
+    "[1, 2]", "\\101", "\"\\" };
+
+  for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
+    gchar *value = stage_text_dup_value (texts[i]), *got;
+    gchar *written = g_strdup_printf ("filesrc location=%s name=\"file\" ! fakesink", value);
+    gsize offset;
+    gchar *launch = stage_text_expand (written, find, NULL, &offset);
+    GError *error = NULL;
+    GstElement *pipeline = gst_parse_launch (launch, &error), *file;
+    const gchar *at = value;
+    gchar *word = stage_text_next_word (&at);
+
+    g_assert_no_error (error);
+    g_assert_cmpstr (word, ==, value);
+    g_assert_cmpstr (launch, ==, written);
+    file = gst_bin_get_by_name (GST_BIN (pipeline), "file");
+    g_object_get (file, "location", &got, NULL);
+    g_assert_cmpstr (got, ==, texts[i]);
+    gst_object_unref (file);
+    gst_object_unref (pipeline);
+    g_free (got);
+    g_free (word);
+    g_free (launch);
+    g_free (written);
+    g_free (value);
+  }
 }
 
 static void
@@ -600,8 +634,8 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (f, "there is no stage \"nosuch\"; known stages: aac, decode, decode-audio, "
-                    "late, layers, mix, opus, pace, "
+  check_refused (f, "there is no stage \"nosuch\"; known stages: aac, caption, decode, "
+                    "decode-audio, late, layers, mix, opus, overlay, pace, "
                     "picture-in-picture, pull, restamp, transcode");
 }
 
@@ -710,6 +744,7 @@ main (int argc, char **argv)
       a_program_in_its_build_folder_finds_the_stages);
   g_test_add_func ("/stage/placeholders-are-replaced", placeholders_are_replaced);
   g_test_add_func ("/stage/missing-elements-are-found", missing_elements_are_found);
+  g_test_add_func ("/stage/any-text-is-a-value", any_text_is_a_value);
   g_test_add_func ("/stage/a-line-is-quoted-for-a-shell", a_line_is_quoted_for_a_shell);
   g_test_add_func ("/stage/corrupt-stage-files-do-no-harm", corrupt_stage_files_do_no_harm);
   ADD ("equal-choices-are-one-presentation", equal_choices_are_one_presentation);
