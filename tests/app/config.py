@@ -24,8 +24,8 @@ NO_URI = f'upstream: {BAD_URI}'
 NO_TEXT = 'expected a single value'
 NO_SIZE = 'is not a size from {} to {}; write it in K, M, G or T, such as 64M'
 NO_RATE = 'is not a rate from 64k to 100G bits a second; write it in k, M or G, such as 6M'
-NO_STAGE = ('there is no stage "no-such"; known stages: aac, caption, decode, decode-audio, late, layers, mix, opus, overlay, '
-            'pace, picture-in-picture, pull, restamp, transcode')
+NO_STAGE = ('there is no stage "no-such"; known stages: aac, caption, cross-fade, cross-fade-sound, decode, decode-audio, '
+            'late, layers, mix, opus, overlay, pace, picture-in-picture, pull, restamp, transcode')
 
 
 def proxy(*args):

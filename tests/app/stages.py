@@ -28,8 +28,8 @@ def stages_are_listed():
     """--list-stages shows each stage, its inputs and outputs, and its parameters' ranges"""
     out, err, status = proxy('--list-stages')
     assert (err, status) == ('', 0), (err, status)
-    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'caption', 'decode', 'decode-audio', 'late', 'layers', 'mix', 'opus',
-                                                      'overlay', 'pace', 'picture-in-picture', 'pull', 'restamp', 'transcode'], out
+    assert re.findall(r'^(\S+): ', out, re.M) == ['aac', 'caption', 'cross-fade', 'cross-fade-sound', 'decode', 'decode-audio',
+                                                      'late', 'layers', 'mix', 'opus', 'overlay', 'pace', 'picture-in-picture', 'pull', 'restamp', 'transcode'], out
     assert 'takes video raw; gives rtp of H264' in out, out
     assert 'takes video raw of 2 mounts; gives raw' in out and 'takes audio raw of 2 to 4 mounts' in out, out
     assert re.search(r'^ +rate +bitrate \(bit/s\), from 32k to 50M, default 600k$', out, re.M)

@@ -243,9 +243,11 @@ static void
 put_stage (StageIsolated *self, WireMessage *message, const gchar *text)
 {
   StageTracks *tracks = self->tracks;
+  gchar *fades = stage_dup_fades (tracks->stage);
 
   wire_begin (message, WIRE_STAGE);
   wire_put_text (message, text);
+  wire_put_text (message, fades ? fades : "");
   wire_put (message, (guint64) __builtin_popcount (tracks->processed), 1);
   for (guint i = 0; i < tracks->n_tracks; i++) {
     if (!stage_tracks_has (tracks, i))
@@ -258,6 +260,7 @@ put_stage (StageIsolated *self, WireMessage *message, const gchar *text)
   }
   if (strlen (text) > WIRE_LAUNCH_MAX)
     message->failed = TRUE;
+  g_free (fades);
 }
 
 static gboolean

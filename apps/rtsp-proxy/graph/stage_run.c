@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/faad_times.h"
+#include "base/fades.h"
 #include "base/input_times.h"
 #include "base/key_event.h"
 
@@ -84,18 +85,23 @@ stage_run_new (
 {
   StageTracks *self = stage_tracks_new (input, stage, id, context);
   gboolean raw = stage_get_file (stage)->gives == STAGE_RAW;
-  gchar *text = stage_tracks_publish (self, NULL, error);
+  gchar *text = stage_tracks_publish (self, NULL, error), *fades = stage_dup_fades (stage);
   GstElement *pipeline = NULL;
 
   if (text)
     pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
   g_free (text);
+  if (pipeline) {
+    faad_times_mend (pipeline);
+    input_times_align (pipeline);
+    if (fades && !fades_begin (pipeline, fades, error))
+      gst_clear_object (&pipeline);
+  }
+  g_free (fades);
   if (!pipeline) {
     stage_tracks_free (self);
     return NULL;
   }
-  faad_times_mend (pipeline);
-  input_times_align (pipeline);
   g_object_set_data_full (G_OBJECT (pipeline), "tracks", self, stage_tracks_free);
   for (guint i = 0; i < self->n_tracks; i++) {
     if (stage_tracks_has (self, i))

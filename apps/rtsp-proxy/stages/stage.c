@@ -177,6 +177,17 @@ stage_dup_key (const Stage *self)
   return g_string_free (key, FALSE);
 }
 
+// Returns a time in ns since 1970. Those that do not fit are as early or as late as can be.
+static gint64
+get_ns (GDateTime *time)
+{
+  const gint64 s =
+      CLAMP (g_date_time_to_unix (time), 0, G_MAXINT64 / 2 / G_GINT64_CONSTANT (1000000000));
+
+  return s * G_GINT64_CONSTANT (1000000000)
+         + g_date_time_get_microsecond (time) * G_GINT64_CONSTANT (1000);
+}
+
 /* Launch text */
 
 typedef struct {
@@ -258,7 +269,9 @@ stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
     return NULL;
   }
   if (lacking) {
-    set_error (error, file->name, g_strdup_printf ("%s is missing: %s", lacking->name, lacking->help ? lacking->help : "a file"));
+    set_error (error, file->name,
+        g_strdup_printf (
+            "%s is missing: %s", lacking->name, lacking->help ? lacking->help : "a file"));
     return NULL;
   }
   if (file->codecs->len && !taken) {
@@ -270,18 +283,44 @@ stage_dup_launch (const Stage *self, const gchar *codec, GError **error)
   return stage_text_expand (file->text, look_up, &context, &offset);
 }
 
+gchar *
+stage_dup_fades (const Stage *self)
+{
+  const GPtrArray *fades = self->file->fades;
+  const gchar *at = stage_get_value (self, "at"), *ms = stage_get_value (self, "time");
+  GDateTime *time = fades->len && *at ? g_date_time_new_from_iso8601 (at, NULL) : NULL;
+  GString *out;
+
+  if (fades->len == 0)
+    return NULL;
+  out = g_string_new (NULL);
+  // Without a time, all has changed.
+  g_string_printf (out, "%" G_GINT64_FORMAT " %s000000", time ? get_ns (time) : 0, ms);
+  for (guint i = 0; i < fades->len; i++) {
+    const StageFade *fade = g_ptr_array_index (fades, i);
+    gchar from[G_ASCII_DTOSTR_BUF_SIZE], to[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_string_append_printf (out, " %s %s %s", fade->property,
+        g_ascii_dtostr (from, sizeof from, fade->from), g_ascii_dtostr (to, sizeof to, fade->to));
+  }
+  g_clear_pointer (&time, g_date_time_unref);
+  return g_string_free (out, FALSE);
+}
+
 static gboolean
 check_codec (const Stage *self, const gchar *codec, GError **error)
 {
-  gchar *launch = stage_dup_launch (self, codec, error), *wrong;
+  gchar *launch = stage_dup_launch (self, codec, error), *fades, *wrong;
 
   if (!launch)
     return FALSE;
+  fades = stage_dup_fades (self);
   wrong = stage_set_is_accepted (self->set, launch)
               ? NULL
-              : stage_elements_check (launch, self->file->inputs);
+              : stage_elements_check (launch, fades, self->file->inputs);
   if (!wrong)
     stage_set_add_accepted (self->set, launch);
+  g_free (fades);
   g_free (launch);
   if (!wrong)
     return TRUE;

@@ -33,8 +33,13 @@ gchar *stage_dup_key (const Stage *self);
 
 // Returns the stage's launch text: the elements between its input and its output. `codec` is the
 // encoding name of the RTP that the stage takes; NULL if it takes no RTP. Returns NULL and sets
-// `error` if the stage does not take this codec, is native or lacks a file. The caller owns the result.
+// `error` if the stage does not take this codec, is native or lacks a file. The caller owns the
+// result.
 gchar *stage_dup_launch (const Stage *self, const gchar *codec, GError **error);
+
+// Returns what changes in the stage's elements at its time, for fades_begin(); NULL: nothing does.
+// The caller owns the result.
+gchar *stage_dup_fades (const Stage *self);
 
 // Checks that all elements exist and that GStreamer accepts the launch text. Without a codec, one
 // of the codecs that the stage takes has to work. Returns FALSE and sets `error`, which names the

@@ -2,6 +2,7 @@
 #include "stages/stage_elements.h"
 
 #include "base/element.h"
+#include "base/fades.h"
 #include "stages/stage_text.h"
 
 #include <gst/gst.h>
@@ -105,7 +106,7 @@ find_second_output (GstElement *bin)
 }
 
 gchar *
-stage_elements_check (const gchar *launch, guint inputs)
+stage_elements_check (const gchar *launch, const gchar *fades, guint inputs)
 {
   gchar *missing = stage_elements_find_missing (launch), *wrong = NULL, *whole;
   GError *error = NULL;
@@ -122,6 +123,8 @@ stage_elements_check (const gchar *launch, guint inputs)
   if (bin) {
     gst_object_ref_sink (bin);
     wrong = error ? NULL : find_second_output (bin);
+    if (!wrong && !error && fades)
+      fades_begin (bin, fades, &error);
     gst_object_unref (bin);
   }
   if (error) {

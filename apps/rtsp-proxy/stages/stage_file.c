@@ -25,6 +25,13 @@ codec_free (gpointer data)
   g_free (codec);
 }
 
+static void
+fade_free (gpointer data)
+{
+  g_free (((StageFade *) data)->property);
+  g_free (data);
+}
+
 StageFile *
 stage_file_new (const gchar *name, const gchar *file)
 {
@@ -35,6 +42,7 @@ stage_file_new (const gchar *name, const gchar *file)
   self->media = STAGE_ANY;
   self->codecs = g_ptr_array_new_with_free_func (codec_free);
   self->params = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_param_free);
+  self->fades = g_ptr_array_new_with_free_func (fade_free);
   return self;
 }
 
@@ -47,6 +55,7 @@ stage_file_free (StageFile *self)
   g_free (self->codec);
   g_ptr_array_unref (self->codecs);
   g_ptr_array_unref (self->params);
+  g_ptr_array_unref (self->fades);
   g_free (self->text);
   g_free (self->sum);
   g_strfreev (self->paths);
@@ -130,7 +139,7 @@ dup_allowed (const Context *context)
     const StageParam *param = g_ptr_array_index (context->file->params, i);
     gchar *forms = stage_param_dup_forms (param);
 
-    if (allows_param (context, param))
+    if (*forms && allows_param (context, param))
       g_string_append_printf (all, "%s%s", all->len ? ", " : "", forms);
     g_free (forms);
   }

@@ -32,6 +32,11 @@ typedef struct {
 } StageCodec;
 
 typedef struct {
+  gchar *property; // ELEMENT.PROPERTY or ELEMENT.PAD::PROPERTY
+  gdouble from, to;
+} StageFade;
+
+typedef struct {
   gchar *name;
   gchar *file;
   gchar *summary;
@@ -43,9 +48,11 @@ typedef struct {
   gchar *codec;      // of the RTP that the stage gives; NULL: unchanged
   GPtrArray *codecs; // of StageCodec: the codecs that the stage takes; empty: all
   GPtrArray *params; // of StageParam, sorted by name
-  gchar *text;       // launch text
-  gchar *sum;        // SHA-256 of the file
-  GStrv paths;       // that the file names; its workers may read them
+  // Of StageFade: what changes at the time of the parameter `at`, for as long as `time` says.
+  GPtrArray *fades;
+  gchar *text; // launch text
+  gchar *sum;  // SHA-256 of the file
+  GStrv paths; // that the file names; its workers may read them
 } StageFile;
 
 // Makes an empty stage file; stage_file_parse() fills it.

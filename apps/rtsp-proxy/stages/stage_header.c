@@ -4,12 +4,13 @@
 #include "stages/stage_text.h"
 #include "text/config_error.h"
 
+#include <math.h>
 #include <string.h>
 
 static const gchar *const flags[] = { "no", "yes", NULL };
 
 static const gchar *const keys[] = { "summary", "media", "takes", "gives", "inputs", "native",
-  "codec", "codecs", "parameters", NULL };
+  "codec", "codecs", "parameters", "fade", NULL };
 static const gchar *const param_keys[] = { "type", "choices", "min", "max", "default", "unit",
   "help", NULL };
 
@@ -254,6 +255,58 @@ read_codecs (YamlReader *reader, YamlNode *node, StageFile *self, GError **error
   return TRUE;
 }
 
+/* Fades */
+
+static gboolean
+has_param (const StageFile *self, const gchar *name, StageParamType type)
+{
+  const StageParam *param = stage_file_find_param (self, name);
+
+  return param && param->type == type;
+}
+
+// Reads two numbers: the value before and the value after.
+static gboolean
+read_range (const gchar *text, StageFade *fade)
+{
+  gchar *end;
+
+  if (!text)
+    return FALSE;
+  fade->from = g_ascii_strtod (text, &end);
+  if (end == text || *end != ' ')
+    return FALSE;
+  text = end;
+  fade->to = g_ascii_strtod (text, &end);
+  return end != text && *end == '\0' && isfinite (fade->from) && isfinite (fade->to);
+}
+
+static gboolean
+read_fades (YamlReader *reader, YamlNode *node, StageFile *self, GError **error)
+{
+  YamlNode *key, *value;
+
+  if (!node)
+    return TRUE;
+  if (!yaml_is_mapping (node) || !self->inputs || !has_param (self, "at", STAGE_PARAM_TIME)
+      || !has_param (self, "time", STAGE_PARAM_DURATION))
+    return yaml_fail (reader, node, "fade", CONFIG_ERROR_VALUE, error,
+        "expected {ELEMENT.PROPERTY: BEFORE AFTER}, in a stage that takes several mounts and has "
+        "the parameters at, a time, and time, a duration");
+  for (guint i = 0; yaml_pair (reader, node, i, &key, &value); i++) {
+    const gchar *property = yaml_text (reader, key);
+    StageFade fade = { 0 };
+
+    if (!property || !*property || strpbrk (property, " \t\n")
+        || !read_range (yaml_text (reader, value), &fade))
+      return yaml_fail (reader, key, "fade", CONFIG_ERROR_VALUE, error,
+          "expected a property with its value before and after: mix.sink_1::alpha: 1 0");
+    fade.property = g_strdup (property);
+    g_ptr_array_add (self->fades, g_memdup2 (&fade, sizeof fade));
+  }
+  return TRUE;
+}
+
 /* Inserted texts */
 
 // Checks the launch texts of codecs and choices. Reports errors at the key codecs or parameters.
@@ -334,5 +387,6 @@ stage_header_read (YamlReader *reader, StageFile *self, GError **error)
   return check_whole (reader, root, self, error)
          && read_codecs (reader, yaml_get (reader, root, "codecs"), self, error)
          && read_params (reader, yaml_get (reader, root, "parameters"), self, error)
+         && read_fades (reader, yaml_get (reader, root, "fade"), self, error)
          && check_nested (reader, root, self, error);
 }

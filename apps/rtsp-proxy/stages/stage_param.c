@@ -11,7 +11,7 @@
 #define FRAME_RATE 30 // for {x.frames}; the real frame rate is not known yet
 
 const gchar *const stage_param_types[] = { "size", "bitrate", "duration", "integer", "number",
-  "choice", "text", "file", NULL };
+  "choice", "text", "file", "time", NULL };
 
 typedef struct {
   gdouble number; // or the width
@@ -223,6 +223,23 @@ dup_wrong (const StageParam *self, const gchar *text)
   return wrong;
 }
 
+static gchar *
+check_time (const gchar *text, gchar **value)
+{
+  GTimeZone *utc = g_time_zone_new_utc ();
+  GDateTime *time = g_date_time_new_from_iso8601 (text, utc), *there;
+
+  if (time) {
+    there = g_date_time_to_utc (time);
+    *value = g_date_time_format_iso8601 (there);
+    g_date_time_unref (there);
+    g_date_time_unref (time);
+  }
+  g_time_zone_unref (utc);
+  return time ? NULL
+              : g_strdup_printf ("\"%.40s\" is not a time; write it as 2026-12-24T20:00:00Z", text);
+}
+
 gchar *
 stage_param_check (const StageParam *self, const gchar *text, gchar **value)
 {
@@ -236,6 +253,8 @@ stage_param_check (const StageParam *self, const gchar *text, gchar **value)
     *value = g_strdup (text);
     return NULL;
   }
+  if (self->type == STAGE_PARAM_TIME)
+    return check_time (text, value);
   if (self->type == STAGE_PARAM_CHOICE) {
     if (!stage_param_find_choice (self, text))
       return dup_wrong (self, text);
@@ -263,7 +282,7 @@ stage_param_is_default (const StageParam *self, const gchar *value)
   gboolean same;
 
   if (!self->default_text)
-    return first && g_str_equal (first->name, value);
+    return first ? g_str_equal (first->name, value) : !*value;
   if (!read_quantity (self->type, self->default_text, &quantity))
     return g_str_equal (self->default_text, value);
   normal = dup_quantity (self->type, &quantity);
@@ -338,7 +357,8 @@ stage_param_dup_forms (const StageParam *self)
   return g_string_free (all, FALSE);
 }
 
-// Returns a text or a file for launch text. The form "markup" is for elements that take Pango markup.
+// Returns a text or a file for launch text. The form "markup" is for elements that take Pango
+// markup.
 static gchar *
 dup_value (const gchar *value, const gchar *form)
 {

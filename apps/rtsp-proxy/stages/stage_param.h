@@ -14,6 +14,7 @@ typedef enum {
   STAGE_PARAM_CHOICE,
   STAGE_PARAM_TEXT,
   STAGE_PARAM_FILE, // an absolute path
+  STAGE_PARAM_TIME, // 2026-12-24T20:00:00Z
 } StageParamType;
 
 typedef struct {
@@ -39,8 +40,8 @@ void stage_param_free (StageParam *self);
 // The names of the types, by StageParamType; NULL-terminated.
 extern const gchar *const stage_param_types[];
 
-// Checks a value. Returns NULL and sets `*value` to its normal spelling (in bit/s, ms or pixels),
-// or returns an error message. The caller owns both.
+// Checks a value. Returns NULL and sets `*value` to its normal spelling (in bit/s, ms, pixels or
+// UTC), or returns an error message. The caller owns both.
 gchar *stage_param_check (const StageParam *self, const gchar *text, gchar **value);
 
 // Reports whether `value`, in normal spelling, is the default.

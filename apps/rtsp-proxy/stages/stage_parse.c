@@ -39,31 +39,53 @@ blank_comments (const gchar *text)
   return copy;
 }
 
-// Returns what is wrong with the references to the stage's inputs (transfer full), or NULL, and
-// sets
-// `*offset` to its place.
+// Returns what is wrong with the references to inputs in a launch text (transfer full), or NULL,
+// and sets `*offset` to its place. Adds those that are right to the bits `*used`.
 static gchar *
-find_wrong_input (const StageFile *self, gsize *offset)
+find_wrong_input_of (const StageFile *self, const gchar *text, gsize *offset, guint *used)
 {
-  guint used = 0;
-
-  if (!self->inputs)
-    return NULL;
-  for (const gchar *at = self->text; (at = strstr (at, "input")); at++) {
+  for (const gchar *at = text; (at = strstr (at, "input")); at++) {
     gsize digits = strspn (at + strlen ("input"), G_CSET_DIGITS);
     guint64 n = g_ascii_strtoull (at + strlen ("input"), NULL, 10);
 
-    if (!digits || at[strlen ("input") + digits] != '.'
-        || (at > self->text && !g_ascii_isspace (at[-1])))
+    if (!digits || at[strlen ("input") + digits] != '.' || (at > text && !g_ascii_isspace (at[-1])))
       continue;
-    *offset = (gsize) (at - self->text);
+    *offset = (gsize) (at - text);
     if (n >= self->inputs)
       return g_strdup_printf ("there is no input%" G_GUINT64_FORMAT
                               "; with inputs: %u, the stage has input0 to input%u",
           n, self->inputs, self->inputs - 1);
-    used |= 1u << n;
+    *used |= 1u << n;
   }
+  return NULL;
+}
+
+// Returns what is wrong with the references to the stage's inputs (transfer full), or NULL, and
+// sets `*offset` to its place. Those in the texts of choices count, too.
+static gchar *
+find_wrong_input (const StageFile *self, gsize *offset)
+{
+  gchar *wrong;
+  gsize unused;
+  guint used = 0;
+
+  if (!self->inputs)
+    return NULL;
+  wrong = find_wrong_input_of (self, self->text, offset, &used);
+  if (wrong)
+    return wrong;
   *offset = 0;
+  for (guint i = 0; i < self->params->len; i++) {
+    const StageParam *param = g_ptr_array_index (self->params, i);
+
+    for (guint j = 0; j < param->choices->len; j++) {
+      const StageChoice *choice = g_ptr_array_index (param->choices, j);
+
+      wrong = choice->text ? find_wrong_input_of (self, choice->text, &unused, &used) : NULL;
+      if (wrong)
+        return wrong;
+    }
+  }
   for (guint n = 0; n < self->inputs; n++) {
     if (!(used & 1u << n))
       return g_strdup_printf ("the stage does not use input%u; write input%u. ! ELEMENT", n, n);

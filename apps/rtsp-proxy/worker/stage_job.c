@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/faad_times.h"
+#include "base/fades.h"
 #include "base/input_times.h"
 #include "base/key_event.h"
 #include "relay/relay.h"
@@ -46,6 +47,7 @@ typedef struct {
 typedef struct {
   Job job; // first
   gchar *text;
+  gchar *fades; // empty: none
   guint n_tracks;
   StageTrack tracks[RELAY_MAX_TRACKS];
 } StageJob;
@@ -66,6 +68,7 @@ release (Job *job)
     g_free (track->batch);
   }
   g_free (self->text);
+  g_free (self->fades);
   g_free (self);
 }
 
@@ -248,6 +251,8 @@ make_pipeline (const PullContext *context, GError **error)
   if (pipeline) {
     faad_times_mend (pipeline);
     input_times_align (pipeline);
+    if (*self->fades && !fades_begin (pipeline, self->fades, error))
+      gst_clear_object (&pipeline);
   }
   for (guint i = 0; pipeline && i < self->n_tracks; i++) {
     StageTrack *track = &self->tracks[i];
@@ -307,6 +312,7 @@ read_job (StageJob *self, WeirBytes *b, const gint *fds, guint n_fds)
 
   weir_bytes_u8 (b, &type);
   self->text = wire_dup_text (b, WIRE_LAUNCH_MAX);
+  self->fades = wire_dup_text (b, WIRE_LAUNCH_MAX);
   weir_bytes_u8 (b, &n);
   if (n > RELAY_MAX_TRACKS)
     b->failed = TRUE;

@@ -224,7 +224,7 @@ an_error_in_a_stage_file_names_its_place (void)
     { RAW "parameters: {a: {}}\n---\nx", "6:14: a: the type is missing" },
     { RAW "parameters: {a: {type: pixels}}\n---\nx",
         "6:24: type: expected one of size, bitrate, duration, integer, number, choice, "
-        "text, file" },
+        "text, file, time" },
     { RAW "parameters: {a: {type: size}}\n---\nx", "6:14: a: the default is missing" },
     { RAW "parameters: {a: {type: file, default: /a}}\n---\nx",
         "6:14: a: a parameter of type file has no default" },
@@ -372,10 +372,10 @@ missing_elements_are_found (void)
   g_assert_cmpstr (text, ==,
       "GStreamer has no element \"x264enc\"; on Debian install gstreamer1.0-plugins-ugly");
   g_free (text);
-  text = stage_elements_check ("identity nosuch=1", 0);
+  text = stage_elements_check ("identity nosuch=1", NULL, 0);
   g_assert_nonnull (text);
   g_free (text);
-  g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity", 0));
+  g_assert_null (stage_elements_check ("identity ! videoconvertscale ! identity", NULL, 0));
 }
 
 // Whatever its text, it is the value of one property, and no placeholder.
@@ -383,8 +383,8 @@ static void
 any_text_is_a_value (void)
 {
   static const gchar *const texts[] = { "", "a", "/srv/logo.png", "a b", "\"", "\"a\"", "'a'", "\\",
-    "a\\", "\\\"", "a\" ! fakesink name=\"b", "{a}", "{a.b} ! {", "\n \t\r!", "a=b", "é ✓", "%s", "#", "(a)",
-    "[1, 2]", "\\101", "\"\\" };
+    "a\\", "\\\"", "a\" ! fakesink name=\"b", "{a}", "{a.b} ! {", "\n \t\r!", "a=b", "é ✓", "%s",
+    "#", "(a)", "[1, 2]", "\\101", "\"\\" };
 
   for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
     gchar *value = stage_text_dup_value (texts[i]), *got;
@@ -634,9 +634,10 @@ impossible_choices_are_refused (Fixture *f, gconstpointer unused)
   check_refused (f, "choices: stage transcode has no parameter \"sise\"");
   g_hash_table_remove_all (f->choices);
   g_hash_table_insert (f->choices, (gpointer) "nosuch", (gpointer) unknown);
-  check_refused (f, "there is no stage \"nosuch\"; known stages: aac, caption, decode, "
-                    "decode-audio, late, layers, mix, opus, overlay, pace, "
-                    "picture-in-picture, pull, restamp, transcode");
+  check_refused (f,
+      "there is no stage \"nosuch\"; known stages: aac, caption, cross-fade, "
+      "cross-fade-sound, decode, decode-audio, late, layers, mix, opus, overlay, pace, "
+      "picture-in-picture, pull, restamp, transcode");
 }
 
 static void
