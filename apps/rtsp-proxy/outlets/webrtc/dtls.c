@@ -310,6 +310,7 @@ read_on (Dtls *self)
   guint8 unused[64];
   int r, why;
 
+  SSL_alloc_buffers (self->ssl);
   do {
     r = SSL_read (self->ssl, unused, sizeof unused);
   } while (r > 0);
@@ -338,6 +339,9 @@ dtls_take (Dtls *self, const guint8 *datagram, gsize size)
     shake_hands (self);
   if (self->state == DTLS_CONNECTED)
     read_on (self);
+  // Each buffer has 16 KiB, and nothing may come for hours.
+  if (self->state == DTLS_CONNECTED)
+    SSL_free_buffers (self->ssl);
   self->datagram = NULL;
   return self->state;
 }
@@ -398,7 +402,7 @@ dtls_get_keys (Dtls *self, guint8 send[DTLS_KEY_MAX], guint8 receive[DTLS_KEY_MA
 void
 dtls_close (Dtls *self)
 {
-  if (SSL_is_init_finished (self->ssl))
+  if (SSL_is_init_finished (self->ssl) && SSL_alloc_buffers (self->ssl))
     SSL_shutdown (self->ssl);
   ERR_clear_error ();
 }
