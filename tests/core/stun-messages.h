@@ -74,13 +74,14 @@ stun_add_integrity (StunMessage *self, const char *password)
   stun_add (self, 0x0008, mac, sizeof mac);
 }
 
+// `more`: how many bytes will follow, against the rules.
 static inline void
-stun_add_fingerprint (StunMessage *self)
+stun_add_fingerprint_before (StunMessage *self, size_t more)
 {
   uint32_t crc = ~0u;
   uint8_t value[4];
 
-  stun_set_length (self, 8);
+  stun_set_length (self, 8 + more);
   for (size_t i = 0; i < self->len; i++) {
     crc ^= self->bytes[i];
     for (int bit = 0; bit < 8; bit++)
@@ -90,4 +91,10 @@ stun_add_fingerprint (StunMessage *self)
   for (int i = 0; i < 4; i++)
     value[i] = (uint8_t) (crc >> (24 - 8 * i));
   stun_add (self, 0x8028, value, sizeof value);
+}
+
+static inline void
+stun_add_fingerprint (StunMessage *self)
+{
+  stun_add_fingerprint_before (self, 0);
 }

@@ -248,7 +248,7 @@ the_fingerprint_is_last_and_may_be_absent (void)
   stun_add_integrity (&message, PASSWORD);
   CHECK_INT (weir_stun_read (message.bytes, message.len, &stun), 0);
   CHECK (is_authentic (&stun, PASSWORD));
-  stun_add_fingerprint (&message);
+  stun_add_fingerprint_before (&message, 4);
   stun_add (&message, 0xff00, NULL, 0);
   CHECK_INT (weir_stun_read (message.bytes, message.len, &stun), -EBADMSG);
 }

@@ -299,6 +299,54 @@ send_bytes (Client *client, guint8 first, guint8 second, gsize size)
   g_assert_cmpint (send (client->fd, datagram, size, 0), ==, size);
 }
 
+// Holds the port's thread up between `begin` and `end`; what was posted before has run then.
+typedef struct {
+  GMutex lock;
+  GCond changed;
+  gboolean is_held, may_go;
+} Hold;
+
+static void
+hold (gpointer data)
+{
+  Hold *self = data;
+
+  g_mutex_lock (&self->lock);
+  self->is_held = TRUE;
+  g_cond_broadcast (&self->changed);
+  while (!self->may_go)
+    g_cond_wait (&self->changed, &self->lock);
+  self->is_held = FALSE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+hold_begin (Hold *self, WebrtcPort *port)
+{
+  *self = (Hold) { .is_held = FALSE };
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  loop_post (webrtc_port_get_loop (port), hold, self);
+  g_mutex_lock (&self->lock);
+  while (!self->is_held)
+    g_cond_wait (&self->changed, &self->lock);
+  g_mutex_unlock (&self->lock);
+}
+
+static void
+hold_end (Hold *self)
+{
+  g_mutex_lock (&self->lock);
+  self->may_go = TRUE;
+  g_cond_broadcast (&self->changed);
+  while (self->is_held)
+    g_cond_wait (&self->changed, &self->lock);
+  g_mutex_unlock (&self->lock);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+}
+
 // A session that is closed has its addresses until the port's thread takes them.
 static void
 wait_until_stranger (Pair *pair)
@@ -434,16 +482,19 @@ the_client_is_told_of_the_end (void)
   webrtc_port_free (pair.port);
 }
 
+// Both packets come together, so the second one finds the session as the event left it.
 static void
 a_session_may_be_closed_in_an_event (void)
 {
+  Hold held;
   Pair pair;
 
   pair_connect (&pair);
-  g_mutex_lock (&pair.owner.lock);
+  hold_begin (&held, pair.port);
   pair.owner.closes = TRUE;
-  g_mutex_unlock (&pair.owner.lock);
   send_bytes (pair.client, 0x80, 201, 28);
+  send_bytes (pair.client, 0x80, 201, 28);
+  hold_end (&held);
   wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
   wait_until_stranger (&pair);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 1);
@@ -505,6 +556,7 @@ an_address_is_of_the_session_that_checked_it_last (void)
   Client *second = client_new ((ClientSettings) { 0 });
   gchar *ufrag, *password;
   Owner owner;
+  Hold held;
   Pair pair;
 
   pair_connect (&pair);
@@ -518,7 +570,9 @@ an_address_is_of_the_session_that_checked_it_last (void)
   client_check (pair.client, CLIENT_UFRAG);
   send_bytes (pair.client, 22, 254, 100);
   owner_close (&pair.owner);
-  // The first session left the address to the second one.
+  hold_begin (&held, pair.port);
+  hold_end (&held);
+  // The first session has left the address to the second one.
   send_bytes (pair.client, 0x80, 96, 100);
   client_check (pair.client, CLIENT_UFRAG);
   g_assert_cmpint (webrtc_port_get_refused (pair.port, WEBRTC_REFUSED_STRANGER), ==, 0);
