@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/webrtc/webrtc_choice.h"
 
+#include "config/mount_renditions.h"
+#include "mounts/offer.h"
 #include "relay/left_out.h"
+#include "stages/choice.h"
 
 #define BROWSER_CHANNELS 2 // of Opus; more are another format to browsers
 
@@ -164,4 +167,37 @@ webrtc_choice_make (WebrtcChoice *self, Presentation *presentation, guint32 offe
   *left_out = g_string_free (others, others->len == 0);
   g_ptr_array_unref (caps);
   return ok;
+}
+
+// Reports whether the chain of a rendition encodes video as one of the codecs.
+static gboolean
+encodes_as (const MountConfig *config, const gchar *query, guint32 offered)
+{
+  GPtrArray *chain = NULL;
+  gchar *choices;
+  gboolean fits = FALSE;
+
+  mount_rendition_split (config, query, &choices);
+  if (choices)
+    chain = offer_make_chain (config, choices, NULL);
+  if (chain)
+    fits = webrtc_codec_from_name (choice_get_codec (chain, chain->len, STAGE_VIDEO, NULL))
+           & offered & WEBRTC_VIDEO;
+  g_clear_pointer (&chain, g_ptr_array_unref);
+  g_free (choices);
+  return fits;
+}
+
+gchar *
+webrtc_choice_find_rendition (Presentation *presentation, guint32 offered)
+{
+  MountConfig *config = presentation_dup_config (presentation);
+  gchar *found = NULL;
+
+  for (gchar **each = config->renditions; each && *each && !found; each++) {
+    if (encodes_as (config, *each, offered))
+      found = g_strdup (*each);
+  }
+  mount_config_unref (config);
+  return found;
 }
