@@ -130,9 +130,9 @@ def texts_and_the_time_are_written():
             dark = light(proxy.url('/none'), upper, lower)
             assert max(dark) < 20, dark
             written = light(proxy.url('/text'), upper, lower)
-            assert written[0] > 25 and written[1] < 20, written
+            assert written[0] > 20 and written[1] < 17, written
             written = light(proxy.url('/time'), upper, lower)
-            assert written[0] < 20 and written[1] > 20, written
+            assert written[0] < 17 and written[1] > 18, written
 
 
 if __name__ == '__main__':
