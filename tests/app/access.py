@@ -775,4 +775,4 @@ def clients_log_in_by_basic():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

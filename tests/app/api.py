@@ -759,4 +759,4 @@ def the_lines_of_the_page_work():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -559,4 +559,4 @@ def readers_are_closed_with_their_titles():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[film_pictures])

@@ -157,4 +157,4 @@ def a_page_that_was_asleep_plays_on():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

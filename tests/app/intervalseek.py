@@ -253,4 +253,4 @@ def an_upstream_without_a_length_is_read_from_its_beginning():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[films.film_pictures])

@@ -194,4 +194,4 @@ def killed_workers_of_stages_leave_nothing_in_the_proxy():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

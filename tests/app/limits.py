@@ -558,4 +558,4 @@ def api_connections_beyond_the_limit_get_503():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

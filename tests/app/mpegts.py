@@ -224,4 +224,4 @@ def choices_of_layers_that_make_no_difference_have_one_multiplexer():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -315,4 +315,4 @@ def extended_timestamps_with_and_without_repetition():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[film])

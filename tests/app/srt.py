@@ -489,4 +489,4 @@ def a_mount_that_is_removed_closes_its_callers():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4, shared=[clip_hashes])

@@ -14,11 +14,15 @@ import clips
 from clips import RATE
 from control import Controlled, config, wait_for_packets
 from loads import Load
+from proc import known_criticals
 from proxy import QUICK, Origin, Read, matches, wait_for_readers, wait_until
 from tap import run, test
 
 # The gaps between packets are known after 2 s; see base/arrivals.h.
 KNOWN = 2.5
+# rtspsrc of GStreamer 1.22, if the connection ends while it has not begun to play. On a busy machine the
+# proxy connects anew to a stopped upstream just before that is killed.
+OF_RTSPSRC = r"gst_event_set_seqnum: assertion 'seqnum != GST_SEQNUM_INVALID' failed"
 TWO_SECONDS = 2 * (RATE + 48000 // 1024)  # of packets to one reader
 
 
@@ -182,7 +186,8 @@ def a_killed_upstream_is_replaced_at_once_with_keyframes_every_10_s():
 
 @test
 def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_400_ms():
-    fail(0.4, signal.SIGSTOP, client='rtspsrc')
+    with known_criticals(OF_RTSPSRC):
+        fail(0.4, signal.SIGSTOP, client='rtspsrc')
 
 
 @test
@@ -192,7 +197,8 @@ def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_2_s():
 
 @test
 def a_frozen_upstream_is_replaced_at_once_with_keyframes_every_10_s():
-    fail(10, signal.SIGSTOP, client='rtspsrc', transport='tcp')
+    with known_criticals(OF_RTSPSRC):
+        fail(10, signal.SIGSTOP, client='rtspsrc', transport='tcp')
 
 
 # ---- the standby itself ----
@@ -346,4 +352,4 @@ def a_low_frame_rate_is_no_failure():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=2)

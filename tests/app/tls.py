@@ -424,4 +424,4 @@ def make_certificate_writes_a_private_file_and_overwrites_none():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

@@ -229,4 +229,4 @@ def a_key_server_with_an_unknown_certificate_is_not_trusted():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=4)

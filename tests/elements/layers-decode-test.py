@@ -15,12 +15,12 @@ import subprocess
 import tempfile
 
 from sanitized import environment
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / 'data' / 'svc'
 SVC = DATA / 'svc_3s3t.264'
 SIZES = [(320, 180), (640, 360), (1280, 720)]
-PATIENCE = 30
+PATIENCE = 30 * SLOWER
 BYTES = 'video/x-h264,stream-format=byte-stream,alignment=au'
 
 
