@@ -61,27 +61,6 @@ ask_sink (Track *track)
   return stats;
 }
 
-static gint8
-get_layer (const GstStructure *from, const gchar *field)
-{
-  gint value = -1;
-
-  gst_structure_get_int (from, field, &value);
-  return (gint8) value;
-}
-
-static void
-sample_layers (const GstStructure *stats, ReaderLayers *layers)
-{
-  layers->has_layers = TRUE;
-  layers->wanted = (WeirLayerSet) { .spatial = get_layer (stats, "wanted-spatial"),
-    .temporal = get_layer (stats, "wanted-temporal"),
-    .quality = get_layer (stats, "wanted-quality") };
-  layers->now = (WeirLayerSet) { .spatial = get_layer (stats, "spatial"),
-    .temporal = get_layer (stats, "temporal"),
-    .quality = get_layer (stats, "quality") };
-}
-
 static void
 sample_kernel (const GstStructure *stats, const gchar **kernel)
 {
@@ -100,7 +79,7 @@ sample_sink (Track *track, ReaderSample *sample)
   if (sample->state < READER_STATES - 1) {
     sample_kernel (stats, &sample->kernel);
     if (track->video && !sample->layers.has_layers)
-      sample_layers (stats, &sample->layers);
+      sink_sample_layers (stats, &sample->layers);
   }
   g_clear_pointer (&stats, gst_structure_free);
 }
@@ -193,21 +172,11 @@ dup_video_sink (gpointer served)
 }
 
 static gboolean
-emit_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet layers)
-{
-  gboolean set = FALSE;
-
-  g_signal_emit_by_name (sink, "set-layers", host, port, (gint) layers.spatial,
-      (gint) layers.quality, (gint) layers.temporal, &set);
-  return set;
-}
-
-static gboolean
 set_layers (gpointer served, WeirLayerSet layers)
 {
   const Track *track = find_video (served);
 
-  return track && emit_layers (track->sink, track->host, track->port, layers);
+  return track && sink_set_layers (track->sink, track->host, track->port, layers);
 }
 
 static guint64 *
@@ -238,45 +207,21 @@ sample_video (gpointer served, ReaderVideo *sample)
 {
   Track *track = find_video (served);
   GstStructure *stats = track ? ask_sink (track) : NULL;
-  gboolean there = stats && gst_structure_has_field (stats, "state");
+  gboolean there = sink_sample_video (stats, sample);
 
-  *sample = (ReaderVideo) { 0 };
-  if (there) {
-    gst_structure_get_boolean (stats, "catching-up", &sample->catching_up);
-    sample->thinned = sink_sample_find_state (gst_structure_get_string (stats, "state")) > 0;
-    sample->lag_ns = sink_sample_get (stats, "lag");
-    sample->packets = sink_sample_get (stats, "packets-sent");
-    sample->bytes = sink_sample_get (stats, "bytes-sent");
+  if (there)
     sample_report (track, sample);
-  }
   g_clear_pointer (&stats, gst_structure_free);
   return there;
-}
-
-static void
-add_rate (WeirRates *rates, const GstStructure *layer)
-{
-  WeirLayerRate *rate = &rates->layers[rates->n++];
-
-  rate->spatial = (guint8) get_layer (layer, "spatial");
-  rate->quality = (guint8) get_layer (layer, "quality");
-  rate->temporal = (guint8) get_layer (layer, "temporal");
-  rate->bitrate = (gdouble) sink_sample_get (layer, "bitrate");
 }
 
 static void
 read_rates (gpointer served, WeirRates *rates)
 {
   const Track *track = find_video (served);
-  GstStructure *stats = NULL;
-  const GValue *layers;
 
   if (track)
-    g_object_get (track->sink, "fanout-stats", &stats, NULL);
-  layers = stats ? gst_structure_get_value (stats, "layers") : NULL;
-  for (guint i = 0; layers && i < gst_value_array_get_size (layers) && i < WEIR_RATES_LAYERS; i++)
-    add_rate (rates, gst_value_get_structure (gst_value_array_get_value (layers, i)));
-  g_clear_pointer (&stats, gst_structure_free);
+    sink_sample_rates (track->sink, rates);
 }
 
 // ---- construction ----
@@ -357,7 +302,7 @@ rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
 
     done = sink_address_is_video (address);
     if (done)
-      emit_layers (address->sink, address->host, address->port, layers);
+      sink_set_layers (address->sink, address->host, address->port, layers);
   }
   g_ptr_array_unref (addresses);
 }
