@@ -793,6 +793,21 @@ def wrong_keys_of_rtmp_are_named():
 
 
 @test
+def wrong_keys_of_webrtc_are_named():
+    rest = f'http: {{listen: "127.0.0.1:0"}}\n{MOUNT}'
+    refused([
+        (f'webrtc: 8189\n{rest}', 'FILE:1:9: webrtc: expected {listen: ADDR:PORT}'),
+        (f'webrtc: {{tcp: no}}\n{rest}', 'FILE:1:9: webrtc: listen is missing; write it like {listen: 0.0.0.0:8189}'),
+        (f'webrtc: {{listen: ":1"}}\n{MOUNT}', 'FILE:1:9: webrtc: browsers ask for media over HTTP; set http, such as '
+         '{listen: 0.0.0.0:8888}'),
+        (f'webrtc: {{listen: ":1", additional-hosts: [example.org]}}\n{rest}', 'FILE:1:43: additional-hosts: '
+         '"example.org" is not an IP address: some browsers take no names'),
+        (f'webrtc: {{listen: ":1", stun-servers: ["http://x"]}}\n{rest}', 'FILE:1:39: stun-servers: "http://x" is not '
+         'the URI of a STUN server; write it like stun:stun.example.org:3478'),
+    ])
+
+
+@test
 def wrong_keys_of_hls_are_named():
     refused([
         (f'hls: 7\n{MOUNT}', 'FILE:1:6: hls: expected {KEY: VALUE}, such as {part: 300ms}'),
@@ -817,7 +832,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 18, out
+    assert status == 0 and len(tables) == 19, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:

@@ -39,6 +39,7 @@ MOUNTS = [
 TOPS = [
     ('kernel', 'kernel: on', '1:9: kernel: '),
     ('srt', 'srt: {listen: "127.0.0.1:0"}', '1:6: srt: '),
+    ('webrtc', 'webrtc: {listen: "127.0.0.1:0"}', '1:9: webrtc: '),
 ]
 
 

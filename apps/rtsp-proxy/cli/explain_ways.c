@@ -25,6 +25,21 @@ append_http (GString *out, const ListenAddress *at, const gchar *scheme, const D
 }
 
 static void
+append_whep (GString *out, const ListenAddress *at, const gchar *scheme, const Demand *demand)
+{
+  gchar *base, *query;
+
+  if (!at->address)
+    return;
+  base = listen_address_dup_url (at, scheme);
+  query = dup_query (demand);
+  g_string_append_printf (
+      out, "# Browsers get it over WebRTC at %s%s/whep%s.\n", base, demand->path, query);
+  g_free (query);
+  g_free (base);
+}
+
+static void
 append_srt (GString *out, const ListenAddress *at, const Demand *demand, gboolean publishes)
 {
   gchar *base, *query;
@@ -62,6 +77,10 @@ explain_ways (const ProxyConfig *config, const MountConfig *mount, const Demand 
 
   append_http (out, &config->http.listen, "http", demand);
   append_http (out, &config->http.tls_listen, "https", demand);
+  if (config->webrtc.listen.address) {
+    append_whep (out, &config->http.listen, "http", demand);
+    append_whep (out, &config->http.tls_listen, "https", demand);
+  }
   append_srt (out, &config->srt.listen, demand, publishes);
   if (publishes) {
     append_rtmp (out, &config->rtmp.listen, "rtmp", demand);

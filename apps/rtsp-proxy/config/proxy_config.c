@@ -226,6 +226,10 @@ static const SchemaKey top_keys[] = {
               "this key" },
   { "rtmp", SCHEMA_OBJECT, AT (rtmp), .form = "{listen: ADDR:PORT}", .object = &rtmp_config_object,
       .effect = PROXY_EFFECT_RESTART, .help = "takes publishers over RTMP; off without this key" },
+  { "webrtc", SCHEMA_OBJECT, AT (webrtc), .form = "{listen: ADDR:PORT, ...}",
+      .object = &webrtc_config_object, .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_WEBRTC,
+      .help = "serves live mounts to browsers over WebRTC, at `/PATH/whep` of the listener of "
+              "`http`; off without this key" },
   { "api", SCHEMA_OTHER, AT (api), "127.0.0.1:9554", .form = "ADDR:PORT",
       .value = &listen_address_or_off_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -384,6 +388,9 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   if (over_tls && !self->tls.pair)
     return yaml_fail (reader, yaml_get (reader, root, over_tls), over_tls, CONFIG_ERROR_VALUE,
         error, "tls-listen needs a certificate; set tls");
+  if (self->webrtc.listen.address && !self->http.listen.address && !self->http.tls_listen.address)
+    return yaml_fail (reader, yaml_get (reader, root, "webrtc"), "webrtc", CONFIG_ERROR_VALUE,
+        error, "browsers ask for media over HTTP; set http, such as {listen: 0.0.0.0:8888}");
   if (self->http.tls_in_front && !self->users)
     return yaml_fail (reader, yaml_get (reader, root, "http"), "http", CONFIG_ERROR_VALUE, error,
         "tls-in-front: without users, everybody who reaches the reverse proxy would count as a "

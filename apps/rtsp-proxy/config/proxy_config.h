@@ -17,6 +17,7 @@
 #include "config/srt_config.h"
 #include "config/tls_config.h"
 #include "config/users.h"
+#include "config/webrtc_config.h"
 #include "text/schema.h"
 
 typedef struct {
@@ -34,6 +35,7 @@ typedef struct {
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;
+  WebrtcConfig webrtc;
   Limits limits;
   guint receive_tick;      // us, between two rounds of receiving; 0: no rounds
   guint isolate;           // Isolate

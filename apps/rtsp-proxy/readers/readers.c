@@ -20,7 +20,7 @@ const gchar *const reader_state_names[READER_STATES + 1] = { "ok", "no-upper-lay
   "keyframes", "closed", NULL };
 
 const gchar *const reader_transports[] = { "UDP", "TCP", "HTTP", "HLS", "HTTP-TS", "UDP-TS", "SRT",
-  "RTMP", NULL };
+  "RTMP", "WebRTC", NULL };
 
 static guint64 last_id; // atomic
 

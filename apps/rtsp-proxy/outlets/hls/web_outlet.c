@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
 #include "outlets/hls/web_outlet.h"
 
 #include "base/log.h"
@@ -6,14 +8,16 @@
 #include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
 #include "outlets/ts/ts_outlet.h"
+#include "outlets/webrtc/webrtc_outlet.h"
 
 #define NS_PER_MS G_GINT64_CONSTANT (1000000)
 
 typedef struct {
   HttpOutlet *http;
   HlsOutlet *hls;
+  WebrtcOutlet *webrtc; // NULL: not configured
   PageOutlet page;
-  HttpRoute routes[6]; // the last one is empty
+  HttpRoute routes[7]; // the last one is empty
 } Web;
 
 static void
@@ -22,14 +26,20 @@ web_free (gpointer data)
   Web *self = data;
 
   g_clear_pointer (&self->http, http_outlet_free);
+  if (WITH_WEBRTC)
+    g_clear_pointer (&self->webrtc, webrtc_outlet_free);
   hls_outlet_free (self->hls);
   g_free (self);
 }
 
 static gboolean
-stop (gpointer self, guint timeout_ms)
+stop (gpointer data, guint timeout_ms)
 {
-  return http_outlet_stop (((Web *) self)->http, timeout_ms);
+  Web *self = data;
+
+  if (!http_outlet_stop (self->http, timeout_ms))
+    return FALSE;
+  return !WITH_WEBRTC || !self->webrtc || webrtc_outlet_stop (self->webrtc, timeout_ms);
 }
 
 static void
@@ -41,6 +51,8 @@ make_routes (Web *self, Mounts *mounts, Access *access)
   self->routes[2] = page_outlet_get_watch_route (&self->page);
   self->routes[3] = page_outlet_get_list_route (&self->page);
   self->routes[4] = page_outlet_get_icon_route (&self->page);
+  if (WITH_WEBRTC && self->webrtc)
+    self->routes[5] = webrtc_outlet_get_route (self->webrtc);
 }
 
 static gpointer
@@ -57,6 +69,13 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
     return NULL;
   self = g_new0 (Web, 1);
   self->hls = hls_outlet_new (&hls, mounts);
+  if (WITH_WEBRTC && config->webrtc.listen.address) {
+    self->webrtc = webrtc_outlet_new (proxy, &config->webrtc, error);
+    if (!self->webrtc) {
+      web_free (self);
+      return NULL;
+    }
+  }
   make_routes (self, mounts, access);
   self->http = http_outlet_new (
       &config->http, config->hosts, mounts, access, self->routes, proxy_get_tls (proxy), error);

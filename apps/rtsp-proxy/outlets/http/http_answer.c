@@ -56,13 +56,19 @@ add_number (GString *answer, guint64 number)
   g_string_append_len (answer, digits + at, (gssize) (sizeof digits - at));
 }
 
+static const gchar *
+get_phrase (guint status)
+{
+  return status == 428 ? "Precondition Required" : soup_status_get_phrase (status); // RFC 6585
+}
+
 void
 http_answer_begin (GString *answer, guint status, gboolean keeps)
 {
   g_string_assign (answer, "HTTP/1.1 ");
   add_number (answer, status);
   g_string_append_c (answer, ' ');
-  g_string_append (answer, soup_status_get_phrase (status));
+  g_string_append (answer, get_phrase (status));
   g_string_append (answer, "\r\n");
   add_now (answer);
   http_answer_add (answer, "Connection", keeps ? "keep-alive" : "close");
@@ -150,8 +156,8 @@ http_answer_end_title (
 void
 http_answer_end_text (GString *answer, guint status, const gchar *reason, gboolean head)
 {
-  gchar *text = reason ? g_strdup_printf ("%s: %s\n", soup_status_get_phrase (status), reason)
-                       : g_strdup_printf ("%s\n", soup_status_get_phrase (status));
+  gchar *text = reason ? g_strdup_printf ("%s: %s\n", get_phrase (status), reason)
+                       : g_strdup_printf ("%s\n", get_phrase (status));
 
   http_answer_add (answer, "Content-Type", "text/plain; charset=utf-8");
   http_answer_add (answer, "X-Content-Type-Options", "nosniff");

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#pragma once
+
+// The place of a reader in the sink of a track. Call from any thread.
+
+#include <gst/gst.h>
+
+#include "svc/layerset.h"
+
+typedef struct {
+  guint track; // of the stream
+  guint32 ssrc;
+  gboolean is_video;
+  GstElement *sink;
+  gchar *token; // of the WeirSrtp, which names the reader to the sink
+  gint port;    // atomic: the other half of the name
+} WebrtcPlace;
+
+// Takes ownership of the token. Free it with webrtc_place_free().
+WebrtcPlace *webrtc_place_new (
+    guint track, guint32 ssrc, gboolean is_video, GstElement *sink, gchar *token);
+void webrtc_place_free (gpointer self);
+
+// Begin and end sending. `port` is of UDP, or 0; `layers` are those to begin with.
+void webrtc_place_enter (WebrtcPlace *self, guint16 port, WeirLayerSet layers);
+void webrtc_place_leave (WebrtcPlace *self);
+
+// Sets which layers are sent. Returns FALSE if the reader is not in the sink.
+gboolean webrtc_place_set_layers (WebrtcPlace *self, WeirLayerSet layers);
+
+// Returns the sink's statistics of the reader: an empty structure if it is not in the sink.
+// (transfer full)
+GstStructure *webrtc_place_dup_stats (WebrtcPlace *self);
+
+// Sends packets again that the reader has not got. `seqs` are `n` sequence numbers of the reader.
+void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n);

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Live mounts over WebRTC: the requests and answers of WHEP, and Pion, which shares no code with Weir, as a reader."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from functools import lru_cache
+
+from goprogram import go_program
+from hlsweb import Web, clip
+from proxy import CLIP, wait_until
+from tap import run, test
+
+OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
+SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
+ALLOWED = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'
+
+
+def offer(name='chromium'):
+    with open(os.path.join(OFFERS, f'{name}.sdp'), encoding='utf-8') as file:
+        return file.read()
+
+
+class Whep(Web):
+    """A proxy that serves a clip as /cam over WebRTC."""
+
+    def __init__(self, *words, webrtc=None, **top):
+        super().__init__(*words, webrtc={'listen': '127.0.0.1:0', **(webrtc or {})}, **top)
+
+    def ask(self, method, path='/cam/whep', body=None, kind=SDP, **headers):
+        connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=60)
+        headers = {name.replace('_', '-'): value for name, value in headers.items()}
+        if kind and body is not None:
+            headers['Content-Type'] = kind
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
+
+    def post(self, name='chromium', path='/cam/whep', **headers):
+        """Begins a session. Returns the path of its URL, its headers and the answer."""
+        status, head, text = self.ask('POST', path, offer(name), **headers)
+        assert status == 201, (status, text)
+        assert head['content-type'] == SDP and head['etag'][0] == '"', head
+        found = re.fullmatch(rf'http://127\.0\.0\.1:{self.web_port}(/.*/whep/[0-9a-f]{{32}})', head['location'])
+        assert found, head
+        return found[1], head, text
+
+    def readers(self):
+        return self.get('/v1/readers')['readers']
+
+
+@lru_cache
+def folder():
+    return tempfile.TemporaryDirectory()
+
+
+@lru_cache
+def program():
+    return go_program('webrtc', folder().name)
+
+
+def pion(url, *flags):
+    """Reads with Pion. Returns its results."""
+    done = subprocess.run([program(), 'read', '--json', *flags, url], check=False, timeout=120,
+                          capture_output=True, text=True)
+    print(f'# {done.stdout.strip()} {done.stderr.strip()}')
+    return json.loads(done.stdout)
+
+
+# ---- requests ----
+
+@test
+def an_offer_is_answered():
+    with Whep(webrtc={'stun-servers': ['stun:stun.example.org:3478'], 'additional-hosts': ['192.0.2.1']},
+              web={'allow-origins': ['https://other.example']}) as proxy:
+        path, head, answer = proxy.post(Origin='https://other.example')
+        lines = answer.split('\r\n')
+        assert 'a=ice-lite' in lines and 'a=setup:passive' in lines and 'a=end-of-candidates' in lines, answer
+        assert 'm=video 9 UDP/TLS/RTP/SAVPF 108 109' in lines and 'm=audio 9 UDP/TLS/RTP/SAVPF 111' in lines, answer
+        found = [line.split() for line in lines if line.startswith('a=candidate:')]
+        assert [(each[2], each[4]) for each in found] == [
+            ('udp', '192.0.2.1'), ('udp', '127.0.0.1'), ('tcp', '192.0.2.1'), ('tcp', '127.0.0.1')], found
+        assert head['link'] == '<stun:stun.example.org:3478>; rel="ice-server"', head
+        assert head['access-control-expose-headers'] == 'Location, ETag, Link, Retry-After', head
+        assert proxy.ask('DELETE', path, If_Match='"x"')[0] == 200
+        wait_until(lambda: proxy.ask('DELETE', path)[0] == 404, 10, 'the session to end')
+
+
+@test
+def wrong_requests_are_refused():
+    with Whep() as proxy:
+        good = offer()
+        for method, path, body, kind, wanted in [
+                ('GET', '/cam/whep', None, None, 204), ('HEAD', '/cam/whep', None, None, 200),
+                ('GET', '/none/whep', None, None, 404), ('POST', '/none/whep', good, SDP, 404),
+                ('PATCH', '/cam/whep', good, SDP, 405), ('DELETE', '/cam/whep', None, None, 405),
+                ('PUT', '/cam/whep', good, SDP, 405),
+                ('POST', '/cam/whep', good, 'text/plain', 415), ('POST', '/cam/whep', good, None, 415),
+                ('POST', '/cam/whep', '', SDP, 400), ('POST', '/cam/whep', 'v=0\n', SDP, 400),
+                ('POST', '/cam/whep', offer('obs'), SDP, 400),
+                ('POST', '/cam/whep', good.replace('a=recvonly', 'a=inactive'), SDP, 400),
+                ('POST', '/cam/whep', good + 'a=x\n' * 20000, SDP, 413),
+                ('POST', '/cam/whep', good.replace('H264', 'H263').replace('opus', 'xopus'), SDP, 406),
+                ('DELETE', '/cam/whep/' + '0' * 32, None, None, 404)]:
+            status, head, text = proxy.ask(method, path, body, kind)
+            print(f'# {method} {path} {kind}: {status} {text.strip()}')
+            assert status == wanted, (method, path, status, text)
+            assert wanted != 405 or head['allow'] == (
+                ALLOWED if method == 'PUT' else 'GET, HEAD, POST, OPTIONS'), head
+            assert wanted != 204 or not text, text
+            if method == 'HEAD':
+                assert head['content-type'] == SDP, head
+        assert not proxy.readers()
+
+
+@test
+def a_page_of_another_site_may_ask():
+    with Whep() as proxy:
+        for path in '/cam/whep', '/cam/whep/' + '0' * 32:
+            status, head, _ = proxy.ask('OPTIONS', path, Origin='https://other.example',
+                                        Access_Control_Request_Method='POST')
+            assert status == 204 and head['accept-post'] == SDP, head
+            assert head['access-control-allow-methods'] == ALLOWED, head
+            assert head['access-control-allow-headers'] == 'Authorization, Content-Type, If-Match', head
+            assert head['access-control-allow-origin'] == '*', head
+
+
+@test
+def a_session_is_changed_by_who_knows_its_etag():
+    candidate = 'm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\na=candidate:1 1 udp 1 x.local 9 typ host\r\n'
+    restart = 'a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n' + candidate
+    with Whep() as proxy:
+        path, head, answer = proxy.post()
+        tag = head['etag']
+        for body, kind, match, wanted in [
+                (candidate, FRAGMENT, tag, 204), (candidate, SDP, tag, 415), (candidate, FRAGMENT, None, 428),
+                (candidate, FRAGMENT, '"old"', 412), (candidate, FRAGMENT, '*', 412), ('', FRAGMENT, tag, 400),
+                ('a=ice-ufrag:abcd\r\na=ice-pwd:short\r\n', FRAGMENT, '*', 400)]:
+            headers = {'If_Match': match} if match else {}
+            status, head, text = proxy.ask('PATCH', path, body, kind, **headers)
+            assert status == wanted and 'etag' not in head, (status, wanted, text)
+        status, head, text = proxy.ask('PATCH', path, restart, FRAGMENT, If_Match='*')
+        assert status == 200 and head['content-type'] == FRAGMENT and head['etag'] != tag, (status, head, text)
+        ufrag = re.search(r'a=ice-ufrag:(\S+)', answer)[1]
+        assert re.search(r'a=ice-ufrag:(\S+)', text)[1] != ufrag and 'a=candidate:' in text, text
+        assert proxy.ask('PATCH', path, candidate, FRAGMENT, If_Match=tag)[0] == 412
+        assert proxy.ask('PATCH', path, candidate, FRAGMENT, If_Match=head['etag'])[0] == 204
+        for method in 'GET', 'HEAD', 'POST':
+            status, head, _ = proxy.ask(method, path, offer() if method == 'POST' else None)
+            assert status == 405 and head['allow'] == 'PATCH, DELETE, OPTIONS', (method, status, head)
+
+
+@test
+def a_mount_without_media_gets_409():
+    with Whep(mounts={'/live': {'upstream': 'publish', 'start-timeout': '300ms'}}) as proxy:
+        status, head, text = proxy.ask('POST', '/live/whep', offer())
+        assert status == 409 and int(head['retry-after']) > 0, (status, head, text)
+
+
+@test
+def nothing_in_common_gets_406():
+    with Whep(f'file://{clip("h265", None)}') as proxy:
+        status, _, text = proxy.ask('POST', body=offer('gstreamer'))
+        assert status == 406 and 'H264' in text and 'H265' in text, (status, text)
+
+
+@test
+def a_reader_needs_the_permission():
+    digest = ['MD5:' + hashlib.md5(b'ann:rtsp-proxy:secret').hexdigest()]
+    users = [{'name': 'ann', 'digest': digest, 'permissions': [{'action': 'read', 'path': '/cam'}]}]
+    basic = 'Basic ' + base64.b64encode(b'ann:secret').decode()
+    with Whep(users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
+        for path in '/cam/whep', '/none/whep':
+            for method in 'GET', 'HEAD', 'POST':
+                status, head, _ = proxy.ask(method, path, offer() if method == 'POST' else None)
+                assert status == 401 and 'www-authenticate' in head, (path, method, status)
+        path, _, _ = proxy.post(Authorization=basic)
+        assert proxy.ask('DELETE', path)[0] == 200 # the URL is the secret
+
+
+@test
+def sessions_are_limited():
+    with Whep(mount={'max-readers': 2}) as proxy:
+        paths = [proxy.post()[0] for _ in range(2)]
+        status, head, text = proxy.ask('POST', body=offer())
+        assert status == 503 and 'max-readers' in text and int(head['retry-after']) > 0, (status, text)
+        proxy.ask('DELETE', paths[0])
+        wait_until(lambda: proxy.ask('POST', body=offer())[0] == 201, 10, 'room')
+
+
+# ---- media ----
+
+def check_media(result, seconds):
+    assert result['status'] == 'ok', result
+    tracks = {track['kind']: track for track in result['tracks']}
+    video, audio = tracks['video'], tracks['audio']
+    assert video['lost'] == audio['lost'] == 0 and video['keyframes'] > 0, tracks
+    assert video['units'] > 20 * seconds and audio['units'] > 40 * seconds, tracks
+    assert video['ts_backward'] == audio['ts_backward'] == 0, tracks
+    assert video['largest'] <= 1188 and video['sender_reports'] >= seconds, tracks
+    return video
+
+
+@test(timeout=90)
+def pion_plays():
+    with Whep() as proxy:
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '4')[0]
+        check_media(result, 3)
+        assert result['cipher'].endswith('GCM') or 'GCM' in result['cipher'], result
+        wait_until(lambda: not proxy.readers(), 10, 'no readers')
+        proxy.wait_for_line(r'reader \S+ in: /cam over WebRTC')
+
+
+@test(timeout=90)
+def pion_plays_over_tcp_and_with_the_other_cipher():
+    with Whep() as proxy:
+        check_media(pion(f'{proxy.web}/cam/whep', '--duration', '3', '--tcp')[0], 2)
+        check_media(pion(f'{proxy.web}/cam/whep', '--duration', '3', '--cm')[0], 2)
+
+
+@test(timeout=90)
+def what_is_lost_comes_again():
+    # Pion asks up to ten times for a packet, also after it has come: the loss is so small that all of this is within
+    # the budget. It may end before it has asked for the last one.
+    with Whep(f'file://{CLIP}') as proxy:
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '6', '--lose', '100')[0]
+        video, = (track for track in result['tracks'] if track['kind'] == 'video')
+        assert result['status'] == 'ok' and video['late'] > 1 and video['lost'] <= 1, result
+
+
+@test(timeout=90)
+def a_reader_is_shown_and_closed():
+    with Whep() as proxy:
+        reading = subprocess.Popen([program(), 'read', '--json', '--duration', '60', f'{proxy.web}/cam/whep'],
+                                   stdout=subprocess.PIPE, text=True)
+        wait_until(lambda: [each for each in proxy.readers() if each['transport'] == 'WebRTC'
+                            and each['packets'] > 100], 30, 'a reader')
+        reader = proxy.readers()[0]
+        assert reader['mount'] == '/cam' and reader['state'] == 'ok', reader
+        assert proxy.http('DELETE', f'/v1/readers/{reader["id"]}')[0] in (200, 204)
+        wait_until(lambda: not proxy.readers(), 10, 'no readers')
+        result = json.loads(reading.communicate(timeout=60)[0])[0]
+        assert result['disconnected_ms'] > 0, result
+
+
+@test(timeout=90)
+def the_proxy_ends_with_readers():
+    with Whep() as proxy:
+        reading = subprocess.Popen([program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'],
+                                   stdout=subprocess.DEVNULL)
+        wait_until(proxy.readers, 30, 'a reader')
+        start = time.monotonic()
+        assert proxy.stop() == 0
+        assert time.monotonic() - start < 3
+        reading.kill()
+        reading.wait()
+
+
+run()
