@@ -17,6 +17,7 @@ typedef struct {
 struct _WebrtcStream {
   gatomicrefcount refs; // the relay's, and that of all users together
   guint users;          // with `all_lock` held
+  guint lingers;        // the source that waits for further users; the main thread's
   Key key;
   Presentation *encoded; // the same with Opus, or NULL
   Relay *relay;          // that the tracks come from
@@ -272,13 +273,37 @@ webrtc_stream_ref (WebrtcStream *self)
   return self;
 }
 
+// Ends the stream unless it has users again.
 static gboolean
-leave (gpointer data)
+end_lingering (gpointer data)
 {
   WebrtcStream *self = data;
+  gboolean unused;
 
-  relay_remove_sink (self->relay, self);
-  unref (self);
+  g_mutex_lock (&all_lock);
+  unused = self->users == 0;
+  if (unused)
+    forget (self);
+  g_mutex_unlock (&all_lock);
+  self->lingers = 0;
+  if (unused) {
+    relay_remove_sink (self->relay, self);
+    unref (self);
+  }
+  return G_SOURCE_REMOVE;
+}
+
+// The next user begins at once, at a keyframe that is in the window already.
+static gboolean
+linger (gpointer data)
+{
+  WebrtcStream *self = data;
+  MountConfig *config = presentation_dup_config (self->key.presentation);
+
+  g_clear_handle_id (&self->lingers, g_source_remove);
+  self->lingers =
+      g_timeout_add (webrtc_stream_has_ended (self) ? 0 : config->linger_ms, end_lingering, self);
+  mount_config_unref (config);
   return G_SOURCE_REMOVE;
 }
 
@@ -289,11 +314,9 @@ webrtc_stream_unref (WebrtcStream *self)
 
   g_mutex_lock (&all_lock);
   last = --self->users == 0;
-  if (last)
-    forget (self);
   g_mutex_unlock (&all_lock);
   if (last)
-    g_main_context_invoke (NULL, leave, self);
+    g_main_context_invoke (NULL, linger, self);
 }
 
 // ---- what readers ask ----

@@ -6,6 +6,7 @@ const CONNECT_MS = 8000;
 const MISSING_MS = 4000; // without a packet, after which a new connection is tried
 const GATHER_MS = 1000;
 const RETRY_MAX_MS = 30000;
+const NTP_MS = 2208988800000; // from 1900 to 1970
 
 const endpoint = path + '/whep' + location.search;
 
@@ -88,7 +89,7 @@ async function arrived(peer) {
 // The server's reports say when it had the picture that is shown, so this is the whole way to the screen
 // if both clocks are right.
 function showWebRtc({ estimatedPlayoutTimestamp: shown }) {
-  if (shown > 0 && !video.paused) showState('WebRTC', '', Math.max(0, (Date.now() - shown) / 1000));
+  if (shown > 0 && !video.paused) showState('WebRTC', '', Math.max(0, Date.now() + NTP_MS - shown) / 1000);
 }
 
 // Returns when nothing comes any more.
