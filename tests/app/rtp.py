@@ -10,77 +10,14 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 
-from control import Controlled, Watch
+from control import Controlled
 from proc import free_port, thread_names
 from proxy import QUICK, listens, matches, wait_until
-from scripted import KEY_PICTURE, SSRC, feedback, reports, rtp, sender_report
+from rtpsender import FIR, PLI, Sender, numbers, packet, session, uri
+from scripted import SSRC, feedback, reports
 from tap import run, test
 
 MANY = 50
-STEP = 3600 # of the timestamps of two packets
-PLI, FIR = 1, 4
-
-
-def uri(port):
-    return f'rtp://127.0.0.1:{port}?encoding-name=H264&payload=96'
-
-
-def packet(number, ssrc=SSRC):
-    """Returns a keyframe of one packet that names its number, whatever its sequence number
-    becomes."""
-    data = rtp(number, number * STEP, KEY_PICTURE + struct.pack('>I', number), ssrc=ssrc)
-    return data[:1] + bytes([data[1] | 0x80]) + data[2:]
-
-
-class Sender:
-    """Two sockets, for RTP and RTCP, that send to a port and the next one. `.next` is the number of
-    the next packet."""
-
-    def __init__(self, port, address='127.0.0.1'):
-        self.port, self.next = port, 0
-        self.rtp, self.rtcp = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in (0, 1))
-        for each in self.rtp, self.rtcp:
-            each.bind((address, 0))
-            each.settimeout(10)
-
-    def send(self, *packets):
-        for each in packets:
-            self.rtp.sendto(each, ('127.0.0.1', self.port))
-
-    @contextmanager
-    def watched(self, proxy):
-        """Yields a reader that plays; sends packets until then. The reader has got them all."""
-        plays = threading.Event()
-
-        def send():
-            while not plays.is_set():
-                self.send(packet(self.next))
-                self.next += 1
-                plays.wait(0.02)
-
-        sending = threading.Thread(target=send)
-        sending.start()
-        try:
-            proxy.wait_for_line(r' mount /cam up: ')
-            reader = Watch(proxy)
-        finally:
-            plays.set()
-            sending.join()
-        with reader:
-            self.send(packet(self.next))
-            numbers(reader, self.next)
-            self.next += 1
-            yield reader
-
-    def report(self, timestamp, port=None):
-        self.rtcp.sendto(sender_report(1 << 32, timestamp), ('127.0.0.1', port or self.port + 1))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.rtp.close()
-        self.rtcp.close()
 
 
 @contextmanager
@@ -94,16 +31,6 @@ def served(upstream, *ports, **settings):
 
 def ingest(proxy):
     return proxy.get('/v1/mounts/cam')['ingest']
-
-
-def numbers(reader, last):
-    """Returns the numbers of the packets that a reader gets, up to `last`."""
-    got = []
-    while last not in got:
-        channel, data = reader.frame()
-        if channel == 0:
-            got += struct.unpack('>I', data[-4:])
-    return got
 
 
 def check_dropped(proxy, malformed, foreign):
@@ -213,12 +140,6 @@ def another_sender_takes_over_when_the_first_is_silent():
         assert got == list(range(got[0], number)) and got[0] > first, (got, first)
         # Its numbers continue from those of the first sender.
         assert ingest(proxy)['lost'] == 0, ingest(proxy)
-
-
-def session(port, profile, *lines):
-    return ('v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n'
-            f'm=video {port} RTP/{profile} 96\r\na=rtpmap:96 H264/90000\r\n'
-            + ''.join(f'a={line}\r\n' for line in lines))
 
 
 @contextmanager

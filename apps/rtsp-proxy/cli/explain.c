@@ -203,13 +203,32 @@ dup_inputs (const MountConfig *mount)
   return g_string_free (text, FALSE);
 }
 
+// Puts the source stages of the mount into a chain, behind its source. Returns a comment on them,
+// or an empty text.
+static gchar *
+add_source_stages (const MountConfig *mount, GPtrArray *chain)
+{
+  GString *text = g_string_new (NULL);
+
+  for (guint i = 0; mount->source_chain && i < mount->source_chain->len; i++) {
+    Stage *stage = g_ptr_array_index (mount->source_chain, i);
+
+    g_ptr_array_insert (chain, (gint) i + 1, stage_ref (stage));
+    g_string_append_printf (text, "%s%s",
+        i ? ", " : "# Each upstream has stages of its own: ", stage_get_file (stage)->name);
+  }
+  if (text->len)
+    g_string_append (text, ".\n");
+  return g_string_free (text, FALSE);
+}
+
 static gchar *
 explain_demand (
     const ProxyConfig *config, const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
   GPtrArray *chain;
-  gchar *text, *title, *chain_text, *inputs, *ways, *pushes, *record;
+  gchar *text, *title, *chain_text, *own, *inputs, *ways, *pushes, *record;
 
   if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_titles (mount))
     return explain_broadcast (mount);
@@ -220,15 +239,17 @@ explain_demand (
   chain = offer_make_chain (mount, choices, error);
   if (!chain)
     return NULL;
+  own = add_source_stages (mount, chain);
   title = dup_title (demand, mount->cache.time_ms > 0);
   chain_text = explain_chain (title, g_ptr_array_index (mount->pulls, 0), chain);
   ways = mount_config_get_titles (mount) ? g_strdup ("") : explain_ways (config, mount, demand);
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
   record = demand->choices ? g_strdup ("") : dup_record (mount);
   inputs = dup_inputs (mount);
-  text = g_strconcat (chain_text, inputs, ways, pushes, record, NULL);
+  text = g_strconcat (chain_text, own, inputs, ways, pushes, record, NULL);
   g_free (record);
   g_free (inputs);
+  g_free (own);
   g_free (ways);
   g_free (chain_text);
   g_free (pushes);

@@ -42,9 +42,11 @@ mount_config_unref (MountConfig *self)
   schema_clear (mount_config_keys (), self);
   g_free (self->path);
   g_free (self->stage_files);
+  g_free (self->source_files);
   g_free (self->lack);
   g_ptr_array_unref (self->pulls);
   g_clear_pointer (&self->stages, g_ptr_array_unref);
+  g_clear_pointer (&self->source_chain, g_ptr_array_unref);
   g_clear_pointer (&self->stage_set, stage_set_unref);
   g_free (self);
 }

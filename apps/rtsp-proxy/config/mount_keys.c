@@ -205,7 +205,11 @@ static const SchemaKey mount_keys[] = {
   { "insert", SCHEMA_OBJECT, .form = "{folder: FOLDER, on-cue: FILE}",
       .object = &mount_insert_object, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
       .help = "clips that the API, or cues of SCTE 35, insert into the stream" },
-  { "pipeline", SCHEMA_OTHER, .preset = "[pull]", .form = "[STAGE, ...]",
+  { "source-stages", SCHEMA_OTHER, AT (source_steps), "[]", .form = "[STAGE, ...]",
+      .value = &mount_source_stages_value, .effect = MOUNT_EFFECT_UPSTREAM,
+      .help = "stages that the media of each upstream pass through before the proxy chooses among "
+              "the upstreams; a stage that fails counts as a failure of its upstream" },
+  { "pipeline", SCHEMA_OTHER, AT (pipeline), "[pull]", .form = "[STAGE, ...]",
       .value = &mount_pipeline_value, .effect = MOUNT_EFFECT_PIPELINE,
       .help = "the stages that media passes through, with their parameters" },
   { "choices", SCHEMA_OTHER, .form = "{STAGE: [NAME, ...]}", .value = &mount_choices_value,

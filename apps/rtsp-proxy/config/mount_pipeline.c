@@ -6,7 +6,14 @@
 #define STEPS_MAX 32
 #define PARAMS_MAX 64
 
-// ---- pipeline ----
+// ---- lists of stages ----
+
+// Returns the list at the key's place in a mount.
+static GPtrArray **
+steps_at (const SchemaKey *key, gconstpointer mount)
+{
+  return (GPtrArray **) ((const gchar *) mount + key->offset);
+}
 
 static gboolean
 read_params (const SchemaKey *key, const MountConfig *mount, MountStep *step, YamlReader *reader,
@@ -53,35 +60,34 @@ read_step (
         reader, node, key, error, "expected a stage: NAME or {NAME: {PARAMETER: VALUE}}");
   yaml_place (name, &line, &column);
   step = mount_step_new (yaml_text (reader, name), line, column);
-  g_ptr_array_add (mount->pipeline, step);
+  g_ptr_array_add (*steps_at (key, mount), step);
   return !params || read_params (key, mount, step, reader, params, error);
 }
 
 static gboolean
-read_pipeline (
+read_steps (
     const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
 {
-  MountConfig *mount = object;
+  GPtrArray *steps = *steps_at (key, object);
   gboolean ok = TRUE;
   YamlNode *item;
 
-  g_ptr_array_set_size (mount->pipeline, 0);
+  g_ptr_array_set_size (steps, 0);
   if (!yaml_is_sequence (node))
     return schema_fail (
         reader, node, key, error, "expected a list of stages, such as [pull, restamp]");
   for (guint i = 0; (item = yaml_item (reader, node, i)); i++) {
     if (i == STEPS_MAX)
       return schema_fail (reader, item, key, error, "too many stages: at most 32 are allowed");
-    ok = read_step (key, mount, reader, item, error) && ok;
+    ok = read_step (key, object, reader, item, error) && ok;
   }
   return ok;
 }
 
 static gboolean
-equal_pipelines (const SchemaKey *key, gconstpointer a, gconstpointer b)
+equal_steps (const SchemaKey *key, gconstpointer a, gconstpointer b)
 {
-  const MountConfig *from = a, *to = b;
-  const GPtrArray *x = from->pipeline, *y = to->pipeline;
+  const GPtrArray *x = *steps_at (key, a), *y = *steps_at (key, b);
 
   if (x->len != y->len)
     return FALSE;
@@ -89,18 +95,34 @@ equal_pipelines (const SchemaKey *key, gconstpointer a, gconstpointer b)
     if (!mount_step_equal (g_ptr_array_index (x, i), g_ptr_array_index (y, i)))
       return FALSE;
   }
-  return !g_strcmp0 (from->stage_files, to->stage_files);
+  return TRUE;
+}
+
+static gboolean
+equal_pipelines (const SchemaKey *key, gconstpointer a, gconstpointer b)
+{
+  const MountConfig *from = a, *to = b;
+
+  return equal_steps (key, a, b) && !g_strcmp0 (from->stage_files, to->stage_files);
+}
+
+static gboolean
+equal_source_stages (const SchemaKey *key, gconstpointer a, gconstpointer b)
+{
+  const MountConfig *from = a, *to = b;
+
+  return equal_steps (key, a, b) && !g_strcmp0 (from->source_files, to->source_files);
 }
 
 static void
-write_pipeline (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
+write_steps (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
-  const GPtrArray *pipeline = ((const MountConfig *) object)->pipeline;
+  const GPtrArray *steps = *steps_at (key, object);
 
-  json_builder_set_member_name (builder, "pipeline");
+  json_builder_set_member_name (builder, key->name);
   json_builder_begin_array (builder);
-  for (guint i = 0; i < pipeline->len; i++) {
-    const MountStep *step = g_ptr_array_index (pipeline, i);
+  for (guint i = 0; i < steps->len; i++) {
+    const MountStep *step = g_ptr_array_index (steps, i);
 
     if (step->params->len == 0) {
       json_builder_add_string_value (builder, step->name);
@@ -122,30 +144,31 @@ write_pipeline (const SchemaKey *key, gconstpointer object, JsonBuilder *builder
 }
 
 static void
-clear_pipeline (const SchemaKey *key, gpointer object)
+clear_steps (const SchemaKey *key, gpointer object)
 {
-  g_clear_pointer (&((MountConfig *) object)->pipeline, g_ptr_array_unref);
+  g_clear_pointer (steps_at (key, object), g_ptr_array_unref);
 }
 
 static void
-reset_pipeline (const SchemaKey *key, gpointer object)
+reset_steps (const SchemaKey *key, gpointer object)
 {
-  clear_pipeline (key, object);
-  ((MountConfig *) object)->pipeline = g_ptr_array_new_with_free_func (mount_step_free);
+  clear_steps (key, object);
+  *steps_at (key, object) = g_ptr_array_new_with_free_func (mount_step_free);
 }
 
 static void
-copy_pipeline (const SchemaKey *key, gpointer to, gconstpointer from)
+copy_steps (const SchemaKey *key, gpointer to, gconstpointer from)
 {
-  const GPtrArray *pipeline = ((const MountConfig *) from)->pipeline;
+  const GPtrArray *steps = *steps_at (key, from);
 
-  for (guint i = 0; i < pipeline->len; i++)
-    g_ptr_array_add (
-        ((MountConfig *) to)->pipeline, mount_step_copy (g_ptr_array_index (pipeline, i)));
+  for (guint i = 0; i < steps->len; i++)
+    g_ptr_array_add (*steps_at (key, to), mount_step_copy (g_ptr_array_index (steps, i)));
 }
 
-const SchemaValue mount_pipeline_value = { read_pipeline, reset_pipeline, equal_pipelines,
-  write_pipeline, copy_pipeline, clear_pipeline };
+const SchemaValue mount_pipeline_value = { read_steps, reset_steps, equal_pipelines, write_steps,
+  copy_steps, clear_steps };
+const SchemaValue mount_source_stages_value = { read_steps, reset_steps, equal_source_stages,
+  write_steps, copy_steps, clear_steps };
 
 // ---- choices ----
 

@@ -110,15 +110,17 @@ check_titles (const Reading *self)
 }
 
 static void
-add_stage_mistake (gpointer data, guint line, guint column, ConfigError code, gchar *text)
+add_stage_mistake (
+    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
 {
   const Reading *self = data;
+  const gchar *name = key == MOUNT_STAGES_SOURCE ? "source-stages" : "pipeline";
   // Messages about other keys begin with their names.
   gboolean of_other = g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "inputs: ")
                       || g_str_has_prefix (text, "renditions: ");
 
   yaml_fail_place (
-      self->reader, line, column, of_other ? NULL : "pipeline", code, self->error, text);
+      self->reader, line, column, of_other ? NULL : name, code, self->error, text);
 }
 
 static gboolean
@@ -129,6 +131,22 @@ check_stages (const Reading *self)
   yaml_place (self->place, &mount->line, &mount->column);
   return mount_stages_make (
       mount, self->set, mount->line, mount->column, add_stage_mistake, (gpointer) self);
+}
+
+static gboolean
+check_source_stages (const Reading *self)
+{
+  const MountConfig *mount = self->mount;
+  const gchar *wrong = NULL;
+
+  if (mount->source_steps->len == 0)
+    return TRUE;
+  if (mount_has_inputs (mount))
+    wrong = "a mount with inputs has no upstream; set source-stages of the mounts that are its "
+            "inputs";
+  else if (mount_config_get_titles (mount) || mount->interval_ms > 0)
+    wrong = "this mount has no live stream: it serves stored titles";
+  return note_wrong (self, "source-stages", wrong);
 }
 
 static gboolean
@@ -215,12 +233,13 @@ check_broadcast (const Reading *self)
 // while it needs an upstream and there is none. The first one makes the upstreams.
 static const struct {
   gboolean (*check) (const Reading *self);
-  const gchar *keys[8];
+  const gchar *keys[9];
 } checks[] = {
   { check_upstreams, { "upstream", "upstreams", "inputs" } },
   { check_titles, { "upstream", "upstreams", "slate", "pipeline", "choices", "on-demand" } },
-  { check_stages, { "pipeline", "inputs", "choices", "renditions", "max-presentations", "interval",
-                      "layers" } },
+  { check_stages, { "source-stages", "pipeline", "inputs", "choices", "renditions",
+                      "max-presentations", "interval", "layers" } },
+  { check_source_stages, { "upstream", "upstreams", "inputs", "source-stages", "interval" } },
   { check_standby, { "upstream", "upstreams", "standby" } },
   { check_cache, { "upstream", "upstreams", "cache" } },
   { check_swarm, { "upstream", "upstreams", "swarm" } },
@@ -265,7 +284,8 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
 }
 
 static void
-ignore_mistake (gpointer unused, guint line, guint column, ConfigError code, gchar *text)
+ignore_mistake (
+    gpointer unused, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
 {
   g_free (text);
 }
@@ -331,7 +351,8 @@ mount_read_body (
 }
 
 static void
-keep_first (gpointer data, guint line, guint column, ConfigError code, gchar *text)
+keep_first (
+    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
 {
   gchar **first = data;
 

@@ -40,6 +40,8 @@ assign_upstream (const MountConfig *config, Stage *stage)
 
 typedef struct {
   MountConfig *config;
+  GPtrArray *stages; // that are being made, of Stage
+  MountStagesKey key;
   MountStagesWrong wrong;
   gpointer data;
   gboolean ok;
@@ -52,7 +54,7 @@ note_wrong (Making *self, guint line, guint column, gchar *text)
   if (!text)
     return;
   self->ok = FALSE;
-  self->wrong (self->data, line, column, CONFIG_ERROR_VALUE, text);
+  self->wrong (self->data, self->key, line, column, CONFIG_ERROR_VALUE, text);
 }
 
 // Checks a file that the parameter names.
@@ -68,7 +70,7 @@ check_file (Making *self, const Stage *stage, const MountParam *param)
   if (!self->ok || g_file_test (param->value, G_FILE_TEST_IS_REGULAR))
     return;
   self->ok = FALSE;
-  self->wrong (self->data, param->line, param->column, CONFIG_ERROR_ABSENT,
+  self->wrong (self->data, self->key, param->line, param->column, CONFIG_ERROR_ABSENT,
       g_strdup_printf ("%s: no such file: %s", param->name, param->value));
 }
 
@@ -99,15 +101,15 @@ add_step (Making *self, const MountStep *step)
     note_wrong (self, step->line, step->column, take_message (error));
     return;
   }
-  g_ptr_array_add (self->config->stages, stage);
+  g_ptr_array_add (self->stages, stage);
   assign_params (self, stage, step);
 }
 
-gboolean
-mount_config_encodes_sound (const MountConfig *config)
+static gboolean
+encode_sound (const GPtrArray *stages)
 {
-  for (guint i = 0; i < config->stages->len; i++) {
-    const StageFile *file = stage_get_file (g_ptr_array_index (config->stages, i));
+  for (guint i = 0; stages && i < stages->len; i++) {
+    const StageFile *file = stage_get_file (g_ptr_array_index (stages, i));
 
     if (file->media == STAGE_AUDIO && file->codec && stage_file_find_codec (file, "L16"))
       return TRUE;
@@ -116,21 +118,78 @@ mount_config_encodes_sound (const MountConfig *config)
 }
 
 gboolean
+mount_config_encodes_sound (const MountConfig *config)
+{
+  return encode_sound (config->source_chain) || encode_sound (config->stages);
+}
+
+static void
+add_pull (Making *self, guint line, guint column)
+{
+  MountStep *pull = mount_step_new ("pull", line, column);
+
+  add_step (self, pull);
+  mount_step_free (pull);
+}
+
+// Returns why a stage cannot be a source stage, or NULL. (transfer full)
+static gchar *
+check_source_stage (const StageFile *file)
+{
+  if (file->takes == STAGE_NOTHING)
+    return g_strdup_printf ("stage %s: source stages come after it; leave it out", file->name);
+  if (file->inputs)
+    return g_strdup_printf (
+        "stage %s: takes the media of several mounts; put it into pipeline", file->name);
+  return NULL;
+}
+
+// Makes the chain of the source stages.
+static void
+make_source_chain (Making *self)
+{
+  MountConfig *config = self->config;
+  GError *error = NULL;
+
+  self->key = MOUNT_STAGES_SOURCE;
+  self->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
+  add_pull (self, config->line, config->column);
+  for (guint i = 0; i < config->source_steps->len; i++) {
+    const MountStep *step = g_ptr_array_index (config->source_steps, i);
+    const StageFile *file = stage_set_find (config->stage_set, step->name);
+
+    add_step (self, step);
+    note_wrong (self, step->line, step->column, file ? check_source_stage (file) : NULL);
+  }
+  if (self->ok
+      && choice_check (config->stage_set, self->stages, NULL, &config->source_files, &error))
+    config->source_chain = choice_make_chain (config->stage_set, self->stages, NULL, NULL, &error);
+  if (config->source_chain)
+    g_ptr_array_remove_index (config->source_chain, 0); // pull
+  if (error) {
+    const MountStep *first = g_ptr_array_index (config->source_steps, 0);
+
+    note_wrong (self, first->line, first->column, take_message (error));
+  }
+  g_ptr_array_unref (self->stages);
+}
+
+gboolean
 mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
     MountStagesWrong wrong, gpointer data)
 {
-  Making self = { config, wrong, data, TRUE };
+  Making self = { config, NULL, MOUNT_STAGES_PIPELINE, wrong, data, TRUE };
   GError *error = NULL;
   gboolean encodes_sound;
 
   config->stage_set = stage_set_ref (set);
+  if (config->source_steps->len > 0)
+    make_source_chain (&self);
+  self.key = MOUNT_STAGES_PIPELINE;
   config->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
-  if (config->pipeline->len == 0) {
-    MountStep *alone = mount_step_new ("pull", line, column);
-
-    add_step (&self, alone);
-    mount_step_free (alone);
-  }
+  self.stages = config->stages;
+  if (config->pipeline->len == 0)
+    add_pull (&self, line, column);
   for (guint i = 0; i < config->pipeline->len; i++)
     add_step (&self, g_ptr_array_index (config->pipeline, i));
   encodes_sound = mount_config_encodes_sound (config);

@@ -4,15 +4,21 @@
 #include "config/mount_config.h"
 #include "text/config_error.h"
 
-// Gets a mistake of a pipeline, at its place in the configuration. Takes ownership of `text`.
-typedef void (*MountStagesWrong) (
-    gpointer data, guint line, guint column, ConfigError code, gchar *text);
+typedef enum {
+  MOUNT_STAGES_PIPELINE,
+  MOUNT_STAGES_SOURCE, // source-stages
+} MountStagesKey;
 
-// Makes the stages of a mount's pipeline, and checks them and the choices. Returns FALSE if
-// something is wrong, after a call of `wrong` for each mistake. `line` and `column` are the place
-// of those without a place of their own.
+// Gets a mistake in the stages of a key, at its place in the configuration. Takes ownership of
+// `text`.
+typedef void (*MountStagesWrong) (
+    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text);
+
+// Makes the source stages of a mount and the stages of its pipeline, and checks them and the
+// choices. Returns FALSE if something is wrong, after a call of `wrong` for each mistake. `line`
+// and `column` are the place of those without a place of their own.
 gboolean mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
     MountStagesWrong wrong, gpointer data);
 
-// Reports whether a stage of the pipeline encodes sound of any codec anew.
+// Reports whether a source stage, or a stage of the pipeline, encodes sound of any codec anew.
 gboolean mount_config_encodes_sound (const MountConfig *config);

@@ -61,12 +61,15 @@ typedef struct {
     gchar *folder; // of the clips; NULL: nothing can be inserted
     gchar *on_cue; // the clip that a cue begins, or NULL
   } insert;
-  GPtrArray *pipeline; // of MountStep; empty: pull alone
-  StageSet *stage_set; // the set of `stages`; NULL before these are made
-  GPtrArray *stages;   // of Stage: the stages of `pipeline`, with the upstream in pull
-  gchar *stage_files;  // names and checksums of all stage files in use; see choice_check()
-  GHashTable *choices; // stage -> GStrv: parameters that a URL may set
-  GStrv renditions;    // queries of the URLs of further renditions in HLS
+  GPtrArray *pipeline;     // of MountStep; empty: pull alone
+  StageSet *stage_set;     // the set of `stages`; NULL before these are made
+  GPtrArray *stages;       // of Stage: the stages of `pipeline`, with the upstream in pull
+  GPtrArray *source_steps; // of MountStep: the stages between each upstream and the relay
+  GPtrArray *source_chain; // of Stage: those, with decoders; NULL before they are made
+  gchar *stage_files;      // names and checksums of all stage files in use; see choice_check()
+  gchar *source_files;     // the same of `source_chain`
+  GHashTable *choices;     // stage -> GStrv: parameters that a URL may set
+  GStrv renditions;        // queries of the URLs of further renditions in HLS
   guint max_presentations;
   guint interval_ms; // 0: readers share no session of a stored title
   guint max_titles;

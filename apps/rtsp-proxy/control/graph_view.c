@@ -183,9 +183,15 @@ add_upstreams (GPtrArray *nodes, GraphNode *pull, Node *node)
 {
   for (guint i = 0; i < node_n_inlets (node); i++) {
     NodeInlet inlet = node_get_inlet (node, i);
-    gchar *id = g_strdup_printf ("upstream:%u:%u", node_get_id (node), i);
-    GraphNode *upstream = graph_node_new ("upstream", g_strdup (id), g_strdup (inlet.uri));
+    GraphNode *upstream;
+    gchar *id;
 
+    if (node_get_source (node, i)) { // which reads the upstream
+      take_from_node (pull, node_get_source (node, i));
+      continue;
+    }
+    id = g_strdup_printf ("upstream:%u:%u", node_get_id (node), i);
+    upstream = graph_node_new ("upstream", g_strdup (id), g_strdup (inlet.uri));
     upstream->state = g_strdup (node_inlet_state_name (&inlet));
     add_worker (upstream, inlet.worker);
     g_ptr_array_add (nodes, upstream);

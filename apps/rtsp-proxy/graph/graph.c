@@ -60,6 +60,10 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
         config->insert.on_cue ? config->insert.on_cue : "");
   if (config->slate.path)
     g_string_append_printf (key, "slate %s\n", config->slate.path);
+  for (guint i = 0; config->source_chain && i < config->source_chain->len; i++) {
+    g_string_append (key, "before ");
+    append_stage (key, g_ptr_array_index (config->source_chain, i));
+  }
   for (guint i = 1; i < n_stages; i++) {
     const Stage *each = g_ptr_array_index (stages, i);
 
@@ -104,6 +108,55 @@ add (Graph *self, gchar *key, Node *node)
   return node;
 }
 
+// ---- upstreams with source stages ----
+
+// Returns the last node of an upstream and its source stages. (transfer full)
+static Node *
+get_source (Graph *self, MountConfig *config, guint upstream, guint instance)
+{
+  GString *key = g_string_new (NULL);
+  Node *node = NULL;
+
+  if (instance)
+    g_string_append_printf (key, "%u of %s\n", instance, config->path);
+  append_pull (key, g_ptr_array_index (config->pulls, upstream));
+  if (config->insert.on_cue)
+    g_string_append (key, "cues\n");
+  for (guint n = 0; n <= config->source_chain->len; n++) {
+    Stage *stage = n > 0 ? g_ptr_array_index (config->source_chain, n - 1) : NULL;
+    Node *next;
+
+    if (stage)
+      append_stage (key, stage);
+    next = g_hash_table_lookup (self->nodes, key->str);
+    if (next)
+      node_ref (next);
+    else
+      next = add (self, g_strdup (key->str),
+          stage ? node_new_stage (node, stage, NULL) : node_new_upstream (config, upstream));
+    g_clear_pointer (&node, node_unref); // the next node holds a reference
+    node = next;
+  }
+  g_string_free (key, TRUE);
+  return node;
+}
+
+static Node *
+new_pull (Graph *self, MountConfig *config, guint instance)
+{
+  GPtrArray *sources;
+  Node *node;
+
+  if (!config->source_chain)
+    return node_new_pull (config, NULL);
+  sources = g_ptr_array_new_with_free_func ((GDestroyNotify) node_unref);
+  for (guint i = 0; i < config->pulls->len; i++)
+    g_ptr_array_add (sources, get_source (self, config, i, instance));
+  node = node_new_pull (config, sources);
+  g_ptr_array_unref (sources);
+  return node;
+}
+
 // ---- stages with several inputs ----
 
 // Returns the node that decodes an input of `joining`, whose key is `key`. Takes ownership of
@@ -142,7 +195,7 @@ get_input (Graph *self, const MountConfig *config, guint i, gchar **key)
 
   *key = dup_key (alone, NULL, 1, 0);
   node = g_hash_table_lookup (self->nodes, *key);
-  node = node ? node_ref (node) : add (self, g_strdup (*key), node_new_pull (alone));
+  node = node ? node_ref (node) : add (self, g_strdup (*key), node_new_pull (alone, NULL));
   mount_config_unref (alone);
   return node;
 }
@@ -189,7 +242,7 @@ graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint inst
       node_ref (next);
     } else {
       next = add (self, g_strdup (key),
-          n == 1 ? node_new_pull (config) : node_new_stage (node, stage, NULL));
+          n == 1 ? new_pull (self, config, instance) : node_new_stage (node, stage, NULL));
       if (stage_get_file (stage)->inputs)
         add_sides (self, next, key, before, config);
     }

@@ -70,6 +70,12 @@ node_tell_failed_over (Node *self)
   TELL (self, failed_over);
 }
 
+void
+node_tell_cued (Node *self, const WeirCue *cue)
+{
+  TELL (self, cued, cue);
+}
+
 // ---- a stage's input ----
 
 gboolean
@@ -172,8 +178,14 @@ on_input_failed_over (gpointer user)
   node_tell_failed_over (user);
 }
 
+static void
+on_input_cued (gpointer user, const WeirCue *cue)
+{
+  node_tell_cued (user, cue);
+}
+
 static const NodeCallbacks input_callbacks = { on_input_up, on_input_down, on_input_connecting,
-  on_input_changed, on_input_failed_over };
+  on_input_changed, on_input_failed_over, on_input_cued };
 
 // ---- use ----
 
@@ -362,42 +374,6 @@ node_has_standby (Node *self, gboolean *wanted)
   return self->ready != NULL;
 }
 
-guint
-node_n_inlets (Node *self)
-{
-  return self->inlets->len;
-}
-
-NodeInlet
-node_get_inlet (Node *self, guint n)
-{
-  Inlet *i = node_inlet (self, n);
-  Worker *worker = upstream_get_worker (i->upstream);
-
-  return (NodeInlet) {
-    .uri = i->shown,
-    .running = i->running,
-    .up = i->up,
-    .current = inlet_is_current (i),
-    .is_slate = i->is_slate,
-    .awaits = i->awaits,
-    .reason = i->reason,
-    .failed_us = i->failed_us,
-    .n_failures = i->n_failures,
-    .worker = worker ? worker_get_pid (worker) : 0,
-  };
-}
-
-const gchar *
-node_inlet_state_name (const NodeInlet *inlet)
-{
-  if (!inlet->running)
-    return "idle";
-  if (inlet->up)
-    return inlet->current ? "up" : "standing by";
-  return inlet->awaits ? "waiting" : inlet->reason ? "down" : "starting";
-}
-
 gchar *
 node_publish (Node *self, guint track)
 {
@@ -436,8 +412,8 @@ node_new (void)
   return self;
 }
 
-Node *
-node_new_pull (MountConfig *config)
+static Node *
+new_for_upstreams (MountConfig *config)
 {
   Node *self = node_new ();
 
@@ -445,10 +421,31 @@ node_new_pull (MountConfig *config)
   // Not when they are loaded: the rest of the file may be wrong.
   if (config->stage_set)
     stage_set_allow_paths (config->stage_set);
+  return self;
+}
+
+Node *
+node_new_upstream (MountConfig *config, guint upstream)
+{
+  const PullConfig *pull = g_ptr_array_index (config->pulls, upstream);
+  Node *self = new_for_upstreams (config);
+
+  node_add_inlet (self, pull, pull->make);
+  return self;
+}
+
+Node *
+node_new_pull (MountConfig *config, const GPtrArray *sources)
+{
+  Node *self = new_for_upstreams (config);
+
   for (guint i = 0; i < config->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (config->pulls, i);
 
-    node_add_inlet (self, pull, pull->make);
+    if (sources)
+      node_add_source (self, pull, g_ptr_array_index (sources, i));
+    else
+      node_add_inlet (self, pull, pull->make);
   }
   if (config->slate.path) {
     gchar *uri = g_filename_to_uri (config->slate.path, NULL, NULL);

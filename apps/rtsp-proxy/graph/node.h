@@ -5,6 +5,7 @@
 // the tracks of another node. It runs while it has users. Call from the main thread only.
 
 #include "config/mount_config.h"
+#include "codec/tscues.h"
 #include "relay/relay.h"
 #include "stages/stage.h"
 
@@ -30,11 +31,15 @@ typedef struct {
   void (*changed) (gpointer user);
   // Another upstream, or the slate, took over from an upstream that had failed.
   void (*failed_over) (gpointer user);
+  // A cue of SCTE 35 came from an upstream.
+  void (*cued) (gpointer user, const WeirCue *cue);
 } NodeCallbacks;
 
 // Makes a node for the mount's upstreams and its slate. Its relay switches between them at join
-// points.
-Node *node_new_pull (MountConfig *config);
+// points. `sources`: a Node for each upstream, which reads it and has its source stages; or NULL.
+Node *node_new_pull (MountConfig *config, const GPtrArray *sources);
+// Makes a node for one of the mount's upstreams alone, which source stages follow.
+Node *node_new_upstream (MountConfig *config, guint upstream);
 // Makes a node for a stage that processes the tracks of `input`. `joining`: the node has this node
 // beside it, which takes the raw frames of several mounts, and runs in the same process; or NULL.
 Node *node_new_stage (Node *input, Stage *stage, Node *joining);
@@ -91,6 +96,7 @@ typedef struct {
 
 guint node_n_inlets (Node *self);
 NodeInlet node_get_inlet (Node *self, guint i);
+Node *node_get_source (Node *self, guint i); // of the inlet, as in node_new_pull(); or NULL
 
 // Returns "idle", "starting", "waiting", "up", "standing by" or "down".
 const gchar *node_inlet_state_name (const NodeInlet *inlet);

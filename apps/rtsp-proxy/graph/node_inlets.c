@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "graph/node_link.h"
 #include "graph/node_private.h"
 #include "relay/relay_link.h"
 
@@ -31,7 +32,7 @@ node_inlet (Node *self, guint i)
 gboolean
 node_is_warm (const Node *self)
 {
-  return self->config && self->config->standby == MOUNT_STANDBY_WARM;
+  return self->config && self->config->standby == MOUNT_STANDBY_WARM && self->inlets->len > 1;
 }
 
 // Reports whether a mount with a warm standby gets no media from the upstream. `least` is the least
@@ -299,7 +300,10 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
   self->up = FALSE;
   self->n_failures++;
   g_free (self->reason);
-  self->reason = g_strdup_printf ("%s: %s", self->shown, reason);
+  // The node with the source stages says what it reads, unless a stage has failed.
+  self->reason = self->from && g_str_has_prefix (reason, self->shown)
+                     ? g_strdup (reason)
+                     : g_strdup_printf ("%s: %s", self->shown, reason);
   self->failed_us = g_get_real_time ();
   node_ref (node);
   if (node->inlets->len > 1)
@@ -316,8 +320,11 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
 static gboolean
 on_excused (gpointer owner)
 {
-  Node *input = ((Inlet *) owner)->node->input;
+  const Inlet *self = owner;
+  Node *input = self->node->input;
 
+  if (self->from) // it watches itself
+    return TRUE;
   return input && node_get_silence (input) > (gint64) PATIENCE;
 }
 
@@ -326,12 +333,57 @@ on_cued (gpointer owner, const WeirCue *cue)
 {
   Inlet *self = owner;
 
+  node_tell_cued (self->node, cue);
   if (inlet_is_current (self) || insertion_is_on_air (self->node->insertion))
     insertion_take_cue (self->node, cue);
 }
 
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_changed, on_down,
   on_excused, on_cued };
+
+// ---- properties ----
+
+Node *
+node_get_source (Node *self, guint i)
+{
+  return node_inlet (self, i)->from;
+}
+
+guint
+node_n_inlets (Node *self)
+{
+  return self->inlets->len;
+}
+
+NodeInlet
+node_get_inlet (Node *self, guint n)
+{
+  Inlet *i = node_inlet (self, n);
+  Worker *worker = upstream_get_worker (i->upstream);
+
+  return (NodeInlet) {
+    .uri = i->shown,
+    .running = i->running,
+    .up = i->up,
+    .current = inlet_is_current (i),
+    .is_slate = i->is_slate,
+    .awaits = i->awaits,
+    .reason = i->reason,
+    .failed_us = i->failed_us,
+    .n_failures = i->n_failures,
+    .worker = worker ? worker_get_pid (worker) : 0,
+  };
+}
+
+const gchar *
+node_inlet_state_name (const NodeInlet *inlet)
+{
+  if (!inlet->running)
+    return "idle";
+  if (inlet->up)
+    return inlet->current ? "up" : "standing by";
+  return inlet->awaits ? "waiting" : inlet->reason ? "down" : "starting";
+}
 
 // ---- construction ----
 
@@ -343,23 +395,49 @@ inlet_free (gpointer data)
   upstream_free (self->upstream);
   relay_source_end (self->source);
   relay_source_unref (self->source);
+  g_clear_pointer (&self->from, node_unref);
+  g_free (self->link);
   g_free (self->shown);
   g_free (self->reason);
   g_free (self);
 }
 
-Inlet *
-node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
+// Adds an inlet that `config` and `make` run. Takes ownership of `shown`.
+static Inlet *
+add_inlet (Node *self, gchar *shown, const PullConfig *config, PullMakeFunc make)
 {
   Inlet *new = g_new0 (Inlet, 1);
 
   new->node = self;
   new->failures = LOG_LIMIT_FAILURES;
   new->awaits = pull_config_awaits (config);
-  new->shown = config->uri ? log_redact (config->uri)
-                           : g_strdup_printf ("stage %s", stage_get_file (self->stage)->name);
+  new->shown = shown;
   new->source = relay_source_new (self->relay, NULL, NULL);
   new->upstream = upstream_new (config, make, new->source, &upstream_callbacks, new);
   g_ptr_array_add (self->inlets, new);
+  return new;
+}
+
+Inlet *
+node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make)
+{
+  return add_inlet (self,
+      config->uri ? log_redact (config->uri)
+                  : g_strdup_printf ("stage %s", stage_get_file (self->stage)->name),
+      config, make);
+}
+
+Inlet *
+node_add_source (Node *self, const PullConfig *config, Node *from)
+{
+  PullConfig *link = g_new0 (PullConfig, 1);
+  Inlet *new;
+
+  link->light = pull_config_awaits (config) ? &node_link_awaiting : &node_link;
+  link->connect_timeout_ms = config->connect_timeout_ms;
+  link->read_timeout_ms = config->read_timeout_ms;
+  new = add_inlet (self, log_redact (config->uri), link, NULL);
+  new->from = node_ref (from);
+  new->link = link;
   return new;
 }

@@ -23,6 +23,8 @@ typedef struct {
   gboolean awaits; // a peer that connects
   RelaySource *source;
   Upstream *upstream;
+  Node *from;       // the node with its source stages, or NULL
+  PullConfig *link; // of `upstream` if there is such a node: reads that node
   gboolean running, up;
   gboolean changed; // its tracks differ from the relay's
   gint64 up_since;  // ns
@@ -77,6 +79,7 @@ void node_tell_down (Node *self, const gchar *reason, guint retry_ms);
 void node_tell_connecting (Node *self);
 void node_tell_changed (Node *self);
 void node_tell_failed_over (Node *self);
+void node_tell_cued (Node *self, const WeirCue *cue);
 
 // ---- node_sides.c ----
 
@@ -95,6 +98,8 @@ Inlet *node_inlet (Node *self, guint i);
 
 // Adds an upstream, or the stage, after the others. `config` must outlive it.
 Inlet *node_add_inlet (Node *self, const PullConfig *config, PullMakeFunc make);
+// Adds an upstream that `from` reads and passes through its source stages.
+Inlet *node_add_source (Node *self, const PullConfig *config, Node *from);
 void inlet_free (gpointer inlet);
 
 // Reports whether the mount wants a warm standby.

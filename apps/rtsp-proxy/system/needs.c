@@ -277,6 +277,8 @@ add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount, Isola
   // Of several upstreams one is read, and at times the next one is connected.
   for (guint i = 0; i < MIN (mount->pulls->len, 2); i++)
     add_upstream (self, g_ptr_array_index (mount->pulls, i), isolate);
+  if (mount->source_chain)
+    add (self, &stage, mount->source_chain->len * MIN (mount->pulls->len, 2));
   for (guint i = 0; i < mount->pulls->len; i++)
     add_host (self, hosts, g_ptr_array_index (mount->pulls, i));
   add (self, &stage, MAX (mount->stages->len, 1) - 1);

@@ -47,6 +47,7 @@ dup_other_sample (const gchar *key)
     { "upstreams", "[\"rtsp://192.0.2.7/a\", \"rtsp://192.0.2.8/b\"]" },
     { "slate", "\"/etc/passwd\"" },
     { "pipeline", "[\"pull\", \"restamp\"]" },
+    { "source-stages", "[{\"restamp\": {\"limit\": \"1s\"}}]" },
     { "choices", "{\"transcode\": [\"rate\"]}" },
     { "cache", "{\"time\": \"60s\"}" },
     { "layers", "\"1.0.2\"" },
