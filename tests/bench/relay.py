@@ -4,7 +4,7 @@
 import relay_down
 import relay_ticks
 from relay_measure import Case, Relay
-from servers import MediaMtx, Weir, WeirRtspsrc, servers
+from servers import MediaMtx, Weir, WeirElements, WeirRtspsrc, servers
 
 NAME = 'relay'
 
@@ -44,7 +44,7 @@ def light():
 
 PARTS = (
     Relay('relay', 'CPU time to relay streams of 1 Mb/s to one reader each', streams,
-          lambda: [*servers(), WeirRtspsrc]),
+          lambda: [*servers(), WeirRtspsrc, WeirElements]),
     Relay('relay-ways', 'CPU time to relay streams of 1 Mb/s in other ways', ways, servers),
     Relay('relay-paper', 'CPU time to relay the streams of the AMPS testbed', paper, light),
     Relay('relay-unread', 'CPU time to receive streams of 1 Mb/s without readers', unread, light),

@@ -219,6 +219,11 @@ class WeirRtspsrc(Weir):
     keys = {'client': 'rtspsrc'}
 
 
+class WeirElements(Weir):
+    name = 'rtsp-proxy as elements'
+    keys = {'client': 'rtspsrc', 'fan-out': 'elements'}
+
+
 class Stock(Server):
     name = 'stock gst-rtsp-server'
     ready = r'^READY'

@@ -19,6 +19,7 @@
 
 static const gchar *const transports[] = { "auto", "udp", "tcp", NULL }; // by PullTransport
 static const gchar *const clients[] = { "rtspsrc", "light", NULL };      // by PullClient
+static const gchar *const fan_outs[] = { "engine", "elements", NULL };   // by MountFanOut
 static const gchar *const standbys[] = { "cold", "warm", NULL };         // by MountStandby
 static const gchar *const joins[] = { "keyframe", "live", NULL };
 const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
@@ -307,6 +308,12 @@ static const SchemaKey mount_keys[] = {
   { "priority", SCHEMA_NUMBER, AT (priority), "4", 0, 7, .was = "class",
       .effect = MOUNT_EFFECT_SERVING,
       .help = "priority of the readers under load: 0 is served first, 7 last" },
+  { "fan-out", SCHEMA_INDEX, AT (fan_out), "engine", .words = fan_outs,
+      .effect = MOUNT_EFFECT_CLOSES,
+      .help =
+          "what serves RTSP readers; `engine`: a media without a thread; `elements`: a media of "
+          "gst-rtsp-server's own, with its `rtpbin`, for comparison: it costs more, and lacks "
+          "what [architecture](architecture.md#a-mount-as-elements) says" },
   { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
       .effect = MOUNT_EFFECT_LAYERS,
       .help = "which layers of a layered stream a reader gets; `aimd`, `bandwidth`: as many as its "

@@ -119,8 +119,7 @@ add_stage_mistake (
   gboolean of_other = g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "inputs: ")
                       || g_str_has_prefix (text, "renditions: ");
 
-  yaml_fail_place (
-      self->reader, line, column, of_other ? NULL : name, code, self->error, text);
+  yaml_fail_place (self->reader, line, column, of_other ? NULL : name, code, self->error, text);
 }
 
 static gboolean
@@ -147,6 +146,22 @@ check_source_stages (const Reading *self)
   else if (mount_config_get_titles (mount) || mount->interval_ms > 0)
     wrong = "this mount has no live stream: it serves stored titles";
   return note_wrong (self, "source-stages", wrong);
+}
+
+// A window that keeps the past would begin with the first reader.
+static gboolean
+check_fan_out (const Reading *self)
+{
+  const MountConfig *mount = self->mount;
+  const gchar *wrong = NULL;
+
+  if (mount->fan_out == MOUNT_FAN_OUT_ENGINE)
+    return TRUE;
+  if (mount_config_get_titles (mount) || mount->interval_ms > 0)
+    wrong = "elements is for live streams, but this mount serves stored titles";
+  else if (mount->cache.time_ms > 0)
+    wrong = "elements serves at the live edge only; remove cache";
+  return note_wrong (self, "fan-out", wrong);
 }
 
 static gboolean
@@ -240,6 +255,7 @@ static const struct {
   { check_stages, { "source-stages", "pipeline", "inputs", "choices", "renditions",
                       "max-presentations", "interval", "layers" } },
   { check_source_stages, { "upstream", "upstreams", "inputs", "source-stages", "interval" } },
+  { check_fan_out, { "upstream", "upstreams", "fan-out", "cache", "interval" } },
   { check_standby, { "upstream", "upstreams", "standby" } },
   { check_cache, { "upstream", "upstreams", "cache" } },
   { check_swarm, { "upstream", "upstreams", "swarm" } },

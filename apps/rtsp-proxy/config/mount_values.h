@@ -25,6 +25,12 @@ typedef enum {
   MOUNT_STANDBY_WARM,
 } MountStandby;
 
+// What serves the RTSP readers of a live mount, between the relay and fanoutsink.
+typedef enum {
+  MOUNT_FAN_OUT_ENGINE,   // Weir's relay media, which has no thread
+  MOUNT_FAN_OUT_ELEMENTS, // gst-rtsp-server's own media, with its rtpbin and udpsrc
+} MountFanOut;
+
 // The effect of a changed key on a running mount, weakest first. If several keys change, the
 // strongest effect applies.
 typedef enum {
@@ -115,6 +121,7 @@ typedef struct {
     gchar *hook;      // a command, a URL, or NULL
   } record;
   guint priority;
+  guint fan_out;       // MountFanOut
   guint adapt;         // MountAdapt
   WeirLayerSet layers; // the highest layers that any reader gets
 } MountConfig;

@@ -74,8 +74,7 @@ mount_dup_effect (Mount *self, const MountConfig *to)
       return g_strdup ("new readers get the new values; current readers get the new priority, and "
                        "move forward if a shorter cache no longer holds their position");
     case MOUNT_EFFECT_CLOSES:
-      return g_strdup (
-          "readers are closed, because the cache moves to another folder and starts empty");
+      return g_strdup ("readers are closed, because another cache or fan-out starts empty");
     case MOUNT_EFFECT_PIPELINE:
       codec = find_other_codec (self, to);
       break;

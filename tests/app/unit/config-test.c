@@ -254,7 +254,8 @@ the_effect_in_a_row_agrees_with_the_graph (void)
 
   for (const SchemaKey *key = mount_config_keys (); key->name; key++) {
     gchar *value = key->file_only ? NULL : dup_sample (key);
-    gboolean other, told = key->effect >= MOUNT_EFFECT_PIPELINE;
+    gboolean told = key->effect == MOUNT_EFFECT_PIPELINE || key->effect == MOUNT_EFFECT_UPSTREAM;
+    gboolean other;
     MountConfig *to;
     gchar *after;
 

@@ -15,6 +15,7 @@
 #include "outlets/rtsp/setup_guard.h"
 #include "outlets/rtsp/silence.h"
 #include "outlets/rtsp/srtp.h"
+#include "outlets/rtsp/title_media.h"
 #include "outlets/rtsp/tls_answer.h"
 #include "readers/adaptation.h"
 #include "readers/totals.h"
@@ -108,7 +109,7 @@ static void
 call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
 {
   RtspConnection *connection = &((Client *) client)->connection;
-  gboolean live = G_TYPE_CHECK_INSTANCE_TYPE (media, WEIR_TYPE_RELAY_MEDIA);
+  gboolean live = media && !title_media_is (media);
 
   call->request =
       (RtspRequest) { ctx, rtsp_connection_dup_content (connection), dup_reader ((Client *) client),

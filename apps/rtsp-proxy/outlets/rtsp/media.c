@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/media_feeds.h"
+#include "outlets/rtsp/media_loop.h"
 #include "outlets/rtsp/timeshift.h"
 #include "relay/feed.h"
 #include "relay/relay_caps.h"
@@ -59,11 +60,30 @@ media_factory_gen_key (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
   return live_media_dup_key (((MediaFactory *) factory)->live, is_request ());
 }
 
+// Reports whether gst-rtsp-server's own media serves the presentation.
+static gboolean
+wants_elements (gpointer factory)
+{
+  MountConfig *config = presentation_dup_config (get_presentation (factory));
+  gboolean wants = config->fan_out == MOUNT_FAN_OUT_ELEMENTS;
+
+  mount_config_unref (config);
+  return wants;
+}
+
+static gboolean
+is_relay_media (GstRTSPMedia *media)
+{
+  return G_TYPE_CHECK_INSTANCE_TYPE (media, WEIR_TYPE_RELAY_MEDIA);
+}
+
 static GstRTSPMedia *
 media_factory_construct (GstRTSPMediaFactory *factory, const GstRTSPUrl *url)
 {
   if (is_request ())
     return NULL;
+  gst_rtsp_media_factory_set_media_gtype (
+      factory, wants_elements (factory) ? GST_TYPE_RTSP_MEDIA : WEIR_TYPE_RELAY_MEDIA);
   return GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->construct (factory, url);
 }
 
@@ -298,10 +318,12 @@ media_factory_configure (GstRTSPMediaFactory *factory, GstRTSPMedia *media)
   if (presentation_follows (own))
     g_object_set_data_full (G_OBJECT (media), OWN, presentation_ref (own), unref_presentation);
   GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->configure (factory, media);
-  g_object_set (media, "ipv6", ((MediaFactory *) factory)->ipv6, NULL);
   weir_media_set_rtp_info_func (media, presentation_follows (own) ? get_own_rtp_info : get_rtp_info,
       relay_ref (relay), (GDestroyNotify) relay_unref);
-  weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
+  if (is_relay_media (media)) {
+    g_object_set (media, "ipv6", ((MediaFactory *) factory)->ipv6, NULL);
+    weir_relay_media_set_ntp_func (media, get_ntp, relay_ref (relay), (GDestroyNotify) relay_unref);
+  }
   listen_to (media, "prepared", G_CALLBACK (on_prepared), live);
   listen_to (media, "unprepared", G_CALLBACK (on_unprepared), live);
 }
@@ -432,7 +454,8 @@ open_media (GstRTSPMediaFactory *factory)
 
   if (!media)
     return problem ? problem : g_strdup ("cannot make its media");
-  if (!gst_rtsp_media_prepare (media, NULL)) {
+  // A relay media has a thread, which all of them share.
+  if (!gst_rtsp_media_prepare (media, is_relay_media (media) ? NULL : media_loop_new ())) {
     g_object_unref (media);
     return g_strdup ("cannot prepare its media");
   }
@@ -513,7 +536,6 @@ media_factory_new (Presentation *presentation, gboolean ipv6)
 
   self->live = live_media_new (presentation, &live_ops, self);
   self->ipv6 = ipv6;
-  gst_rtsp_media_factory_set_media_gtype (factory, WEIR_TYPE_RELAY_MEDIA);
   gst_rtsp_media_factory_set_shared (factory, TRUE);
   // The sender reports carry the upstream's clock, not the proxy's.
   gst_rtsp_media_factory_set_publish_clock_mode (factory, GST_RTSP_PUBLISH_CLOCK_MODE_NONE);

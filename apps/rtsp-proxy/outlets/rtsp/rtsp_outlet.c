@@ -140,8 +140,7 @@ changed (Presentation *presentation, gpointer data)
   if (live_media_configure (live))
     live_media_update (live);
   else
-    proxy_close_readers (
-        self->proxy, presentation, "the cache has moved to another folder and starts empty");
+    proxy_close_readers (self->proxy, presentation, "another cache or fan-out starts empty");
   live_media_unref (live);
 }
 
