@@ -54,11 +54,10 @@ on_hangup (gpointer reload)
 static void
 hide_api (const gchar *base)
 {
-  GUri *uri = g_uri_parse (base, G_URI_FLAGS_NONE, NULL);
+  g_autoptr (GUri) uri = g_uri_parse (base, G_URI_FLAGS_NONE, NULL);
 
   if (uri && g_uri_get_port (uri) > 0)
     connect_broker_refuse_port ((guint16) g_uri_get_port (uri));
-  g_clear_pointer (&uri, g_uri_unref);
 }
 
 // Returns NULL without an error if the proxy runs without an API.
@@ -67,7 +66,7 @@ start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **err
 {
   GError *why = NULL;
   Api *api;
-  gchar *base;
+  g_autofree gchar *base = NULL;
 
   if (config->api.is_off)
     return NULL;
@@ -82,7 +81,6 @@ start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **err
     base = api_dup_base_url (api);
     hide_api (base);
     log_event ("api %s/v1", base);
-    g_free (base);
   }
   return api;
 }
@@ -161,7 +159,7 @@ free_outlets (Outlets *self)
 static void
 log_urls (Proxy *proxy, const ProxyConfig *config)
 {
-  GStrv bases = proxy_dup_base_urls (proxy);
+  g_auto (GStrv) bases = proxy_dup_base_urls (proxy);
 
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
@@ -169,7 +167,6 @@ log_urls (Proxy *proxy, const ProxyConfig *config)
     for (gchar **base = bases; *base; base++)
       log_event ("serves %s%s", *base, mount->path);
   }
-  g_strfreev (bases);
 }
 
 static void

@@ -60,7 +60,7 @@ log_refusal (Access *self, AccessPeer *peer, const gchar *user, AccessAction act
     const gchar *path, const gchar *reason)
 {
   guint64 n_suppressed = 0;
-  gchar *more;
+  g_autofree gchar *more = NULL;
 
   if (!throttle_may_log (
           self->throttle, access_peer_get_inet (peer), g_get_monotonic_time (), &n_suppressed))
@@ -72,7 +72,6 @@ log_refusal (Access *self, AccessPeer *peer, const gchar *user, AccessAction act
   log_event ("access refused from %s: user \"%.64s\", %s %.255s: %s%s",
       access_peer_get_address (peer), user ? user : "", access_action_words[action], path, reason,
       more);
-  g_free (more);
 }
 
 static void
@@ -433,7 +432,7 @@ void
 access_close (Access *self)
 {
   GHashTableIter iter;
-  GPtrArray *cases = g_ptr_array_new ();
+  g_autoptr (GPtrArray) cases = g_ptr_array_new ();
   gpointer asked;
 
   g_mutex_lock (&self->lock);
@@ -449,7 +448,6 @@ access_close (Access *self)
     give_up (asked, TOO_MANY);
     access_decision_unref (asked);
   }
-  g_ptr_array_unref (cases);
 }
 
 void

@@ -28,11 +28,10 @@ check_cache_new (guint size_max, gint64 lifetime_us)
 static void
 drop_oldest (CheckCache *self)
 {
-  Entry *entry = g_queue_pop_head (&self->entries);
+  g_autofree Entry *entry = g_queue_pop_head (&self->entries);
 
   g_hash_table_remove (self->by_key, entry->key);
   g_free (entry->key);
-  g_free (entry);
 }
 
 static void

@@ -43,7 +43,7 @@ gboolean
 connections_enter (
     Connections *self, const Limits *limits, GInetAddress *address, RefusedReason *reason)
 {
-  gchar *key = address_dup_key (address);
+  g_autofree gchar *key = address_dup_key (address);
   gboolean own = limits->address_connections > 0 && !address_is_loopback (address), may;
   guint n;
 
@@ -56,7 +56,6 @@ connections_enter (
     g_hash_table_insert (self->addresses, g_strdup (key), GUINT_TO_POINTER (n + 1));
   }
   g_mutex_unlock (&self->lock);
-  g_free (key);
   return may;
 }
 
@@ -90,7 +89,7 @@ connections_admit (
 void
 connections_leave (Connections *self, GInetAddress *address)
 {
-  gchar *key = address_dup_key (address);
+  g_autofree gchar *key = address_dup_key (address);
   guint n;
 
   g_mutex_lock (&self->lock);
@@ -101,7 +100,6 @@ connections_leave (Connections *self, GInetAddress *address)
   else
     g_hash_table_remove (self->addresses, key);
   g_mutex_unlock (&self->lock);
-  g_free (key);
 }
 
 guint

@@ -29,11 +29,10 @@ static gboolean
 parse_basic (const gchar *encoded, Credentials *result)
 {
   gsize len = 0;
-  guchar *text = g_base64_decode (encoded, &len);
+  g_autofree guchar *text = g_base64_decode (encoded, &len);
   gboolean ok = split_password ((const gchar *) text, len, result);
 
   explicit_bzero (text, len);
-  g_free (text);
   return ok;
 }
 

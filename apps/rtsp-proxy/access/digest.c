@@ -84,33 +84,28 @@ is_for (const gchar *uri, const AccessRequest *request)
 static gchar *
 dup_hash (GChecksumType type, const gchar *a, const gchar *b)
 {
-  gchar *text = g_strconcat (a, ":", b, NULL);
-  gchar *hash = g_compute_checksum_for_string (type, text, -1);
+  g_autofree gchar *text = g_strconcat (a, ":", b, NULL);
 
-  g_free (text);
-  return hash;
+  return g_compute_checksum_for_string (type, text, -1);
 }
 
 static gchar *
 dup_response (const Parameters *given, const gchar *secret, const gchar *method)
 {
   GChecksumType type = given->is_md5 ? G_CHECKSUM_MD5 : G_CHECKSUM_SHA256;
-  gchar *request = dup_hash (type, method ? method : "", given->uri), *middle, *response;
+  g_autofree gchar *request = dup_hash (type, method ? method : "", given->uri), *middle = NULL;
 
   middle = given->qop
                ? g_strjoin (":", given->nonce, given->nc, given->cnonce, given->qop, request, NULL)
                : g_strjoin (":", given->nonce, request, NULL);
-  response = dup_hash (type, secret, middle);
-  g_free (request);
-  g_free (middle);
-  return response;
+  return dup_hash (type, secret, middle);
 }
 
 static gboolean
 is_right (const Parameters *given, const User *user, const AccessRequest *request)
 {
   const gchar *secret = NULL;
-  gchar *expected, *response;
+  g_autofree gchar *expected = NULL, *response = NULL;
   gboolean same;
 
   if (user)
@@ -118,8 +113,6 @@ is_right (const Parameters *given, const User *user, const AccessRequest *reques
   expected = dup_response (given, secret ? secret : "", request->method);
   response = g_ascii_strdown (given->response, -1);
   same = secrets_equal (response, expected);
-  g_free (response);
-  g_free (expected);
   return same && secret;
 }
 

@@ -87,11 +87,10 @@ get_token (AccessDecision *asked)
 static void
 add_text (JsonBuilder *builder, const gchar *name, const gchar *text)
 {
-  gchar *valid = g_utf8_make_valid (text ? text : "", -1);
+  g_autofree gchar *valid = g_utf8_make_valid (text ? text : "", -1);
 
   json_builder_set_member_name (builder, name);
   json_builder_add_string_value (builder, valid);
-  g_free (valid);
 }
 
 static const gchar *
@@ -112,8 +111,8 @@ make_body (AccessDecision *asked)
   const Credentials *credentials = access_decision_get_credentials (asked);
   AccessPeer *peer = access_decision_get_peer (asked);
   const gchar *path = request->path;
-  JsonBuilder *builder = json_builder_new ();
-  JsonNode *root;
+  g_autoptr (JsonBuilder) builder = json_builder_new ();
+  g_autoptr (JsonNode) root = NULL;
   gchar *text;
 
   json_builder_begin_object (builder);
@@ -130,8 +129,6 @@ make_body (AccessDecision *asked)
   json_builder_end_object (builder);
   root = json_builder_get_root (builder);
   text = json_to_string (root, FALSE);
-  json_node_unref (root);
-  g_object_unref (builder);
   return g_bytes_new_take (text, strlen (text));
 }
 
@@ -283,8 +280,8 @@ external_authenticator_ask (gpointer data, AccessDecision *asked)
   ExternalAuthenticator *self = data;
   gboolean ours, waits;
   AuthAnswer answer;
-  GBytes *body;
-  gchar *key;
+  g_autoptr (GBytes) body = NULL;
+  g_autofree gchar *key = NULL;
 
   g_mutex_lock (&self->lock);
   ours = is_ours (self, asked);
@@ -301,8 +298,6 @@ external_authenticator_ask (gpointer data, AccessDecision *asked)
   if (!waits)
     access_decision_answer (asked, answer, access_decision_get_credentials (asked)->user,
         answer == AUTH_FAILS ? "too many external checks at once" : NULL);
-  g_bytes_unref (body);
-  g_free (key);
 }
 
 // Only a password that the client sends as it is can be forwarded.

@@ -45,7 +45,7 @@ unref (gpointer data)
 static void
 call_waiters (JwksSource *self)
 {
-  GArray *waiters;
+  g_autoptr (GArray) waiters = NULL;
 
   g_mutex_lock (&self->lock);
   waiters = self->waiters;
@@ -56,7 +56,6 @@ call_waiters (JwksSource *self)
 
     waiter->done (waiter->data, NULL);
   }
-  g_array_unref (waiters);
 }
 
 // Replaces the keys by `keys`, unless that is NULL, and calls the functions that wait. Takes

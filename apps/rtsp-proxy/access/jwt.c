@@ -40,11 +40,9 @@ static JsonObject *
 read_part (const gchar *text, gsize text_len)
 {
   gsize len;
-  guint8 *json = jwks_decode (text, text_len, &len);
-  JsonObject *object = json ? json_strict_read ((const gchar *) json, len, DEPTH_MAX) : NULL;
+  g_autofree guint8 *json = jwks_decode (text, text_len, &len);
 
-  g_free (json);
-  return object;
+  return json ? json_strict_read ((const gchar *) json, len, DEPTH_MAX) : NULL;
 }
 
 // ---- the signature ----
@@ -70,7 +68,7 @@ check_signature (const Jwks *keys, const Parts *parts, JsonObject *header)
 {
   const gchar *algorithm = json_strict_text (header, "alg"), *id = json_strict_text (header, "kid");
   JwksVerdict verdict;
-  guint8 *signature;
+  g_autofree guint8 *signature = NULL;
   gsize len;
 
   // "crit" names extensions that a receiver must know; this one knows none.
@@ -83,7 +81,6 @@ check_signature (const Jwks *keys, const Parts *parts, JsonObject *header)
     return "wrong token: malformed signature";
   verdict = jwks_verify (keys, algorithm, id, parts->header,
       parts->header_len + 1 + parts->claims_len, signature, len);
-  g_free (signature);
   return check_verdict (verdict);
 }
 

@@ -10,11 +10,9 @@
 static gboolean
 matches_regex (const gchar *regex, const gchar *path)
 {
-  GRegex *compiled = g_regex_new (regex, 0, 0, NULL);
-  gboolean matches = compiled && g_regex_match (compiled, path, 0, NULL);
+  g_autoptr (GRegex) compiled = g_regex_new (regex, 0, 0, NULL);
 
-  g_clear_pointer (&compiled, g_regex_unref);
-  return matches;
+  return compiled && g_regex_match (compiled, path, 0, NULL);
 }
 
 // Reports whether the path of a permission is `path` or above it. Both are without leading slash.
@@ -70,14 +68,11 @@ jwt_permits (JsonObject *claims, const gchar *claim, AccessAction action, const 
 {
   JsonArray *list = json_strict_array (claims, claim);
   const gchar *text = json_strict_text (claims, claim);
-  gchar *wrapped = text ? g_strconcat ("{\"list\":", text, "}", NULL) : NULL;
-  JsonObject *parsed = wrapped ? json_strict_read (wrapped, strlen (wrapped), DEPTH_MAX) : NULL;
-  gboolean permitted;
+  g_autofree gchar *wrapped = text ? g_strconcat ("{\"list\":", text, "}", NULL) : NULL;
+  g_autoptr (JsonObject) parsed =
+      wrapped ? json_strict_read (wrapped, strlen (wrapped), DEPTH_MAX) : NULL;
 
   if (parsed)
     list = json_strict_array (parsed, "list");
-  permitted = list && any_permits (list, action, path, mount);
-  g_clear_pointer (&parsed, json_object_unref);
-  g_free (wrapped);
-  return permitted;
+  return list && any_permits (list, action, path, mount);
 }

@@ -62,15 +62,13 @@ dup_address (const gchar *peer)
 static gboolean
 may_log (const gchar *peer, guint64 *n_suppressed)
 {
-  gchar *address = dup_address (peer), *key = address_dup_key_of_text (address);
+  g_autofree gchar *address = dup_address (peer), *key = address_dup_key_of_text (address);
   gint64 now_us = g_get_monotonic_time ();
   gboolean may;
 
   g_mutex_lock (&lock);
   may = log_limit_pass (get_limit (key, now_us), now_us, n_suppressed);
   g_mutex_unlock (&lock);
-  g_free (address);
-  g_free (key);
   return may;
 }
 
@@ -85,7 +83,7 @@ refusals_note (RefusedReason reason, const gchar *peer, const gchar *format, ...
 {
   guint64 n_suppressed = 0;
   va_list args;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   refusals_count (reason);
   if (!may_log (peer, &n_suppressed))
@@ -99,7 +97,6 @@ refusals_note (RefusedReason reason, const gchar *peer, const gchar *format, ...
         peer, text, n_suppressed);
   else
     log_event ("client %s refused: %s", peer, text);
-  g_free (text);
 }
 
 guint64

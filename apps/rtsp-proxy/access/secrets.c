@@ -76,16 +76,14 @@ secrets_dup_random (guint n)
 static gchar *
 dup_checksum (Secrets *self, const User *user, const gchar *password)
 {
-  GHmac *hmac = g_hmac_new (G_CHECKSUM_SHA256, (const guchar *) self->key, strlen (self->key));
-  gchar *checksum;
+  g_autoptr (GHmac) hmac =
+      g_hmac_new (G_CHECKSUM_SHA256, (const guchar *) self->key, strlen (self->key));
 
   // With the ends of the texts, so that "a", "bc" differs from "ab", "c".
   g_hmac_update (hmac, (const guchar *) user->name, (gssize) strlen (user->name) + 1);
   g_hmac_update (hmac, (const guchar *) user->argon2, (gssize) strlen (user->argon2) + 1);
   g_hmac_update (hmac, (const guchar *) password, -1);
-  checksum = g_strdup (g_hmac_get_string (hmac));
-  g_hmac_unref (hmac);
-  return checksum;
+  return g_strdup (g_hmac_get_string (hmac));
 }
 
 static gboolean
@@ -296,10 +294,11 @@ check_later (Secrets *self, const User *costliest, const User *user, const gchar
 static gboolean
 is_quickly_right (const User *user, const gchar *password)
 {
-  gchar *text = g_strdup_printf ("%s:" USERS_REALM ":%s", user ? user->name : "", password);
-  gchar *sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, password, -1);
-  gchar *sha2_digest = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
-  gchar *md5_digest = g_compute_checksum_for_string (G_CHECKSUM_MD5, text, -1);
+  g_autofree gchar *text =
+      g_strdup_printf ("%s:" USERS_REALM ":%s", user ? user->name : "", password);
+  g_autofree gchar *sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, password, -1);
+  g_autofree gchar *sha2_digest = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
+  g_autofree gchar *md5_digest = g_compute_checksum_for_string (G_CHECKSUM_MD5, text, -1);
   gboolean right = FALSE;
 
   if (user && user->sha256)
@@ -309,10 +308,6 @@ is_quickly_right (const User *user, const gchar *password)
   else if (user && user->md5_digest)
     right = secrets_equal (md5_digest, user->md5_digest);
   explicit_bzero (text, strlen (text));
-  g_free (text);
-  g_free (sha256);
-  g_free (sha2_digest);
-  g_free (md5_digest);
   return right;
 }
 

@@ -75,7 +75,7 @@ make_room (Throttle *self, gint64 now_us)
 static Entry *
 get_entry (Throttle *self, GInetAddress *address, gint64 now_us)
 {
-  gchar *key = address_dup_key (address);
+  g_autofree gchar *key = address_dup_key (address);
   Entry *entry = g_hash_table_lookup (self->entries, key);
 
   if (!entry && make_room (self, now_us)) {
@@ -84,7 +84,6 @@ get_entry (Throttle *self, GInetAddress *address, gint64 now_us)
     entry->log = (LogLimit) { .burst = LOG_BURST, .interval_ms = LOG_INTERVAL_MS };
     g_hash_table_insert (self->entries, g_steal_pointer (&key), entry);
   }
-  g_free (key);
   if (entry && entry->used_us + THROTTLE_FORGET_S * G_USEC_PER_SEC < now_us)
     entry->failures = 0;
   return entry;
@@ -124,7 +123,7 @@ throttle_enter (Throttle *self, GInetAddress *address, gint64 now_us)
 void
 throttle_leave (Throttle *self, GInetAddress *address, gboolean failed, gint64 now_us)
 {
-  gchar *key = address_dup_key (address);
+  g_autofree gchar *key = address_dup_key (address);
   Entry *entry;
 
   g_mutex_lock (&self->lock);
@@ -139,7 +138,6 @@ throttle_leave (Throttle *self, GInetAddress *address, gboolean failed, gint64 n
     g_hash_table_remove (self->entries, key);
   }
   g_mutex_unlock (&self->lock);
-  g_free (key);
 }
 
 gboolean

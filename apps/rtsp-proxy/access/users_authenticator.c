@@ -111,7 +111,8 @@ static void
 ask_basic (Authenticator *self, AccessDecision *asked, UserSet *users, const User *user,
     gboolean elsewhere)
 {
-  gchar *client = address_dup_key (access_peer_get_inet (access_decision_get_peer (asked)));
+  g_autofree gchar *client =
+      address_dup_key (access_peer_get_inet (access_decision_get_peer (asked)));
   Check *check = g_new (Check, 1);
   SecretResult result;
 
@@ -120,7 +121,6 @@ ask_basic (Authenticator *self, AccessDecision *asked, UserSet *users, const Use
       access_decision_get_credentials (asked)->secret, client, on_checked, check);
   if (result != SECRET_LATER)
     on_checked (check, result);
-  g_free (client);
 }
 
 static void

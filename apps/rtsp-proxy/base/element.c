@@ -8,11 +8,9 @@
 gboolean
 element_is_there (const gchar *element)
 {
-  GstElementFactory *factory = gst_element_factory_find (element);
-  const gboolean found = factory != NULL;
+  g_autoptr (GstElementFactory) factory = gst_element_factory_find (element);
 
-  gst_clear_object (&factory);
-  return found;
+  return factory != NULL;
 }
 
 gchar *
@@ -28,12 +26,11 @@ GstElement *
 element_make (const gchar *element, GError **error)
 {
   GstElement *made = gst_element_factory_make (element, NULL);
-  gchar *missing;
+  g_autofree gchar *missing = NULL;
 
   if (!made) {
     missing = element_missing (element);
     g_set_error_literal (error, GST_CORE_ERROR, GST_CORE_ERROR_MISSING_PLUGIN, missing);
-    g_free (missing);
   }
   return made;
 }

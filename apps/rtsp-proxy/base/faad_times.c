@@ -42,8 +42,7 @@ mend (const GValue *value, gpointer unused)
 void
 faad_times_mend (GstElement *pipeline)
 {
-  GstIterator *all = gst_bin_iterate_recurse (GST_BIN (pipeline));
+  g_autoptr (GstIterator) all = gst_bin_iterate_recurse (GST_BIN (pipeline));
 
   gst_iterator_foreach (all, mend, NULL); // nothing else changes the pipeline yet
-  gst_iterator_free (all);
 }

@@ -48,10 +48,9 @@ times_free (gpointer data)
 static gboolean
 carries_video (GstPad *pad)
 {
-  GstCaps *caps = gst_pad_get_current_caps (pad);
+  g_autoptr (GstCaps) caps = gst_pad_get_current_caps (pad);
   gboolean video = caps && gst_structure_has_name (gst_caps_get_structure (caps, 0), "video/x-raw");
 
-  gst_clear_caps (&caps);
   return video;
 }
 
@@ -217,7 +216,7 @@ watch (Times *self, GstElement *element)
 {
   const gchar *name = GST_OBJECT_NAME (element);
   const GType collector = g_type_from_name ("GstAggregator");
-  GstPad *pad = gst_element_get_static_pad (element, "src");
+  g_autoptr (GstPad) pad = gst_element_get_static_pad (element, "src");
   guint64 n;
 
   if (pad && g_str_has_prefix (name, "input")
@@ -228,7 +227,6 @@ watch (Times *self, GstElement *element)
   } else if (pad && collector && g_type_is_a (G_OBJECT_TYPE (element), collector)) {
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_output, self, NULL);
   }
-  gst_clear_object (&pad);
 }
 
 static void

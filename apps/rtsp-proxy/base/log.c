@@ -31,8 +31,8 @@ log_init (void)
 static void
 print_line (gchar *text)
 {
-  GDateTime *now = g_date_time_new_now_local ();
-  gchar *time = g_date_time_format (now, "%Y-%m-%d %H:%M:%S");
+  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
+  g_autofree gchar *time = g_date_time_format (now, "%Y-%m-%d %H:%M:%S");
 
   for (gchar *c = text; *c; c++) {
     if ((guchar) *c < 0x20 || *c == 0x7f)
@@ -42,8 +42,6 @@ print_line (gchar *text)
   fprintf (stderr, "%s.%03d %s\n", time, g_date_time_get_microsecond (now) / 1000, text);
   GST_CAT_INFO (proxy_debug, "%s", text);
   g_free (text);
-  g_free (time);
-  g_date_time_unref (now);
 }
 
 void
@@ -86,12 +84,12 @@ log_event_limited (LogLimit *limit, const gchar *format, ...)
 static gchar *
 dup_without_tokens (const gchar *uri)
 {
-  GRegex *secret = g_regex_new ("([?&](?:(?:access_?)?token|jwt|auth|key|secret|sig|signature|"
-                                "pass|passwd|password|pwd|pw)=)[^&#]*",
-      G_REGEX_CASELESS, 0, NULL);
+  g_autoptr (GRegex) secret =
+      g_regex_new ("([?&](?:(?:access_?)?token|jwt|auth|key|secret|sig|signature|"
+                   "pass|passwd|password|pwd|pw)=)[^&#]*",
+          G_REGEX_CASELESS, 0, NULL);
   gchar *shown = g_regex_replace (secret, uri, -1, 0, "\\1***", 0, NULL);
 
-  g_regex_unref (secret);
   return shown ? shown : g_strdup ("(unreadable)");
 }
 

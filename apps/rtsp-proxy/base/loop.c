@@ -72,7 +72,7 @@ forget_time (LoopWatch *watch)
 static gboolean
 run_posts (Loop *self)
 {
-  GArray *posts;
+  g_autoptr (GArray) posts = NULL;
   gboolean stopping;
   eventfd_t n;
 
@@ -88,7 +88,6 @@ run_posts (Loop *self)
 
     post->function (post->data);
   }
-  g_array_unref (posts);
   return !stopping;
 }
 

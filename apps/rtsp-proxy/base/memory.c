@@ -15,12 +15,11 @@ static gint level;                // atomic
 static guint64
 read_number (const gchar *path)
 {
-  gchar *text = NULL;
+  g_autofree gchar *text = NULL;
   guint64 number = 0;
 
   if (g_file_get_contents (path, &text, NULL, NULL))
     number = g_ascii_strtoull (text, NULL, 10);
-  g_free (text);
   return number;
 }
 
@@ -28,22 +27,20 @@ read_number (const gchar *path)
 static guint64
 read_limits (const gchar *root, const gchar *group, const gchar *file)
 {
-  gchar *at = g_strdup (group);
+  g_autofree gchar *at = g_strdup (group);
   guint64 least = 0;
 
   for (;;) {
-    gchar *path = g_build_filename (root, at, file, NULL);
+    g_autofree gchar *path = g_build_filename (root, at, file, NULL);
     guint64 limit = read_number (path);
     gchar *slash = strrchr (at, '/');
 
-    g_free (path);
     if (limit > 0 && (least == 0 || limit < least))
       least = limit;
     if (!slash)
       break;
     *slash = '\0';
   }
-  g_free (at);
   return least;
 }
 
@@ -53,22 +50,20 @@ static guint64
 read_group_limit (void)
 {
   gchar *text = NULL;
-  gchar **lines;
+  g_auto (GStrv) lines = NULL;
   guint64 limit = 0;
 
   if (!g_file_get_contents ("/proc/self/cgroup", &text, NULL, NULL))
     return 0;
   lines = g_strsplit (g_strchomp (text), "\n", 0);
   for (gchar **line = lines; *line && limit == 0; line++) {
-    gchar **parts = g_strsplit (*line, ":", 3);
+    g_auto (GStrv) parts = g_strsplit (*line, ":", 3);
 
     if (g_strv_length (parts) == 3 && g_str_equal (parts[0], "0"))
       limit = read_limits ("/sys/fs/cgroup", parts[2], "memory.max");
     else if (g_strv_length (parts) == 3 && g_str_equal (parts[1], "memory"))
       limit = read_limits ("/sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes");
-    g_strfreev (parts);
   }
-  g_strfreev (lines);
   g_free (text);
   return limit;
 }
@@ -77,13 +72,12 @@ read_group_limit (void)
 static guint64
 read_used (void)
 {
-  gchar *text = NULL;
+  g_autofree gchar *text = NULL;
   unsigned long size, resident = 0, shared = 0;
 
   if (g_file_get_contents ("/proc/self/statm", &text, NULL, NULL)
       && sscanf (text, "%lu %lu %lu", &size, &resident, &shared) != 3)
     resident = shared = 0;
-  g_free (text);
   return (guint64) (resident - shared) * (guint64) sysconf (_SC_PAGESIZE);
 }
 

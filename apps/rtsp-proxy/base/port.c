@@ -100,8 +100,8 @@ Port *
 port_new (const gchar *address, guint16 number, PortFunc waiting, PortFunc refused, gpointer data,
     GError **error)
 {
-  GSocketAddress *own = g_inet_socket_address_new_from_string (address, number);
-  GSocket *socket = listen_on (own, error);
+  g_autoptr (GSocketAddress) own = g_inet_socket_address_new_from_string (address, number);
+  g_autoptr (GSocket) socket = listen_on (own, error);
   Port *self = NULL;
 
   if (socket)
@@ -110,8 +110,6 @@ port_new (const gchar *address, guint16 number, PortFunc waiting, PortFunc refus
     self->owns = TRUE;
   else
     g_prefix_error (error, "cannot listen on %s port %u: ", address, number);
-  g_clear_object (&socket);
-  g_object_unref (own);
   return self;
 }
 
@@ -132,9 +130,7 @@ port_free (Port *self)
 guint16
 port_get_number (Port *self)
 {
-  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
-  guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
+  g_autoptr (GSocketAddress) bound = g_socket_get_local_address (self->socket, NULL);
 
-  g_clear_object (&bound);
-  return port;
+  return bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
 }

@@ -21,7 +21,7 @@ static void
 notify (const gchar *text)
 {
   const gchar *name = g_getenv ("NOTIFY_SOCKET");
-  GSocketAddress *address;
+  g_autoptr (GSocketAddress) address = NULL;
   GError *error = NULL;
   GSocket *socket;
 
@@ -32,7 +32,6 @@ notify (const gchar *text)
   if (socket) {
     address = make_address (name);
     g_socket_send_to (socket, address, text, strlen (text), NULL, &error);
-    g_object_unref (address);
     g_object_unref (socket);
   }
   if (error) {

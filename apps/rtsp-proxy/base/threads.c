@@ -8,10 +8,9 @@
 void
 thread_set_name (const gchar *name)
 {
-  gchar *fits = g_strndup (name, NAME_MAX_BYTES);
+  g_autofree gchar *fits = g_strndup (name, NAME_MAX_BYTES);
 
   pthread_setname_np (pthread_self (), fits);
-  g_free (fits);
 }
 
 // ---- work that may block ----
@@ -56,10 +55,9 @@ dup_task_name (const gchar *prefix, GstElement *element)
 void
 thread_set_task_name (const gchar *prefix, GstElement *element)
 {
-  gchar *name = dup_task_name (prefix, element);
+  g_autofree gchar *name = dup_task_name (prefix, element);
 
   thread_set_name (name);
-  g_free (name);
 }
 
 // Runs in the starting thread, before GStreamer names the thread after its task.
@@ -69,7 +67,7 @@ on_stream_status (GstBus *bus, GstMessage *message, gpointer prefix)
   const GValue *value = gst_message_get_stream_status_object (message);
   GstStreamStatusType type;
   GstElement *owner;
-  gchar *name;
+  g_autofree gchar *name = NULL;
 
   gst_message_parse_stream_status (message, &type, &owner);
   if (!value || !G_VALUE_HOLDS (value, GST_TYPE_TASK))
@@ -77,7 +75,6 @@ on_stream_status (GstBus *bus, GstMessage *message, gpointer prefix)
   if (type == GST_STREAM_STATUS_TYPE_ENTER) {
     name = dup_task_name (prefix, owner);
     gst_object_set_name (g_value_get_object (value), name);
-    g_free (name);
   } else if (type == GST_STREAM_STATUS_TYPE_LEAVE) {
     thread_set_name (THREAD_IDLE);
   }
@@ -86,10 +83,9 @@ on_stream_status (GstBus *bus, GstMessage *message, gpointer prefix)
 void
 threads_name_tasks (GstElement *pipeline, const gchar *prefix)
 {
-  GstBus *bus = gst_element_get_bus (pipeline);
+  g_autoptr (GstBus) bus = gst_element_get_bus (pipeline);
 
   gst_bus_enable_sync_message_emission (bus);
   g_signal_connect (
       bus, "sync-message::stream-status", G_CALLBACK (on_stream_status), (gpointer) prefix);
-  gst_object_unref (bus);
 }

@@ -12,10 +12,9 @@ static GPtrArray *current; // of GInetAddressMask; use with `lock` held; NULL: n
 gchar *
 trusted_networks_check (const gchar *text)
 {
-  GInetAddressMask *mask = g_inet_address_mask_new_from_string (text, NULL);
+  g_autoptr (GInetAddressMask) mask = g_inet_address_mask_new_from_string (text, NULL);
   gboolean good = mask != NULL;
 
-  g_clear_object (&mask);
   return good ? NULL
               : g_strdup_printf ("\"%s\" is not a network; write it like 192.0.2.0/24", text);
 }
@@ -44,13 +43,12 @@ trusted_networks_set (gchar *const *networks)
 gboolean
 trusted_networks_have (const gchar *text)
 {
-  GInetAddress *address = address_parse (text);
+  g_autoptr (GInetAddress) address = address_parse (text);
   gboolean have = FALSE;
 
   g_mutex_lock (&lock);
   for (guint i = 0; address && current && i < current->len; i++)
     have |= g_inet_address_mask_matches (g_ptr_array_index (current, i), address);
   g_mutex_unlock (&lock);
-  g_clear_object (&address);
   return have;
 }

@@ -172,7 +172,7 @@ read_block (gpointer data, gpointer cache)
   BlockCache *owner = cache;
   const guint32 number = packet_block_number (self);
   const gsize length = packet_file_block_bytes (self->file, number);
-  guint8 *bytes = g_malloc (length);
+  g_autofree guint8 *bytes = g_malloc (length);
   gint failed;
   GSList *unused = NULL;
 
@@ -192,7 +192,6 @@ read_block (gpointer data, gpointer cache)
   if (drop_if_unused (self))
     unused = g_slist_prepend (unused, self);
   g_mutex_unlock (&owner->lock);
-  g_free (bytes);
   free_unused (unused);
   thread_set_name (THREAD_IDLE);
   block_cache_unref (owner);

@@ -253,20 +253,17 @@ start (Broadcast *self, BroadcastTitle *title, gint64 now_ns, gchar *why)
                      ? 0
                      : MIN (frames_in (title->file, config->threshold_ns), title->file->n_frames),
     .rate = title->file->rate };
-  GArray *pulses = g_array_new (FALSE, FALSE, sizeof (WeirPulse));
+  g_autoptr (GArray) pulses = g_array_new (FALSE, FALSE, sizeof (WeirPulse));
   GHashTableIter iter;
   gpointer value;
-  gint failed;
 
   g_hash_table_iter_init (&iter, self->titles);
   while (g_hash_table_iter_next (&iter, NULL, &value)) {
     if (((BroadcastTitle *) value)->has_pulse)
       g_array_append_val (pulses, ((BroadcastTitle *) value)->pulse);
   }
-  failed = broadcast_title_start (title, &of_title, (const WeirPulse *) (const void *) pulses->data,
+  return broadcast_title_start (title, &of_title, (const WeirPulse *) (const void *) pulses->data,
       pulses->len, &self->pool, now_ns, why);
-  g_array_unref (pulses);
-  return failed;
 }
 
 // Call with the lock.
@@ -398,10 +395,10 @@ static void
 read_packets (Broadcast *self, gpointer data)
 {
   Reading *reading = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   guint n_packets;
-  GBytes *body = packet_ranges_read (self->cache, reading->file, reading->ranges, reading->n_ranges,
-      BROADCAST_PACKETS_MAX, BROADCAST_BODY_MAX, &n_packets, &error);
+  g_autoptr (GBytes) body = packet_ranges_read (self->cache, reading->file, reading->ranges,
+      reading->n_ranges, BROADCAST_PACKETS_MAX, BROADCAST_BODY_MAX, &n_packets, &error);
 
   if (body) {
     g_mutex_lock (&self->lock);
@@ -410,8 +407,6 @@ read_packets (Broadcast *self, gpointer data)
     g_mutex_unlock (&self->lock);
   }
   reading->done (body, reading->file->id, error, reading->data);
-  g_clear_pointer (&body, g_bytes_unref);
-  g_clear_error (&error);
   packet_file_unref (reading->file);
   g_free (reading);
 }

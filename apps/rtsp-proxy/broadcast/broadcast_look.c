@@ -97,7 +97,7 @@ look (Broadcast *self, gpointer data)
 {
   Look *l = data;
   GError *error = NULL;
-  gchar *stamp = dup_stamp (self, l->name, &error);
+  g_autofree gchar *stamp = dup_stamp (self, l->name, &error);
 
   if (stamp && !g_atomic_int_get (&self->stopped))
     note_stamp (self, l->name, g_steal_pointer (&stamp));
@@ -112,7 +112,6 @@ look (Broadcast *self, gpointer data)
   if (l->done)
     l->done (error, l->data);
   g_clear_error (&error);
-  g_free (stamp);
   g_free (l->name);
   g_free (l);
 }

@@ -13,7 +13,7 @@
 static void
 add_media (GstSDPMessage *sdp, const PacketTrack *track, guint number)
 {
-  gchar *control = g_strdup_printf ("stream=%u", number);
+  g_autofree gchar *control = g_strdup_printf ("stream=%u", number);
   GstSDPMedia *media;
 
   gst_sdp_media_new (&media);
@@ -24,7 +24,6 @@ add_media (GstSDPMessage *sdp, const PacketTrack *track, guint number)
   gst_sdp_media_add_attribute (media, "control", control);
   gst_sdp_message_add_media (sdp, media);
   gst_sdp_media_free (media);
-  g_free (control);
 }
 
 gchar *
@@ -57,15 +56,14 @@ broadcast_sdp_base (const PacketFile *file, const gchar *name)
 static gboolean
 read_address (const gchar *text, guint16 port, WeirAddress *address)
 {
-  GSocketAddress *read = text ? g_inet_socket_address_new_from_string (text, port) : NULL;
+  g_autoptr (GSocketAddress) read =
+      text ? g_inet_socket_address_new_from_string (text, port) : NULL;
   struct sockaddr_storage storage;
-  gboolean ok = read && g_socket_address_to_native (read, &storage, sizeof storage, NULL)
-                && weir_address_normalise ((const struct sockaddr *) &storage,
-                       (socklen_t) g_socket_address_get_native_size (read), address)
-                       == 0;
 
-  g_clear_object (&read);
-  return ok;
+  return read && g_socket_address_to_native (read, &storage, sizeof storage, NULL)
+         && weir_address_normalise ((const struct sockaddr *) &storage,
+                (socklen_t) g_socket_address_get_native_size (read), address)
+                == 0;
 }
 
 static void
@@ -180,7 +178,7 @@ describe (const BroadcastSdp *from)
 gchar *
 broadcast_sdp_make (const BroadcastSdp *from, GError **error)
 {
-  WeirDescription *description = describe (from);
+  g_autofree WeirDescription *description = describe (from);
   char *text = NULL;
 
   if (!add_receives (description, from)
@@ -188,6 +186,5 @@ broadcast_sdp_make (const BroadcastSdp *from, GError **error)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
         "the schedule has more than %u channels; make the first segment longer",
         WEIR_DESCRIPTION_CHANNELS_MAX);
-  g_free (description);
   return text;
 }

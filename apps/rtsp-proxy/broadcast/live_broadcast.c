@@ -56,7 +56,8 @@ static void
 on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
 {
   LiveBroadcast *self = data;
-  GPtrArray *sinks, *old_sinks, *old_caps;
+  GPtrArray *sinks;
+  g_autoptr (GPtrArray) old_sinks = NULL, old_caps = NULL;
   gboolean same;
 
   g_mutex_lock (&self->lock);
@@ -72,8 +73,6 @@ on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
   self->caps = g_ptr_array_ref (caps);
   self->id = (guint64) g_random_int () << 32 | g_random_int ();
   g_mutex_unlock (&self->lock);
-  g_ptr_array_unref (old_sinks);
-  g_ptr_array_unref (old_caps);
 }
 
 // Returns the sink of a track, or NULL. (transfer full)
@@ -165,7 +164,7 @@ set_busy (GError **error)
 static void
 add_media (GstSDPMessage *sdp, guint track, const GstCaps *caps)
 {
-  gchar *control = g_strdup_printf ("stream=%u", track);
+  g_autofree gchar *control = g_strdup_printf ("stream=%u", track);
   GstSDPMedia *media;
 
   gst_sdp_media_new (&media);
@@ -176,7 +175,6 @@ add_media (GstSDPMessage *sdp, guint track, const GstCaps *caps)
   gst_sdp_media_add_attribute (media, "control", control);
   gst_sdp_message_add_media (sdp, media);
   gst_sdp_media_free (media);
-  g_free (control);
 }
 
 static gchar *
@@ -224,7 +222,7 @@ set_times (Relay *relay, WeirDescription *description)
 static gchar *
 add_group (const LiveBroadcast *self, const gchar *sdp, const gchar *id, const gchar *source)
 {
-  WeirDescription *description = g_new0 (WeirDescription, 1);
+  g_autofree WeirDescription *description = g_new0 (WeirDescription, 1);
   WeirDescribedChannel *channel = description->channels;
   gchar *text = NULL;
 
@@ -242,7 +240,6 @@ add_group (const LiveBroadcast *self, const gchar *sdp, const gchar *id, const g
     set_address (&channel->source, source, 0);
   channel->ttl = (guint8) self->config.ttl;
   weir_description_write (description, sdp, strlen (sdp), &text);
-  g_free (description);
   return text;
 }
 
@@ -251,7 +248,7 @@ live_broadcast_describe (LiveBroadcast *self, const gchar *source_address, gchar
     gchar **etag, guint *valid_s, GError **error)
 {
   GPtrArray *caps;
-  gchar *plain;
+  g_autofree gchar *plain = NULL;
 
   g_mutex_lock (&self->lock);
   caps = g_ptr_array_ref (self->sinks->len > 0 ? self->caps : self->sinks);
@@ -266,7 +263,6 @@ live_broadcast_describe (LiveBroadcast *self, const gchar *source_address, gchar
   plain = dup_sdp (self->label, caps);
   *sdp = add_group (self, plain, *etag, source_address);
   *valid_s = VALID_S;
-  g_free (plain);
   g_ptr_array_unref (caps);
   if (*sdp)
     return TRUE;
@@ -306,7 +302,7 @@ add_packet (Answer *answer, guint track, guint16 seq, GstBuffer *packet)
 static void
 add_packets (Answer *answer, GroupSink *sink, guint track, gint from, guint n)
 {
-  GstBufferList *list =
+  g_autoptr (GstBufferList) list =
       group_sink_get_packets (sink, from, MIN (n, BROADCAST_PACKETS_MAX - answer->n));
 
   for (guint i = 0; i < gst_buffer_list_length (list) && !answer->full; i++) {
@@ -319,7 +315,6 @@ add_packets (Answer *answer, GroupSink *sink, guint track, gint from, guint n)
     if (from < 0 || (guint16) (seq - from) < n)
       add_packet (answer, track, seq, packet);
   }
-  gst_buffer_list_unref (list);
 }
 
 static gboolean
@@ -384,7 +379,7 @@ live_broadcast_read (LiveBroadcast *self, const gchar *ranges, gsize length, GEr
 void
 live_broadcast_get_stats (LiveBroadcast *self, BroadcastStats *stats)
 {
-  GPtrArray *sinks;
+  g_autoptr (GPtrArray) sinks = NULL;
 
   g_mutex_lock (&self->lock);
   *stats = (BroadcastStats) { .channels = self->sinks->len > 0,
@@ -395,5 +390,4 @@ live_broadcast_get_stats (LiveBroadcast *self, BroadcastStats *stats)
   g_mutex_unlock (&self->lock);
   for (guint i = 0; i < sinks->len; i++)
     group_sink_add_sent (g_ptr_array_index (sinks, i), &stats->packets_sent, &stats->bytes_sent);
-  g_ptr_array_unref (sinks);
 }

@@ -19,8 +19,8 @@ static GstBusSyncReply
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   const gchar *to = data;
-  GError *error = NULL;
-  gchar *details = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *details = NULL;
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING)
     gst_message_parse_warning (message, &error, &details);
@@ -28,8 +28,6 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
     gst_message_parse_error (message, &error, &details);
   if (error)
     log_event_limited (&failures, "broadcast %s: %s", to, details ? details : error->message);
-  g_clear_error (&error);
-  g_free (details);
   gst_message_unref (message);
   return GST_BUS_DROP;
 }
@@ -38,21 +36,19 @@ GstElement *
 multicast_sink_new (const MulticastAddress *to, guint track, GError **error)
 {
   GstElement *sink = element_make ("fanoutsink", error);
-  gchar *source;
-  GstBus *bus;
+  g_autofree gchar *source = NULL;
+  g_autoptr (GstBus) bus = NULL;
 
   if (!sink)
     return NULL;
   source = source_address_dup (to->group, to->iface);
   g_object_set (sink, "sync", FALSE, "async", FALSE, "auto-multicast", FALSE, "ttl-mc",
       (gint) to->ttl, "multicast-iface", to->iface, "bind-address", source, NULL);
-  g_free (source);
   bus = gst_bus_new ();
   gst_bus_set_sync_handler (bus, on_message,
       g_strdup_printf ("%s: cannot send to %s port %d", to->label, to->group, port_of (to, track)),
       g_free);
   gst_element_set_bus (sink, bus);
-  gst_object_unref (bus);
   return gst_object_ref_sink (sink);
 }
 

@@ -235,8 +235,7 @@ compare (gconstpointer a, gconstpointer b)
 static gint64
 median_step (const gint64 *times, guint n)
 {
-  GArray *steps = g_array_sized_new (FALSE, FALSE, sizeof (gint64), n);
-  gint64 median;
+  g_autoptr (GArray) steps = g_array_sized_new (FALSE, FALSE, sizeof (gint64), n);
 
   for (guint i = 1; i < n; i++) {
     const gint64 step = times[i] - times[i - 1];
@@ -244,9 +243,7 @@ median_step (const gint64 *times, guint n)
     g_array_append_val (steps, step);
   }
   g_array_sort (steps, compare);
-  median = g_array_index (steps, gint64, steps->len / 2);
-  g_array_unref (steps);
-  return median;
+  return g_array_index (steps, gint64, steps->len / 2);
 }
 
 // Returns the time of a video frame if all are at multiples of it, within the precision of file

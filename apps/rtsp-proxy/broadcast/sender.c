@@ -440,13 +440,12 @@ sender_free (Sender *self)
   g_thread_join (self->thread);
   g_thread_pool_free (self->opener, FALSE, TRUE);
   for (guint i = 0; i < self->outputs->len; i++) {
-    Output *output = g_ptr_array_index (self->outputs, i);
+    g_autofree Output *output = g_ptr_array_index (self->outputs, i);
 
     channel_free (output->channel);
     g_queue_clear_full (&output->ranges, g_free);
     forget_blocks (output);
     g_clear_pointer (&output->file, packet_file_unref);
-    g_free (output);
   }
   g_ptr_array_unref (self->outputs);
   g_hash_table_unref (self->by_group);

@@ -23,7 +23,8 @@ gchar *
 check_system (const ProxyConfig *config, const gchar *expect, gboolean *binds, GError **error)
 {
   Expectation expectation = { EXPECT_RATE, EXPECT_DEFAULT };
-  gchar *assumptions, *findings, *text;
+  g_autofree gchar *assumptions = NULL, *findings = NULL;
+  gchar *text;
   SystemNeeds *needs;
   System *system;
   Report *report;
@@ -42,8 +43,6 @@ check_system (const ProxyConfig *config, const gchar *expect, gboolean *binds, G
   findings = report_dup_text (report);
   text = g_strconcat (assumptions, findings, NULL);
   *binds = report_binds (report);
-  g_free (findings);
-  g_free (assumptions);
   report_free (report);
   system_free (system);
   system_needs_free (needs);

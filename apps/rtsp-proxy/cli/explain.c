@@ -28,11 +28,9 @@
 static gchar *
 dup_property (const gchar *name, const gchar *value)
 {
-  gchar *escaped = g_strescape (value, NULL);
-  gchar *property = g_strdup_printf ("%s=\"%s\"", name, escaped);
+  g_autofree gchar *escaped = g_strescape (value, NULL);
 
-  g_free (escaped);
-  return property;
+  return g_strdup_printf ("%s=\"%s\"", name, escaped);
 }
 
 // Returns launch text that reads the upstream's video as RTP, or NULL for a kind of upstream that a
@@ -40,12 +38,12 @@ dup_property (const gchar *name, const gchar *value)
 static gchar *
 dup_source (const PullConfig *pull)
 {
-  gchar *path, *shown, *location, *source = NULL;
+  g_autofree gchar *path = NULL, *shown = NULL;
+  gchar *location, *source = NULL;
 
   if (g_str_has_prefix (pull->uri, "rtsp:") || g_str_has_prefix (pull->uri, "rtsps:")) {
     shown = log_redact (pull->uri);
     location = dup_property ("location", shown);
-    g_free (shown);
     source = g_strdup_printf ("rtspsrc %s latency=0%s ! application/x-rtp,media=video", location,
         pull->transport == PULL_TCP ? " protocols=tcp" : "");
   } else {
@@ -58,7 +56,6 @@ dup_source (const PullConfig *pull)
                          "video/x-h264,stream-format=byte-stream,alignment=au ! "
                          "rtph264pay aggregate-mode=zero-latency timestamp-offset=0",
             location);
-    g_free (path);
   }
   g_free (location);
   return source;
@@ -81,8 +78,8 @@ append_stage (GString *out, gchar **line, const GPtrArray *chain, guint n)
   const Stage *stage = g_ptr_array_index (chain, n);
   const StageFile *file = stage_get_file (stage);
   const gchar *codec = choice_get_codec (chain, n, file->media, CODEC);
-  GError *error = NULL;
-  gchar *launch = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *launch = NULL;
 
   if (!file->native && stage_check_elements (stage, codec, &error))
     launch = stage_dup_launch (stage, codec, &error);
@@ -92,8 +89,6 @@ append_stage (GString *out, gchar **line, const GPtrArray *chain, guint n)
               : file->summary);
   if (n > 0 && file->media & STAGE_VIDEO)
     append_to_line (line, launch);
-  g_clear_error (&error);
-  g_free (launch);
 }
 
 gchar *
@@ -147,7 +142,7 @@ static gchar *
 dup_title (const Demand *demand, gboolean delays)
 {
   GString *title = g_string_new (demand->url);
-  gchar *layers = layer_choice_dup_text (demand->layers);
+  g_autofree gchar *layers = layer_choice_dup_text (demand->layers);
 
   if (!weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
     g_string_append_printf (title, "\n# the reader gets the layers up to %s", layers);
@@ -156,7 +151,6 @@ dup_title (const Demand *demand, gboolean delays)
         (gdouble) demand->delay_ns / GST_SECOND);
   else if (delays && demand->delay_ns >= 0)
     g_string_append (title, "\n# the reader starts at the oldest packet");
-  g_free (layers);
   return g_string_free (title, FALSE);
 }
 
@@ -168,13 +162,12 @@ dup_pushes (const MountConfig *mount)
   PushUri uri;
 
   for (gchar **each = mount->push; *each; each++) {
-    gchar *wrong = push_uri_parse (*each, &uri);
+    g_autofree gchar *wrong = push_uri_parse (*each, &uri);
 
     if (!wrong) {
       g_string_append_printf (text, "# The stream is sent to %s.\n", uri.shown);
       push_uri_clear (&uri);
     }
-    g_free (wrong);
   }
   return g_string_free (text, FALSE);
 }
@@ -227,8 +220,9 @@ explain_demand (
     const ProxyConfig *config, const MountConfig *mount, const Demand *demand, GError **error)
 {
   const gchar *choices;
-  GPtrArray *chain;
-  gchar *text, *title, *chain_text, *own, *inputs, *ways, *pushes, *record;
+  g_autoptr (GPtrArray) chain = NULL;
+  g_autofree gchar *title = NULL, *chain_text = NULL, *own = NULL, *inputs = NULL, *ways = NULL,
+                   *pushes = NULL, *record = NULL;
 
   if (WITH_BROADCAST && mount->broadcast.groups && mount_config_get_titles (mount))
     return explain_broadcast (mount);
@@ -246,16 +240,7 @@ explain_demand (
   pushes = demand->choices ? g_strdup ("") : dup_pushes (mount);
   record = demand->choices ? g_strdup ("") : dup_record (mount);
   inputs = dup_inputs (mount);
-  text = g_strconcat (chain_text, own, inputs, ways, pushes, record, NULL);
-  g_free (record);
-  g_free (inputs);
-  g_free (own);
-  g_free (ways);
-  g_free (chain_text);
-  g_free (pushes);
-  g_free (title);
-  g_ptr_array_unref (chain);
-  return text;
+  return g_strconcat (chain_text, own, inputs, ways, pushes, record, NULL);
 }
 
 gchar *

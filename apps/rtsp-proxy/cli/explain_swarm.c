@@ -8,11 +8,10 @@
 static void
 append_origin (GString *out, const gchar *origin)
 {
-  gchar *shown = origin ? log_redact (origin) : NULL;
+  g_autofree gchar *shown = origin ? log_redact (origin) : NULL;
 
   g_string_append_printf (out, "# What comes too late from peers comes from %s.\n",
       shown ? shown : "the web seed of the torrent");
-  g_free (shown);
 }
 
 static void

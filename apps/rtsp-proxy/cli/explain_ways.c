@@ -11,7 +11,7 @@ dup_query (const Demand *demand)
 static void
 append_http (GString *out, const ListenAddress *at, const gchar *scheme, const Demand *demand)
 {
-  gchar *base, *query;
+  g_autofree gchar *base = NULL, *query = NULL;
 
   if (!at->address)
     return;
@@ -20,8 +20,6 @@ append_http (GString *out, const ListenAddress *at, const gchar *scheme, const D
   g_string_append_printf (out,
       "# Readers over HTTP get it at %s/hls%s/index.m3u8%s, /watch%s%s and /ts%s%s.\n", base,
       demand->path, query, demand->path, query, demand->path, query);
-  g_free (query);
-  g_free (base);
 }
 
 static void
@@ -42,7 +40,7 @@ append_whep (GString *out, const ListenAddress *at, const gchar *scheme, const D
 static void
 append_srt (GString *out, const ListenAddress *at, const Demand *demand, gboolean publishes)
 {
-  gchar *base, *query;
+  g_autofree gchar *base = NULL, *query = NULL;
 
   if (!at->address)
     return;
@@ -53,20 +51,17 @@ append_srt (GString *out, const ListenAddress *at, const Demand *demand, gboolea
   if (publishes)
     g_string_append_printf (out, "# Publishers over SRT call %s with the stream id publish:%s.\n",
         base, demand->path + 1);
-  g_free (query);
-  g_free (base);
 }
 
 static void
 append_rtmp (GString *out, const ListenAddress *at, const gchar *scheme, const Demand *demand)
 {
-  gchar *base;
+  g_autofree gchar *base = NULL;
 
   if (!at->address)
     return;
   base = listen_address_dup_url (at, scheme);
   g_string_append_printf (out, "# Publishers over RTMP send to %s%s.\n", base, demand->path);
-  g_free (base);
 }
 
 gchar *

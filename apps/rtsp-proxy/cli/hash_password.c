@@ -87,15 +87,12 @@ print_hash (const gchar *password)
 static void
 print_digests (const gchar *user, const gchar *password)
 {
-  gchar *text = g_strdup_printf ("%s:" USERS_REALM ":%s", user, password);
-  gchar *sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
-  gchar *md5 = g_compute_checksum_for_string (G_CHECKSUM_MD5, text, -1);
+  g_autofree gchar *text = g_strdup_printf ("%s:" USERS_REALM ":%s", user, password);
+  g_autofree gchar *sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
+  g_autofree gchar *md5 = g_compute_checksum_for_string (G_CHECKSUM_MD5, text, -1);
 
   printf ("digest: [SHA-256:%s, MD5:%s]\n", sha256, md5);
   explicit_bzero (text, strlen (text));
-  g_free (text);
-  g_free (sha256);
-  g_free (md5);
 }
 
 static const GOptionEntry *
@@ -115,7 +112,7 @@ static gboolean
 parse (int *argc, char ***argv, gchar **user)
 {
   GOptionContext *context = g_option_context_new (NULL);
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   gboolean ok;
 
   g_option_context_set_summary (context,
@@ -130,7 +127,6 @@ parse (int *argc, char ***argv, gchar **user)
     fputs ("rtsp-proxy: hash-password takes no password as an argument, because ps shows arguments "
            "to all users\n",
         stderr);
-  g_clear_error (&error);
   return ok && *argc == 1;
 }
 

@@ -33,7 +33,7 @@ make (const gchar *const *hosts, const gchar *file)
 int
 make_certificate_run (int argc, char **argv)
 {
-  gchar **hosts = NULL;
+  g_auto (GStrv) hosts = NULL;
   const GOptionEntry entries[] = {
     { "host", 0, 0, G_OPTION_ARG_STRING_ARRAY, &hosts,
         "Name or IP address by which clients reach the proxy; can be given several times (default "
@@ -56,6 +56,5 @@ make_certificate_run (int argc, char **argv)
     status = make ((const gchar *const *) hosts, argv[1]);
   }
   g_option_context_free (context);
-  g_strfreev (hosts);
   return status;
 }

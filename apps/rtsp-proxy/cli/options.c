@@ -106,15 +106,12 @@ const GOptionEntry options_entries[] = {
 static gchar *
 dup_description (void)
 {
-  gchar *top = schema_to_help (proxy_config_keys (), "  ");
-  gchar *mount = schema_to_help (mount_config_keys (), "      ");
-  gchar *kinds = kinds_to_help ();
+  g_autofree gchar *top = schema_to_help (proxy_config_keys (), "  ");
+  g_autofree gchar *mount = schema_to_help (mount_config_keys (), "      ");
+  g_autofree gchar *kinds = kinds_to_help ();
   gchar *text = g_strconcat (options_examples, configuration, top, "    /cam:\n", mount,
       "\nUpstreams:\n", kinds, options_epilogue, NULL);
 
-  g_free (kinds);
-  g_free (mount);
-  g_free (top);
   return g_strchomp (text);
 }
 
@@ -153,8 +150,7 @@ has_value (const gchar *option)
 static gchar **
 dup_gst_options (int argc, char **argv)
 {
-  GStrvBuilder *builder = g_strv_builder_new ();
-  gchar **result;
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
 
   for (int i = 1; i < argc; i++) {
     if (!g_str_has_prefix (argv[i], "--gst-"))
@@ -163,9 +159,7 @@ dup_gst_options (int argc, char **argv)
     if (has_value (argv[i]) && i + 1 < argc)
       g_strv_builder_add (builder, argv[++i]);
   }
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
+  return g_strv_builder_end (builder);
 }
 
 gboolean
@@ -182,11 +176,9 @@ options_parse (Options *self, int *argc, char ***argv, int *status)
     return FALSE;
   }
   if (self->version) {
-    gchar *gst = gst_version_string (), *features = features_dup_text ();
+    g_autofree gchar *gst = gst_version_string (), *features = features_dup_text ();
 
     printf ("rtsp-proxy %s (%s)\n%s\n", PACKAGE_VERSION, gst, features);
-    g_free (features);
-    g_free (gst);
     *status = EXIT_SUCCESS;
     return FALSE;
   }
@@ -243,16 +235,14 @@ check_mounts (const Options *self, const ProxyConfig *config, GError **error)
   proxy_config_list_listen (config, own);
   for (guint i = 0; i < config->mounts->len; i++) {
     const MountConfig *mount = g_ptr_array_index (config->mounts, i);
-    gchar *wrong = mounts_check (config->mounts, mount, own);
-    gchar *place;
+    g_autofree gchar *wrong = mounts_check (config->mounts, mount, own);
+    g_autofree gchar *place = NULL;
 
     if (!wrong)
       continue;
     place = mount->line ? g_strdup_printf ("%s:%u:%u", self->file, mount->line, mount->column)
                         : g_strdup ("--mount");
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s: %s: %s", place, mount->path, wrong);
-    g_free (place);
-    g_free (wrong);
     return FALSE;
   }
   return TRUE;
@@ -294,11 +284,10 @@ options_load_config (const Options *self, GError **error)
 static void
 print_errors (const GError *error)
 {
-  GStrv lines = g_strsplit (error->message, "\n", 0);
+  g_auto (GStrv) lines = g_strsplit (error->message, "\n", 0);
 
   for (gchar **line = lines; *line; line++)
     fprintf (stderr, "rtsp-proxy: %s\n", *line);
-  g_strfreev (lines);
 }
 
 ProxyConfig *

@@ -4,7 +4,7 @@
 static void
 append_param (GString *out, const Stage *stage, const StageParam *param)
 {
-  gchar *range = stage_param_dup_range (param);
+  g_autofree gchar *range = stage_param_dup_range (param);
   // The default of a choice without a default in its file is the first value that works here.
   const gchar *value =
       param->default_text ? param->default_text : stage_get_value (stage, param->name);
@@ -18,7 +18,6 @@ append_param (GString *out, const Stage *stage, const StageParam *param)
   g_string_append_c (out, '\n');
   if (param->help)
     g_string_append_printf (out, "               %s\n", param->help);
-  g_free (range);
 }
 
 static void
@@ -44,7 +43,7 @@ append_formats (GString *out, const StageFile *file)
 gchar *
 stage_list_dup (StageSet *set)
 {
-  GPtrArray *files = stage_set_dup_files (set);
+  g_autoptr (GPtrArray) files = stage_set_dup_files (set);
   GString *out = g_string_new (NULL);
 
   for (guint i = 0; i < files->len; i++) {
@@ -57,6 +56,5 @@ stage_list_dup (StageSet *set)
       append_param (out, stage, g_ptr_array_index (file->params, j));
     stage_unref (stage);
   }
-  g_ptr_array_unref (files);
   return g_string_free (out, FALSE);
 }

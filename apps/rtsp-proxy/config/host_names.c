@@ -50,17 +50,15 @@ dup_name (const gchar *host)
 static gboolean
 is_address (const gchar *name)
 {
-  GInetAddress *address = g_inet_address_new_from_string (name);
-  gboolean is = address != NULL;
+  g_autoptr (GInetAddress) address = g_inet_address_new_from_string (name);
 
-  g_clear_object (&address);
-  return is;
+  return address != NULL;
 }
 
 gboolean
 host_names_take (gchar *const *names, const gchar *host)
 {
-  gchar *name;
+  g_autofree gchar *name = NULL;
   gboolean ours;
 
   if (!host)
@@ -70,6 +68,5 @@ host_names_take (gchar *const *names, const gchar *host)
          || g_ascii_strcasecmp (name, g_get_host_name ()) == 0;
   for (; names && *names && !ours; names++)
     ours = g_ascii_strcasecmp (name, *names) == 0;
-  g_free (name);
   return ours;
 }

@@ -30,13 +30,12 @@ static const gchar *const schemes[] = { "gdb", "greedy", "skyscraper", "staggere
 static gboolean
 parse_groups (const gchar *text, guint32 *first, guint *prefix)
 {
-  GStrv parts = g_strsplit (text, "/", 2);
+  g_auto (GStrv) parts = g_strsplit (text, "/", 2);
   struct in_addr address;
   guint64 bits = 32;
   gboolean ok = parts[0] && inet_pton (AF_INET, parts[0], &address) == 1
                 && (!parts[1] || g_ascii_string_to_unsigned (parts[1], 10, 0, 32, &bits, NULL));
 
-  g_strfreev (parts);
   *first = ok ? ntohl (address.s_addr) : 0;
   *prefix = (guint) bits;
   return ok;
@@ -247,14 +246,13 @@ mount_broadcast_get (const MountConfig *mount)
     .cache_bytes = mount->broadcast.cache.bytes };
   guint32 first;
   guint prefix;
-  gchar *address;
+  g_autofree gchar *address = NULL;
 
   if (!mount->broadcast.groups || !parse_groups (mount->broadcast.groups, &first, &prefix))
     return config;
   address = dup_range (first, 32);
   g_strlcpy (config.groups, address, sizeof config.groups);
   config.n_groups = 1u << (32 - prefix);
-  g_free (address);
   return config;
 }
 

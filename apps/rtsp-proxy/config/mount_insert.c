@@ -25,10 +25,9 @@ check_clip (SchemaText *it)
 gchar *
 mount_insert_check_clip (const gchar *text)
 {
-  GStrv parts = g_strsplit (text, "/", 0);
+  g_auto (GStrv) parts = g_strsplit (text, "/", 0);
   gboolean ok = text[0] && text[0] != '/' && !g_strv_contains ((const gchar *const *) parts, "..");
 
-  g_strfreev (parts);
   return ok ? NULL
             : g_strdup_printf (
                   "\"%s\" is not a file in the mount's folder of clips; write it like ad.mp4",

@@ -71,11 +71,10 @@ equal_layers (const SchemaKey *key, gconstpointer a, gconstpointer b)
 static void
 write_layers (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
-  gchar *text = layer_choice_dup_text (((const MountConfig *) object)->layers);
+  g_autofree gchar *text = layer_choice_dup_text (((const MountConfig *) object)->layers);
 
   json_builder_set_member_name (builder, "layers");
   json_builder_add_string_value (builder, text);
-  g_free (text);
 }
 
 static void

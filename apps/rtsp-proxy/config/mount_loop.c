@@ -18,8 +18,7 @@ typedef struct {
 static gboolean
 is_this_host (const gchar *host, const gchar *address)
 {
-  GInetAddress *inet, *ours;
-  gboolean same;
+  g_autoptr (GInetAddress) inet = NULL, ours = NULL;
 
   if (g_ascii_strcasecmp (host, "localhost") == 0)
     host = "127.0.0.1";
@@ -27,11 +26,8 @@ is_this_host (const gchar *host, const gchar *address)
   if (!inet)
     return FALSE;
   ours = g_inet_address_new_from_string (address);
-  same = g_inet_address_equal (inet, ours)
+  return g_inet_address_equal (inet, ours)
          || (g_inet_address_get_is_loopback (inet) && g_inet_address_get_is_any (ours));
-  g_object_unref (inet);
-  g_object_unref (ours);
-  return same;
 }
 
 static gboolean
@@ -55,7 +51,7 @@ is_own (const ListenAddress *own, const GUri *uri)
 static gchar *
 dup_own_path (const Search *search, const gchar *text)
 {
-  GUri *uri = g_uri_parse (text, G_URI_FLAGS_NONE, NULL);
+  g_autoptr (GUri) uri = g_uri_parse (text, G_URI_FLAGS_NONE, NULL);
   gchar *path = NULL;
 
   if (uri && is_own (search->own, uri)) {
@@ -63,7 +59,6 @@ dup_own_path (const Search *search, const gchar *text)
     if (g_str_has_suffix (path, "/"))
       path[strlen (path) - 1] = '\0';
   }
-  g_clear_pointer (&uri, g_uri_unref);
   return path;
 }
 
@@ -96,11 +91,9 @@ follow_path (Search *search, const gchar *path)
 static gboolean
 follow (Search *search, const gchar *uri)
 {
-  gchar *path = dup_own_path (search, uri);
-  gboolean back = path && follow_path (search, path);
+  g_autofree gchar *path = dup_own_path (search, uri);
 
-  g_free (path);
-  return back;
+  return path && follow_path (search, path);
 }
 
 static gboolean

@@ -103,7 +103,7 @@ check_srt (GUri *uri)
   const gchar *query = g_uri_get_query (uri), *path = g_uri_get_path (uri);
   GUriParamsIter iter;
   gchar *name, *value, *wrong = NULL;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (*path && !g_str_equal (path, "/"))
     return g_strdup ("a path has no meaning");
@@ -117,7 +117,6 @@ check_srt (GUri *uri)
   }
   if (error)
     wrong = g_strdup ("cannot parse the parameters after the '?'");
-  g_clear_error (&error);
   return wrong;
 }
 
@@ -126,7 +125,7 @@ static gchar *
 check_rtmp (GUri *uri, PushUri *out)
 {
   const gchar *path = g_uri_get_path (uri), *last = strrchr (path, '/');
-  gchar *app;
+  g_autofree gchar *app = NULL;
 
   if (!last || last == path || !last[1])
     return g_strdup ("expected rtmp://HOST[:PORT]/APP/STREAM");
@@ -134,7 +133,6 @@ check_rtmp (GUri *uri, PushUri *out)
   g_free (out->shown);
   out->shown =
       g_strdup_printf ("%s://%s:%u%s/***", g_uri_get_scheme (uri), out->host, out->port, app);
-  g_free (app);
   return NULL;
 }
 

@@ -330,9 +330,9 @@ mount_read_file (MountConfig **mount, gboolean strict, StageSet *set, YamlReader
     YamlNode *place, YamlNode *mapping, GError **error)
 {
   const guint n_mistakes = yaml_n_mistakes (reader);
-  GError *before = error && *error ? g_error_copy (*error) : NULL;
+  g_autoptr (GError) before = error && *error ? g_error_copy (*error) : NULL;
   gboolean ok = mount_read (*mount, set, reader, place, mapping, SCHEMA_WHOLE, error);
-  gchar *lack = ok || strict ? NULL : yaml_forgive_absences (reader, n_mistakes);
+  g_autofree gchar *lack = ok || strict ? NULL : yaml_forgive_absences (reader, n_mistakes);
 
   if (lack) {
     hold (mount, set, lack);
@@ -341,8 +341,6 @@ mount_read_file (MountConfig **mount, gboolean strict, StageSet *set, YamlReader
       g_propagate_error (error, g_steal_pointer (&before));
   }
   ok |= lack != NULL;
-  g_clear_error (&before);
-  g_free (lack);
   return ok;
 }
 

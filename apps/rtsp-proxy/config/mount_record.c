@@ -71,12 +71,11 @@ static void
 write_keep (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   const guint64 s = ((const MountConfig *) object)->record.keep_s;
-  gchar *text = s % DAY_S || !s ? g_strdup_printf ("%" G_GUINT64_FORMAT "s", s)
-                                : g_strdup_printf ("%" G_GUINT64_FORMAT "d", s / DAY_S);
+  g_autofree gchar *text = s % DAY_S || !s ? g_strdup_printf ("%" G_GUINT64_FORMAT "s", s)
+                                           : g_strdup_printf ("%" G_GUINT64_FORMAT "d", s / DAY_S);
 
   json_builder_set_member_name (builder, key->name);
   json_builder_add_string_value (builder, text);
-  g_free (text);
 }
 
 static void
@@ -92,7 +91,7 @@ static gchar *
 check_hook (SchemaText *it)
 {
   GError *error = NULL;
-  GStrv words = NULL;
+  g_auto (GStrv) words = NULL;
   gchar *wrong = NULL;
 
   if (web_url_is (it->text))
@@ -105,7 +104,6 @@ check_hook (SchemaText *it)
     wrong = g_strdup_printf (
         "expected a URL, or the path of a program from / on; %s is not one", words[0]);
   }
-  g_strfreev (words);
   return wrong;
 }
 

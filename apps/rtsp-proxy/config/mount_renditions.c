@@ -28,7 +28,7 @@ add_stream (Known *self, const gchar *query)
   WeirLayerSet layers;
   gchar *choices, *key, *text;
   const gchar *wrong = demand_cut_layers (query, &layers, &choices);
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   GPtrArray *chain =
       choice_make_chain (config->stage_set, config->stages, config->choices, choices, &error);
   gboolean is_new = FALSE;
@@ -46,7 +46,6 @@ add_stream (Known *self, const gchar *query)
   else if (!wrong && !is_new)
     wrong = "it is the same as the mount's own stream or another rendition";
   text = g_strdup (wrong);
-  g_clear_error (&error);
   g_free (choices);
   return text;
 }
@@ -62,11 +61,10 @@ mount_renditions_check (const MountConfig *config)
   if (*config->renditions && config->interval_ms > 0)
     wrong = g_strdup ("renditions: a mount with interval has none");
   for (gchar **each = config->renditions; *each && !wrong; each++) {
-    gchar *why = add_stream (&known, *each);
+    g_autofree gchar *why = add_stream (&known, *each);
 
     if (why)
       wrong = g_strdup_printf ("renditions: %s: %s", *each, why);
-    g_free (why);
   }
   // The first chain is the mount's own.
   if (!wrong && g_hash_table_size (known.chains) > config->max_presentations + 1)

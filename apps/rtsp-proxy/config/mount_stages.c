@@ -22,7 +22,7 @@ static gchar *
 assign_upstream (const MountConfig *config, Stage *stage)
 {
   static const gchar *const transports[] = { "auto", "udp", "tcp" }; // by PullTransport
-  GString *uris = g_string_new (NULL);
+  g_autoptr (GString) uris = g_string_new (NULL);
   gchar *wrong;
 
   for (guint i = 0; i < config->pulls->len; i++) {
@@ -34,7 +34,6 @@ assign_upstream (const MountConfig *config, Stage *stage)
     g_free (shown);
   }
   wrong = stage_assign (stage, "upstream", uris->str);
-  g_string_free (uris, TRUE);
   return wrong ? wrong : stage_assign (stage, "transport", transports[config->pull.transport]);
 }
 

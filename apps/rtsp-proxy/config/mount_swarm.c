@@ -221,18 +221,16 @@ add (GStrvBuilder *builder, const gchar *name, const gchar *value)
 static void
 add_number (GStrvBuilder *builder, const gchar *name, guint64 number)
 {
-  gchar *text = g_strdup_printf ("%" G_GUINT64_FORMAT, number);
+  g_autofree gchar *text = g_strdup_printf ("%" G_GUINT64_FORMAT, number);
 
   add (builder, name, text);
-  g_free (text);
 }
 
 GStrv
 mount_swarm_dup_properties (const MountConfig *mount)
 {
-  GStrvBuilder *builder = g_strv_builder_new ();
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
   guint64 upload = 0;
-  GStrv properties;
 
   if (mount->swarm.upload)
     schema_parse_rate (mount->swarm.upload, &upload);
@@ -252,9 +250,7 @@ mount_swarm_dup_properties (const MountConfig *mount)
   add (builder, "exchange", mount->swarm.exchange ? "true" : "false");
   add (builder, "dht", mount->swarm.dht ? "true" : "false");
   add (builder, "lsd", mount->swarm.local_discovery ? "true" : "false");
-  properties = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return properties;
+  return g_strv_builder_end (builder);
 }
 
 gboolean

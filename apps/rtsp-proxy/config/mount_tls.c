@@ -7,7 +7,7 @@
 gchar *
 mount_tls_check_ca (SchemaText *it)
 {
-  GError *why = NULL;
+  g_autoptr (GError) why = NULL;
   GList *found = g_file_test (it->text, G_FILE_TEST_IS_REGULAR)
                      ? g_tls_certificate_list_new_from_file (it->text, &why)
                      : NULL;
@@ -18,7 +18,6 @@ mount_tls_check_ca (SchemaText *it)
     wrong = g_strdup_printf ("%s holds no certificate in PEM form: %s", it->text,
         why ? why->message : "no such file, or no certificate in it");
   }
-  g_clear_error (&why);
   g_list_free_full (found, g_object_unref);
   return wrong;
 }

@@ -116,7 +116,7 @@ read_upstreams (
 {
   MountConfig *mount = object;
   gboolean list = g_str_equal (key->name, "upstreams");
-  GStrvBuilder *uris;
+  g_autoptr (GStrvBuilder) uris = NULL;
   YamlNode *item;
   PullUriFlags flags = mount->from_api ? PULL_URI_FROM_API : 0;
   gboolean ok = TRUE;
@@ -141,7 +141,6 @@ read_upstreams (
       break;
   }
   mount->upstreams = g_strv_builder_end (uris);
-  g_strv_builder_unref (uris);
   return ok;
 }
 
@@ -170,10 +169,9 @@ write_upstreams (const SchemaKey *key, gconstpointer object, JsonBuilder *builde
   json_builder_begin_array (builder);
   for (guint i = 0; i < mount->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
-    gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
+    g_autofree gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
 
     json_builder_add_string_value (builder, shown);
-    g_free (shown);
   }
   json_builder_end_array (builder);
 }

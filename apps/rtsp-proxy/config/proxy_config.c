@@ -353,11 +353,9 @@ proxy_config_list_listen (const ProxyConfig *self, ListenAddress own[3])
 gboolean
 proxy_config_is_loopback (const gchar *address)
 {
-  GInetAddress *inet = g_inet_address_new_from_string (address);
-  gboolean loopback = g_inet_address_get_is_loopback (inet);
+  g_autoptr (GInetAddress) inet = g_inet_address_new_from_string (address);
 
-  g_object_unref (inet);
-  return loopback;
+  return g_inet_address_get_is_loopback (inet);
 }
 
 static gboolean

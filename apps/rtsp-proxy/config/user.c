@@ -47,10 +47,9 @@ user_add_to_checksum (const User *self, GChecksum *checksum)
   add_text (checksum, self->md5_digest);
   add_text (checksum, self->sha2_digest);
   for (guint i = 0; i < self->networks->len; i++) {
-    gchar *text = g_inet_address_mask_to_string (g_ptr_array_index (self->networks, i));
+    g_autofree gchar *text = g_inet_address_mask_to_string (g_ptr_array_index (self->networks, i));
 
     add_text (checksum, text);
-    g_free (text);
   }
   for (guint i = 0; i < self->permissions->len; i++) {
     const Permission *permission = g_ptr_array_index (self->permissions, i);

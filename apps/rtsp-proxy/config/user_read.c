@@ -96,14 +96,13 @@ user_check_secret_file (const gchar *file)
 static void
 take_password (User *self, gchar *password)
 {
-  gchar *text = g_strdup_printf ("%s:" USERS_REALM ":%s", self->name, password);
+  g_autofree gchar *text = g_strdup_printf ("%s:" USERS_REALM ":%s", self->name, password);
 
   self->sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, password, -1);
   self->md5_digest = g_compute_checksum_for_string (G_CHECKSUM_MD5, text, -1);
   self->sha2_digest = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
   explicit_bzero (text, strlen (text));
   explicit_bzero (password, strlen (password));
-  g_free (text);
   g_free (password);
 }
 

@@ -74,12 +74,11 @@ user_set_read (UserSet *self, YamlReader *reader, YamlNode *list, GError **error
 static gboolean
 add_errors (YamlReader *reader, YamlNode *node, GError **error, GError *found)
 {
-  GStrv lines = g_strsplit (found->message, "\n", 0);
+  g_auto (GStrv) lines = g_strsplit (found->message, "\n", 0);
 
   for (gchar **line = lines; *line; line++)
     yaml_fail_error (reader, node, CONFIG_ERROR_FILE, error,
         g_error_new_literal (CONFIG_ERROR, found->code, *line));
-  g_strfreev (lines);
   g_error_free (found);
   return FALSE;
 }

@@ -13,7 +13,7 @@ web_url_is (const gchar *text)
 gchar *
 web_url_check (const gchar *text)
 {
-  GUri *uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
+  g_autoptr (GUri) uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
   gchar *wrong = NULL;
 
   if (!uri || !web_url_is (text) || !g_uri_get_host (uri) || !*g_uri_get_host (uri))
@@ -22,21 +22,17 @@ web_url_check (const gchar *text)
     wrong = g_strdup ("the URL must not contain a user or a password");
   else if (g_uri_get_fragment (uri))
     wrong = g_strdup ("the URL must not contain a fragment (#...)");
-  g_clear_pointer (&uri, g_uri_unref);
   return wrong;
 }
 
 gboolean
 web_url_is_exposed (const gchar *text)
 {
-  GUri *uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
+  g_autoptr (GUri) uri = g_uri_parse (text, G_URI_FLAGS_ENCODED, NULL);
   const gchar *host = g_uri_get_host (uri);
-  GInetAddress *address = g_inet_address_new_from_string (host);
+  g_autoptr (GInetAddress) address = g_inet_address_new_from_string (host);
   gboolean local = address ? g_inet_address_get_is_loopback (address)
                            : g_ascii_strcasecmp (host, "localhost") == 0;
-  gboolean exposed = !local && g_str_equal (g_uri_get_scheme (uri), "http");
 
-  g_clear_object (&address);
-  g_uri_unref (uri);
-  return exposed;
+  return !local && g_str_equal (g_uri_get_scheme (uri), "http");
 }

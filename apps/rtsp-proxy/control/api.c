@@ -76,12 +76,11 @@ get_metrics (ApiRequest *request)
 static void
 get_openapi (ApiRequest *request)
 {
-  GBytes *bytes = g_resource_lookup_data (
+  g_autoptr (GBytes) bytes = g_resource_lookup_data (
       rtsp_proxy_get_resource (), "/weir/openapi.json", G_RESOURCE_LOOKUP_FLAGS_NONE, NULL);
 
   api_answer_text (request->message, SOUP_STATUS_OK, "application/json",
       g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes)));
-  g_bytes_unref (bytes);
 }
 
 // ---- routes ----
@@ -143,7 +142,7 @@ static gboolean
 find_route (SoupServerMessage *message, const gchar *path, guint *route)
 {
   const gchar *method = soup_server_message_get_method (message);
-  GString *allowed = g_string_new (NULL);
+  g_autoptr (GString) allowed = g_string_new (NULL);
   gboolean found = FALSE;
 
   if (g_str_equal (method, "HEAD"))
@@ -164,7 +163,6 @@ find_route (SoupServerMessage *message, const gchar *path, guint *route)
     soup_message_headers_replace (
         soup_server_message_get_response_headers (message), "Allow", allowed->str);
   }
-  g_string_free (allowed, TRUE);
   return found;
 }
 
@@ -275,9 +273,9 @@ on_headers (SoupServer *soup, SoupServerMessage *message, const char *path, GHas
 static void
 serve (Api *self, GSocket *client, GSocketAddress *peer)
 {
-  GSocketAddress *own = g_socket_get_local_address (client, NULL);
-  GSocketConnection *stream = g_socket_connection_factory_create_connection (client);
-  GSocketAddress *known = api_limits_dup_peer (peer, client);
+  g_autoptr (GSocketAddress) own = g_socket_get_local_address (client, NULL);
+  g_autoptr (GSocketConnection) stream = g_socket_connection_factory_create_connection (client);
+  g_autoptr (GSocketAddress) known = api_limits_dup_peer (peer, client);
   GError *error = NULL;
 
   tls_front_switch (client); // does nothing without TLS
@@ -285,9 +283,6 @@ serve (Api *self, GSocket *client, GSocketAddress *peer)
     log_event ("api: a connection was refused: %s", error->message);
     g_error_free (error);
   }
-  g_object_unref (known);
-  g_clear_object (&own);
-  g_object_unref (stream);
 }
 
 // A client has finished the handshake of TLS.
@@ -309,15 +304,13 @@ on_tls_connection (GSocket *listening, gpointer data)
 static void
 on_connection (GSocket *listening, gpointer data)
 {
-  GSocket *client = g_socket_accept (listening, NULL, NULL);
-  GSocketAddress *peer = client ? g_socket_get_remote_address (client, NULL) : NULL;
+  g_autoptr (GSocket) client = g_socket_accept (listening, NULL, NULL);
+  g_autoptr (GSocketAddress) peer = client ? g_socket_get_remote_address (client, NULL) : NULL;
 
   if (peer) {
     g_socket_set_option (client, IPPROTO_TCP, TCP_NODELAY, TRUE, NULL);
     serve (data, client, peer);
   }
-  g_clear_object (&peer);
-  g_clear_object (&client);
 }
 
 static gboolean

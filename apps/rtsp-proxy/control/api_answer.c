@@ -6,12 +6,10 @@
 static gchar *
 to_text (JsonBuilder *builder)
 {
-  JsonNode *root = json_builder_get_root (builder);
-  gchar *written = json_to_string (root, TRUE);
+  g_autoptr (JsonNode) root = json_builder_get_root (builder);
+  g_autofree gchar *written = json_to_string (root, TRUE);
   GString *text = g_string_new (written);
 
-  g_free (written);
-  json_node_unref (root);
   g_object_unref (builder);
   // json-glib escapes all control characters except U+001F.
   g_string_replace (text, "\x1f", "\\u001f", 0);
@@ -59,23 +57,20 @@ api_add_number (JsonBuilder *builder, const gchar *name, gint64 value)
 void
 api_add_time (JsonBuilder *builder, const gchar *name, gint64 unix_us)
 {
-  GDateTime *time = g_date_time_new_from_unix_utc (unix_us / G_USEC_PER_SEC);
-  gchar *text = g_date_time_format_iso8601 (time);
+  g_autoptr (GDateTime) time = g_date_time_new_from_unix_utc (unix_us / G_USEC_PER_SEC);
+  g_autofree gchar *text = g_date_time_format_iso8601 (time);
 
   api_add_text (builder, name, text);
-  g_date_time_unref (time);
-  g_free (text);
 }
 
 static void
 write_message (JsonBuilder *builder, const gchar *where, const gchar *text)
 {
-  gchar *valid = g_utf8_make_valid (text, -1);
+  g_autofree gchar *valid = g_utf8_make_valid (text, -1);
 
   api_add_text (builder, "message", valid);
   if (where)
     api_add_text (builder, "where", where);
-  g_free (valid);
 }
 
 // Begins {"error": {. Finish with end_error().
@@ -103,13 +98,12 @@ void
 api_fail (SoupServerMessage *message, guint status, const gchar *where, const gchar *format, ...)
 {
   va_list args;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   va_start (args, format);
   text = g_strdup_vprintf (format, args);
   va_end (args);
   api_answer_text (message, status, "application/json", end_error (begin_error (where, text)));
-  g_free (text);
 }
 
 // Splits "PLACE:LINE:COLUMN: MESSAGE". Returns "PLACE:LINE:COLUMN" (transfer full), or NULL if the
@@ -118,21 +112,20 @@ static gchar *
 split_place (const gchar *line, const gchar **text)
 {
   static GRegex *place; // made once; main thread only
-  GMatchInfo *match = NULL;
+  g_autoptr (GMatchInfo) match = NULL;
   gchar *where;
 
   if (!place)
     place = g_regex_new ("^(.+?:[0-9]+:[0-9]+): ", G_REGEX_DOTALL, 0, NULL);
   where = g_regex_match (place, line, 0, &match) ? g_match_info_fetch (match, 1) : NULL;
   *text = where ? line + strlen (where) + 2 : line;
-  g_match_info_free (match);
   return where;
 }
 
 void
 api_fail_error (SoupServerMessage *message, guint status, const GError *error)
 {
-  GStrv lines = g_strsplit (error->message, "\n", 0);
+  g_auto (GStrv) lines = g_strsplit (error->message, "\n", 0);
   const gchar *text;
   gchar *where = split_place (*lines ? *lines : "", &text);
   JsonBuilder *builder = begin_error (where, text);
@@ -151,7 +144,6 @@ api_fail_error (SoupServerMessage *message, guint status, const GError *error)
   }
   api_answer_text (message, status, "application/json", end_error (builder));
   g_free (where);
-  g_strfreev (lines);
 }
 
 void

@@ -60,7 +60,7 @@ static GPtrArray *
 dup_nodes (ApiRequest *request)
 {
   GPtrArray *mounts, *nodes = NULL;
-  gchar *path;
+  g_autofree gchar *path = NULL;
 
   if (!api_check_query (request, "mount", NULL))
     return NULL;
@@ -71,14 +71,13 @@ dup_nodes (ApiRequest *request)
   if (nodes && path)
     graph_pick_presentations (nodes);
   g_clear_pointer (&mounts, g_ptr_array_unref);
-  g_free (path);
   return nodes;
 }
 
 void
 api_get_graph (ApiRequest *request)
 {
-  GPtrArray *nodes = dup_nodes (request);
+  g_autoptr (GPtrArray) nodes = dup_nodes (request);
   JsonBuilder *builder;
 
   if (!nodes)
@@ -92,19 +91,17 @@ api_get_graph (ApiRequest *request)
   json_builder_end_array (builder);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  g_ptr_array_unref (nodes);
 }
 
 void
 api_get_graph_dot (ApiRequest *request)
 {
-  GPtrArray *nodes = dup_nodes (request);
+  g_autoptr (GPtrArray) nodes = dup_nodes (request);
 
   if (!nodes)
     return;
   api_answer_text (request->message, SOUP_STATUS_OK, "text/vnd.graphviz; charset=utf-8",
       graph_to_dot (nodes, NULL));
-  g_ptr_array_unref (nodes);
 }
 
 // ---- the picture ----
@@ -133,7 +130,7 @@ static void
 on_drawn (GObject *process, GAsyncResult *result, gpointer data)
 {
   Drawing *drawing = data;
-  gchar *svg = NULL;
+  g_autofree gchar *svg = NULL;
   gboolean ok = g_subprocess_communicate_utf8_finish (drawing->process, result, &svg, NULL, NULL)
                 && svg && *svg;
 
@@ -150,7 +147,6 @@ on_drawn (GObject *process, GAsyncResult *result, gpointer data)
                              : "failed");
     soup_server_message_unpause (drawing->message);
   }
-  g_free (svg);
   drawing_free (drawing);
 }
 
@@ -180,22 +176,21 @@ static gchar *
 dup_dot (GPtrArray *nodes)
 {
   GraphPick pick = graph_pick_some (nodes, DRAWN_MAX);
-  gchar *title = pick.drawn < pick.all
-                     ? g_strdup_printf ("%u of %u running presentations, those with readers first; "
-                                        "?mount=/PATH draws one mount",
-                           pick.drawn, pick.all)
-                     : NULL;
-  gchar *dot = graph_to_dot (nodes, title);
+  g_autofree gchar *title =
+      pick.drawn < pick.all
+          ? g_strdup_printf ("%u of %u running presentations, those with readers first; "
+                             "?mount=/PATH draws one mount",
+                pick.drawn, pick.all)
+          : NULL;
 
-  g_free (title);
-  return dot;
+  return graph_to_dot (nodes, title);
 }
 
 static void
 draw (ApiRequest *request, GSubprocess *process, GPtrArray *nodes)
 {
   Drawing *drawing = g_new0 (Drawing, 1);
-  gchar *dot = dup_dot (nodes);
+  g_autofree gchar *dot = dup_dot (nodes);
 
   drawing->api = request->api;
   drawing->message = g_object_ref (request->message);
@@ -206,7 +201,6 @@ draw (ApiRequest *request, GSubprocess *process, GPtrArray *nodes)
   drawing->api->n_drawing++;
   soup_server_message_pause (request->message);
   g_subprocess_communicate_utf8_async (process, dot, request->api->ending, on_drawn, drawing);
-  g_free (dot);
 }
 
 void

@@ -21,18 +21,14 @@ static gboolean
 has_token (Api *self, SoupMessageHeaders *headers)
 {
   const gchar *given = soup_message_headers_get_one (headers, "Authorization");
-  gchar *a, *b;
-  gboolean same;
+  g_autofree gchar *a = NULL, *b = NULL;
 
   if (!given || g_ascii_strncasecmp (given, "Bearer ", 7) != 0)
     return FALSE;
   // The checksums have the same length for every token that a client sends.
   a = g_compute_checksum_for_string (G_CHECKSUM_SHA256, self->token, -1);
   b = g_compute_checksum_for_string (G_CHECKSUM_SHA256, given + 7, -1);
-  same = is_same (a, b);
-  g_free (a);
-  g_free (b);
-  return same;
+  return is_same (a, b);
 }
 
 // Reports whether the Origin header, which browsers send, is missing or names the API itself.
@@ -169,15 +165,12 @@ static AccessPeer *
 make_peer (SoupServerMessage *message)
 {
   GSocketAddress *address = soup_server_message_get_remote_address (message);
-  gchar *ip = NULL;
-  AccessPeer *peer;
+  g_autofree gchar *ip = NULL;
 
   if (G_IS_INET_SOCKET_ADDRESS (address))
     ip = g_inet_address_to_string (
         g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (address)));
-  peer = access_peer_new (ip ? ip : "", g_uri_get_scheme (soup_server_message_get_uri (message)));
-  g_free (ip);
-  return peer;
+  return access_peer_new (ip ? ip : "", g_uri_get_scheme (soup_server_message_get_uri (message)));
 }
 
 static void
@@ -185,7 +178,7 @@ ask (Asking *self, AccessAction action)
 {
   SoupMessageHeaders *headers = soup_server_message_get_request_headers (self->message);
   const gchar *query = g_uri_get_query (soup_server_message_get_uri (self->message));
-  gchar *url = g_strconcat ("/?", query, NULL);
+  g_autofree gchar *url = g_strconcat ("/?", query, NULL);
   Demand *demand = demand_new (url);
   AccessRequest request = { .action = action,
     .path = self->path,
@@ -199,7 +192,6 @@ ask (Asking *self, AccessAction action)
   self->asked = access_ask (proxy_get_access (self->api->proxy), peer, &request, on_decided, self);
   access_peer_unref (peer);
   demand_free (demand);
-  g_free (url);
 }
 
 // Refuses a request if only the token could admit it.

@@ -20,12 +20,11 @@
 static Mount *
 find (ApiRequest *request)
 {
-  gchar *path = g_strndup (request->rest, strlen (request->rest) - strlen ("/insert"));
+  g_autofree gchar *path = g_strndup (request->rest, strlen (request->rest) - strlen ("/insert"));
   Mount *mount = mounts_get (proxy_get_mounts (request->api->proxy), path);
 
   if (!mount)
     api_fail (request->message, SOUP_STATUS_NOT_FOUND, NULL, "there is no mount %s", path);
-  g_free (path);
   return mount;
 }
 

@@ -17,12 +17,11 @@
 static guint
 count_readers (const gchar *path)
 {
-  GPtrArray *readers = readers_dup_all ();
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
   guint n = 0;
 
   for (guint i = 0; i < readers->len; i++)
     n += g_str_equal (reader_get_mount (g_ptr_array_index (readers, i)), path);
-  g_ptr_array_unref (readers);
   return n;
 }
 
@@ -30,7 +29,7 @@ static GHashTable *
 count_all_readers (void)
 {
   GHashTable *counts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  GPtrArray *readers = readers_dup_all ();
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
 
   for (guint i = 0; i < readers->len; i++) {
     const gchar *path = reader_get_mount (g_ptr_array_index (readers, i));
@@ -38,7 +37,6 @@ count_all_readers (void)
 
     g_hash_table_insert (counts, g_strdup (path), GUINT_TO_POINTER (n + 1));
   }
-  g_ptr_array_unref (readers);
   return counts;
 }
 
@@ -54,7 +52,7 @@ write_config (JsonBuilder *builder, const MountConfig *config)
 static void
 write_presentation (JsonBuilder *builder, Presentation *presentation)
 {
-  gchar *problem = presentation_dup_problem (presentation);
+  g_autofree gchar *problem = presentation_dup_problem (presentation);
 
   json_builder_begin_object (builder);
   api_add_text (builder, "url", presentation_get_label (presentation));
@@ -65,13 +63,12 @@ write_presentation (JsonBuilder *builder, Presentation *presentation)
   if (problem)
     api_add_text (builder, "problem", problem);
   json_builder_end_object (builder);
-  g_free (problem);
 }
 
 static void
 write_presentations (JsonBuilder *builder, Mount *mount)
 {
-  GPtrArray *all = mount_dup_presentations (mount);
+  g_autoptr (GPtrArray) all = mount_dup_presentations (mount);
 
   json_builder_set_member_name (builder, "presentations");
   json_builder_begin_array (builder);
@@ -80,7 +77,6 @@ write_presentations (JsonBuilder *builder, Mount *mount)
       write_presentation (builder, g_ptr_array_index (all, i));
   }
   json_builder_end_array (builder);
-  g_ptr_array_unref (all);
 }
 
 // The mount's upstreams, in order of preference; none while the mount is idle.
@@ -164,8 +160,8 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 void
 api_list_mounts (ApiRequest *request)
 {
-  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (request->api->proxy));
-  GHashTable *counts = count_all_readers ();
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (proxy_get_mounts (request->api->proxy));
+  g_autoptr (GHashTable) counts = count_all_readers ();
   JsonBuilder *builder = json_builder_new ();
 
   json_builder_begin_object (builder);
@@ -180,8 +176,6 @@ api_list_mounts (ApiRequest *request)
   json_builder_end_array (builder);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  g_hash_table_unref (counts);
-  g_ptr_array_unref (mounts);
 }
 
 // Returns the mount that the request names. If there is none, answers 404 and returns NULL.
@@ -215,14 +209,14 @@ api_get_mount (ApiRequest *request)
 static void
 write_keys (JsonBuilder *builder, const MountConfig *from, const MountConfig *to)
 {
-  GPtrArray *keys = from && to ? mount_config_differences (from, to) : g_ptr_array_new ();
+  g_autoptr (GPtrArray) keys =
+      from && to ? mount_config_differences (from, to) : g_ptr_array_new ();
 
   json_builder_set_member_name (builder, "keys");
   json_builder_begin_array (builder);
   for (guint i = 0; i < keys->len; i++)
     json_builder_add_string_value (builder, g_ptr_array_index (keys, i));
   json_builder_end_array (builder);
-  g_ptr_array_unref (keys);
 }
 
 static gchar *
@@ -242,7 +236,7 @@ static void
 write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConfig *from,
     const MountConfig *to)
 {
-  gchar *effect = dup_effect (api->proxy, path, from, to);
+  g_autofree gchar *effect = dup_effect (api->proxy, path, from, to);
 
   json_builder_begin_object (builder);
   api_add_text (builder, "path", path);
@@ -251,7 +245,6 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
   api_add_text (builder, "effect", effect);
   api_add_number (builder, "readers", count_readers (path));
   json_builder_end_object (builder);
-  g_free (effect);
 }
 
 // Returns the answer to a change. Call before the change is made, because it counts the readers.
@@ -379,7 +372,7 @@ api_delete_mount (ApiRequest *request)
 {
   gboolean dry = api_is_dry_run (request);
   JsonBuilder *builder;
-  gchar *reason;
+  g_autofree gchar *reason = NULL;
   Mount *mount;
 
   if (!api_check_query (request, "dry-run", "reason", NULL))
@@ -396,7 +389,6 @@ api_delete_mount (ApiRequest *request)
   if (!dry)
     proxy_remove_mount (request->api->proxy, request->rest, reason);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  g_free (reason);
   mount_unref (mount);
 }
 

@@ -7,10 +7,9 @@
 static void
 add_layers (JsonBuilder *builder, const gchar *name, WeirLayerSet layers)
 {
-  gchar *text = layer_choice_dup_text (layers);
+  g_autofree gchar *text = layer_choice_dup_text (layers);
 
   api_add_text (builder, name, text);
-  g_free (text);
 }
 
 static void
@@ -39,7 +38,7 @@ write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
 static void
 write_reader (JsonBuilder *builder, Reader *reader)
 {
-  gchar *left_out = reader_dup_left_out (reader);
+  g_autofree gchar *left_out = reader_dup_left_out (reader);
   ReaderSample sample;
 
   reader_sample (reader, &sample);
@@ -49,7 +48,6 @@ write_reader (JsonBuilder *builder, Reader *reader)
   api_add_text (builder, "peer", reader_get_peer (reader));
   api_add_text (builder, "transport", reader_get_transport (reader));
   api_add_text (builder, "left-out", left_out);
-  g_free (left_out);
   api_add_time (builder, "since", reader_get_since (reader));
   api_add_text (builder, "state", reader_state_names[sample.state]);
   api_add_number (builder, "priority", sample.priority);
@@ -84,8 +82,8 @@ write_reader (JsonBuilder *builder, Reader *reader)
 void
 api_list_readers (ApiRequest *request)
 {
-  GPtrArray *readers;
-  gchar *mount;
+  g_autoptr (GPtrArray) readers = NULL;
+  g_autofree gchar *mount = NULL;
   JsonBuilder *builder;
 
   if (!api_check_query (request, "mount", NULL))
@@ -105,8 +103,6 @@ api_list_readers (ApiRequest *request)
   json_builder_end_array (builder);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  g_ptr_array_unref (readers);
-  g_free (mount);
 }
 
 // Returns the reader that the request names. If there is none, answers 404 and returns NULL.
@@ -250,7 +246,7 @@ void
 api_delete_reader (ApiRequest *request)
 {
   Reader *reader;
-  gchar *reason;
+  g_autofree gchar *reason = NULL;
 
   if (!api_check_query (request, "reason", NULL))
     return;
@@ -260,6 +256,5 @@ api_delete_reader (ApiRequest *request)
   answer_reader (request, reader);
   reason = api_dup_reason (request, "closed through the API");
   reader_close (reader, reason);
-  g_free (reason);
   reader_unref (reader);
 }

@@ -19,20 +19,19 @@
 static gboolean
 read_time (ApiRequest *request, const gchar *name, gboolean required, gint64 *us)
 {
-  gchar *text = api_dup_query (request, name);
+  g_autofree gchar *text = api_dup_query (request, name);
   gboolean ok = text ? api_parse_time (text, us) : !required;
 
   if (!ok)
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, name,
         "expected a time such as 2026-11-23T11:15:00Z");
-  g_free (text);
   return ok;
 }
 
 static gboolean
 read_limit (ApiRequest *request, guint *limit)
 {
-  gchar *text = api_dup_query (request, "limit");
+  g_autofree gchar *text = api_dup_query (request, "limit");
   guint64 value = PAGE;
   gboolean ok = !text || g_ascii_string_to_unsigned (text, 10, 1, PAGE_MAX, &value, NULL);
 
@@ -40,20 +39,18 @@ read_limit (ApiRequest *request, guint *limit)
   if (!ok)
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "limit", "expected a number from 1 to %u",
         PAGE_MAX);
-  g_free (text);
   return ok;
 }
 
 static gboolean
 read_duration (ApiRequest *request, guint *ms)
 {
-  gchar *text = api_dup_query (request, "duration");
+  g_autofree gchar *text = api_dup_query (request, "duration");
   gboolean ok = text && schema_parse_duration (text, ms) && *ms > 0;
 
   if (!ok)
     api_fail (request->message, SOUP_STATUS_BAD_REQUEST, "duration",
         "expected a time such as 90s or 1h, of a day at most");
-  g_free (text);
   return ok;
 }
 
@@ -62,7 +59,7 @@ read_duration (ApiRequest *request, guint *ms)
 static Recording *
 find (ApiRequest *request)
 {
-  gchar *path = api_dup_query (request, "path");
+  g_autofree gchar *path = api_dup_query (request, "path");
   Recording *recording = path ? recordings_find (path) : NULL;
 
   if (!path || !*path)
@@ -70,7 +67,6 @@ find (ApiRequest *request)
         "expected the path of a mount, such as path=/cam");
   else if (!recording)
     api_fail (request->message, SOUP_STATUS_NOT_FOUND, "path", "no mount %.255s is recorded", path);
-  g_free (path);
   return recording;
 }
 
@@ -79,8 +75,8 @@ find (ApiRequest *request)
 static void
 write_segment (JsonBuilder *builder, const RecordingFacts *facts)
 {
-  gchar *name = recording_file_dup_name (facts->start_us);
-  gchar *start = recording_file_dup_time (facts->start_us);
+  g_autofree gchar *name = recording_file_dup_name (facts->start_us);
+  g_autofree gchar *start = recording_file_dup_time (facts->start_us);
 
   json_builder_begin_object (builder);
   api_add_text (builder, "name", name);
@@ -91,8 +87,6 @@ write_segment (JsonBuilder *builder, const RecordingFacts *facts)
   json_builder_set_member_name (builder, "complete");
   json_builder_add_boolean_value (builder, facts->complete);
   json_builder_end_object (builder);
-  g_free (start);
-  g_free (name);
 }
 
 static void
@@ -100,7 +94,7 @@ write_list (JsonBuilder *builder, const GArray *found, gint64 from_us, guint lim
 {
   const RecordingFacts *facts = NULL;
   guint i = 0, n = 0;
-  gchar *next;
+  g_autofree gchar *next = NULL;
 
   json_builder_set_member_name (builder, "recordings");
   json_builder_begin_array (builder);
@@ -116,7 +110,6 @@ write_list (JsonBuilder *builder, const GArray *found, gint64 from_us, guint lim
     return;
   next = recording_file_dup_time (g_array_index (found, RecordingFacts, i).start_us);
   api_add_text (builder, "next", next);
-  g_free (next);
 }
 
 void
@@ -125,7 +118,7 @@ api_list_recordings (ApiRequest *request)
   gint64 from_us = 0, to_us = G_MAXINT64;
   Recording *recording;
   JsonBuilder *builder;
-  GArray *found;
+  g_autoptr (GArray) found = NULL;
   guint limit;
 
   if (!api_check_query (request, "path", "from", "to", "limit", NULL)
@@ -140,7 +133,6 @@ api_list_recordings (ApiRequest *request)
   write_list (builder, found, from_us, limit);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  g_array_unref (found);
 }
 
 // ---- a stretch ----
@@ -174,8 +166,8 @@ begin_answer (Sending *self, const gchar *tag, const HttpBody *body)
 {
   SoupMessageHeaders *headers = soup_server_message_get_response_headers (self->message);
   const gint64 next_us = recording_cut_get_next_us (self->cut);
-  gchar *next = next_us > 0 ? recording_file_dup_time (next_us) : NULL;
-  gchar *start = recording_file_dup_time (recording_cut_get_start_us (self->cut));
+  g_autofree gchar *next = next_us > 0 ? recording_file_dup_time (next_us) : NULL;
+  g_autofree gchar *start = recording_file_dup_time (recording_cut_get_start_us (self->cut));
 
   self->begun = TRUE;
   self->first = body->start;
@@ -195,8 +187,6 @@ begin_answer (Sending *self, const gchar *tag, const HttpBody *body)
         (goffset) (body->start + body->length - 1), (goffset) recording_cut_get_size (self->cut));
   soup_message_headers_set_content_length (headers, (goffset) body->length);
   soup_message_body_set_accumulate (soup_server_message_get_response_body (self->message), FALSE);
-  g_free (start);
-  g_free (next);
 }
 
 static void read_next (Sending *self);
@@ -244,7 +234,7 @@ begin_sending (Sending *self)
   const HttpRequest request = { .headers =
                                     soup_server_message_get_request_headers (self->message) };
   const guint64 size = recording_cut_get_size (self->cut);
-  gchar *tag =
+  g_autofree gchar *tag =
       g_strdup_printf ("\"%016" G_GINT64_MODIFIER "x\"", recording_cut_get_tag (self->cut));
   gboolean is_head = g_str_equal (soup_server_message_get_method (self->message), "HEAD");
   HttpBody body;
@@ -255,7 +245,6 @@ begin_sending (Sending *self)
         self->message, body.status, "Range", "the recording has %" G_GUINT64_FORMAT " bytes", size);
   else
     begin_answer (self, tag, &body);
-  g_free (tag);
   if (self->begun && !is_head)
     return TRUE;
   soup_server_message_unpause (self->message);
@@ -266,11 +255,10 @@ static void
 send_bytes (Sending *self, GBytes *bytes)
 {
   gsize size = g_bytes_get_size (bytes);
-  GBytes *part = g_bytes_new_from_bytes (bytes, 0, MIN (size, self->left));
+  g_autoptr (GBytes) part = g_bytes_new_from_bytes (bytes, 0, MIN (size, self->left));
 
   self->left -= g_bytes_get_size (part);
   soup_message_body_append_bytes (soup_server_message_get_response_body (self->message), part);
-  g_bytes_unref (part);
   if (self->left == 0)
     soup_message_body_complete (soup_server_message_get_response_body (self->message));
   soup_server_message_unpause (self->message);
@@ -280,8 +268,8 @@ static void
 on_read (GObject *source, GAsyncResult *result, gpointer data)
 {
   Sending *self = data;
-  GError *error = NULL;
-  GBytes *bytes = g_task_propagate_pointer (G_TASK (result), &error);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) bytes = g_task_propagate_pointer (G_TASK (result), &error);
 
   self->busy = FALSE;
   if (self->gone) {
@@ -294,19 +282,16 @@ on_read (GObject *source, GAsyncResult *result, gpointer data)
   } else if (bytes) {
     send_bytes (self, bytes);
   }
-  g_clear_pointer (&bytes, g_bytes_unref);
-  g_clear_error (&error);
 }
 
 static void
 read_next (Sending *self)
 {
-  GTask *task = g_task_new (NULL, NULL, on_read, self);
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, on_read, self);
 
   self->busy = TRUE;
   g_task_set_task_data (task, self, NULL);
   g_task_run_in_thread (task, plan_or_read);
-  g_object_unref (task);
 }
 
 static void

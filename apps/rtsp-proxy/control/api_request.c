@@ -26,7 +26,7 @@ names (const gchar *pair, const gchar *name)
 gchar *
 api_dup_query (const ApiRequest *request, const gchar *name)
 {
-  GStrv pairs = split_query (request);
+  g_auto (GStrv) pairs = split_query (request);
   gchar *value = NULL;
 
   for (gchar **pair = pairs; *pair && !value; pair++) {
@@ -40,27 +40,25 @@ api_dup_query (const ApiRequest *request, const gchar *name)
       }
     }
   }
-  g_strfreev (pairs);
   return value;
 }
 
 gchar *
 api_dup_reason (const ApiRequest *request, const gchar *fallback)
 {
-  gchar *given = api_dup_query (request, "reason");
+  g_autofree gchar *given = api_dup_query (request, "reason");
   gchar *reason = given && *given
                       ? g_utf8_substring (given, 0, MIN (g_utf8_strlen (given, -1), REASON_MAX))
                       : g_strdup (fallback);
 
-  g_free (given);
   return reason;
 }
 
 gboolean
 api_check_query (const ApiRequest *request, ...)
 {
-  GStrv pairs = split_query (request);
-  GString *allowed = g_string_new (NULL);
+  g_auto (GStrv) pairs = split_query (request);
+  g_autoptr (GString) allowed = g_string_new (NULL);
   gboolean ok = TRUE;
 
   for (gchar **pair = pairs; *pair && ok; pair++) {
@@ -80,18 +78,15 @@ api_check_query (const ApiRequest *request, ...)
           (int) MIN (strcspn (*pair, "="), 64), *pair,
           allowed->len ? allowed->str : "; this operation has no parameters");
   }
-  g_string_free (allowed, TRUE);
-  g_strfreev (pairs);
   return ok;
 }
 
 gboolean
 api_is_dry_run (const ApiRequest *request)
 {
-  gchar *value = api_dup_query (request, "dry-run");
+  g_autofree gchar *value = api_dup_query (request, "dry-run");
   gboolean dry = value && !g_str_equal (value, "false") && !g_str_equal (value, "no");
 
-  g_free (value);
   return dry;
 }
 
@@ -133,23 +128,20 @@ find_fault (const gchar *text, gsize len)
 static void
 fail_json (SoupServerMessage *message, const GError *error)
 {
-  GError *ours;
-  GRegex *prefix = g_regex_new ("^<data>(:[0-9]+:[0-9]+): (Parse error: )?", 0, 0, NULL);
-  gchar *text =
+  g_autoptr (GError) ours = NULL;
+  g_autoptr (GRegex) prefix = g_regex_new ("^<data>(:[0-9]+:[0-9]+): (Parse error: )?", 0, 0, NULL);
+  g_autofree gchar *text =
       g_regex_replace (prefix, error->message, -1, 0, "body\\1: not valid JSON: ", 0, NULL);
 
   ours = g_error_new_literal (error->domain, error->code, text ? text : error->message);
   api_fail_error (message, SOUP_STATUS_BAD_REQUEST, ours);
-  g_error_free (ours);
-  g_free (text);
-  g_regex_unref (prefix);
 }
 
 static gboolean
 check_json (SoupServerMessage *message, const gchar *text, gsize len)
 {
   const gchar *fault = find_fault (text, len);
-  JsonParser *parser;
+  g_autoptr (JsonParser) parser = NULL;
   GError *error = NULL;
   gboolean ok;
 
@@ -171,7 +163,6 @@ check_json (SoupServerMessage *message, const gchar *text, gsize len)
     fail_json (message, error);
     g_error_free (error);
   }
-  g_object_unref (parser);
   return ok;
 }
 
@@ -202,7 +193,7 @@ gboolean
 api_read_keys (const ApiRequest *request, const SchemaKey *keys, gpointer object, SchemaMode mode)
 {
   YamlReader *body = api_read_body (request);
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   gboolean ok;
 
   if (!body)
@@ -211,20 +202,17 @@ api_read_keys (const ApiRequest *request, const SchemaKey *keys, gpointer object
   yaml_reader_free (body);
   if (!ok)
     api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
-  g_clear_error (&error);
   return ok;
 }
 
 gboolean
 api_parse_time (const gchar *text, gint64 *us)
 {
-  GTimeZone *utc = g_time_zone_new_utc ();
-  GDateTime *time = g_date_time_new_from_iso8601 (text, utc);
+  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
+  g_autoptr (GDateTime) time = g_date_time_new_from_iso8601 (text, utc);
   const gboolean ok = time != NULL;
 
   if (time)
     *us = g_date_time_to_unix (time) * G_USEC_PER_SEC + g_date_time_get_microsecond (time);
-  g_clear_pointer (&time, g_date_time_unref);
-  g_time_zone_unref (utc);
   return ok;
 }

@@ -52,7 +52,7 @@ collect (Picking *self, GraphNode *node, GHashTable *found)
 static gboolean
 keep (Picking *self, GraphNode *node, guint max)
 {
-  GHashTable *found = g_hash_table_new (NULL, NULL);
+  g_autoptr (GHashTable) found = g_hash_table_new (NULL, NULL);
   guint n = g_hash_table_size (self->kept);
   gboolean fits;
   GHashTableIter iter;
@@ -63,7 +63,6 @@ keep (Picking *self, GraphNode *node, guint max)
   g_hash_table_iter_init (&iter, found);
   while (fits && g_hash_table_iter_next (&iter, &each, NULL))
     g_hash_table_add (self->kept, each);
-  g_hash_table_unref (found);
   return fits;
 }
 

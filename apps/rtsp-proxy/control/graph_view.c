@@ -116,32 +116,29 @@ graph_to_dot (GPtrArray *nodes, const gchar *title)
 static void
 take_from_node (GraphNode *self, Node *node)
 {
-  gchar *id = g_strdup_printf ("stage:%u", node_get_id (node));
+  g_autofree gchar *id = g_strdup_printf ("stage:%u", node_get_id (node));
 
   graph_node_take_from (self, id);
-  g_free (id);
 }
 
 static void
 add_notable (GStrvBuilder *notable, const StageParam *param, const gchar *value)
 {
-  gchar *shown, *text;
+  g_autofree gchar *shown = NULL, *text = NULL;
 
   if (stage_param_is_default (param, value))
     return;
   shown = stage_param_dup_shown (param, value);
   text = g_strdup_printf ("%s %s", param->name, shown);
   g_strv_builder_add (notable, text);
-  g_free (text);
-  g_free (shown);
 }
 
 static void
 set_params (GraphNode *self, const Stage *stage)
 {
   const StageFile *file = stage_get_file (stage);
-  GStrvBuilder *params = g_strv_builder_new ();
-  GStrvBuilder *notable = g_strv_builder_new ();
+  g_autoptr (GStrvBuilder) params = g_strv_builder_new ();
+  g_autoptr (GStrvBuilder) notable = g_strv_builder_new ();
 
   for (guint i = 0; i < file->params->len; i++) {
     const StageParam *param = g_ptr_array_index (file->params, i);
@@ -155,16 +152,14 @@ set_params (GraphNode *self, const Stage *stage)
   g_strfreev (self->notable);
   self->params = g_strv_builder_end (params);
   self->notable = g_strv_builder_end (notable);
-  g_strv_builder_unref (params);
-  g_strv_builder_unref (notable);
 }
 
 // Adds the process that runs the node. 0: this one.
 static void
 add_worker (GraphNode *self, gint pid)
 {
-  GStrvBuilder *params;
-  gchar *text;
+  g_autoptr (GStrvBuilder) params = NULL;
+  g_autofree gchar *text = NULL;
 
   if (!pid)
     return;
@@ -174,8 +169,6 @@ add_worker (GraphNode *self, gint pid)
   g_strv_builder_add_many (params, "worker", text, NULL);
   g_strfreev (self->params);
   self->params = g_strv_builder_end (params);
-  g_strv_builder_unref (params);
-  g_free (text);
 }
 
 static void
@@ -255,19 +248,17 @@ GPtrArray *
 graph_view_new (Graph *graph, GPtrArray *mounts)
 {
   GPtrArray *view = g_ptr_array_new_with_free_func (graph_node_free);
-  GPtrArray *nodes = graph_dup_nodes (graph);
+  g_autoptr (GPtrArray) nodes = graph_dup_nodes (graph);
 
   for (guint i = 0; i < nodes->len; i++)
     add_node (view, g_ptr_array_index (nodes, i));
   for (guint i = 0; i < mounts->len; i++) {
-    GPtrArray *presentations = mount_dup_presentations (g_ptr_array_index (mounts, i));
+    g_autoptr (GPtrArray) presentations = mount_dup_presentations (g_ptr_array_index (mounts, i));
 
     for (guint j = 0; j < presentations->len; j++) {
       if (!presentation_follows (g_ptr_array_index (presentations, j)))
         add_presentation (view, g_ptr_array_index (presentations, j));
     }
-    g_ptr_array_unref (presentations);
   }
-  g_ptr_array_unref (nodes);
   return view;
 }

@@ -48,10 +48,9 @@ static void
 read_file (gpointer data)
 {
   Look *look = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   look->config = options_load_config (&look->options, &error);
-  g_clear_error (&error);
   g_main_context_invoke_full (NULL, G_PRIORITY_DEFAULT, looked, look, look_free);
 }
 

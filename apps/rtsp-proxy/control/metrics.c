@@ -42,7 +42,7 @@ typedef struct {
 static void
 sample_readers (GHashTable *samples)
 {
-  GPtrArray *readers = readers_dup_all ();
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
 
   for (guint i = 0; i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
@@ -62,7 +62,6 @@ sample_readers (GHashTable *samples)
     for (guint t = 0; reader_transports[t]; t++)
       sample->transports[t] += g_str_equal (reader_get_transport (reader), reader_transports[t]);
   }
-  g_ptr_array_unref (readers);
 }
 
 static void
@@ -84,7 +83,7 @@ static Sample *
 sample_mounts (Proxy *proxy, GPtrArray *mounts)
 {
   Sample *samples = g_new0 (Sample, mounts->len + 1);
-  GHashTable *by_path = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autoptr (GHashTable) by_path = g_hash_table_new (g_str_hash, g_str_equal);
 
   for (guint i = 0; i < mounts->len; i++) {
     Mount *mount = g_ptr_array_index (mounts, i);
@@ -99,7 +98,6 @@ sample_mounts (Proxy *proxy, GPtrArray *mounts)
   sample_readers (by_path);
   for (guint i = 0; i < mounts->len; i++)
     totals_settle_reports (samples[i].path, &samples[i].totals);
-  g_hash_table_unref (by_path);
   return samples;
 }
 
@@ -248,10 +246,9 @@ gauges (Page *page)
   head (page, "readers", "gauge", "Playing readers, by transport.");
   for (guint i = 0; i < page->n; i++) {
     for (guint t = 0; reader_transports[t]; t++) {
-      gchar *name = g_ascii_strdown (reader_transports[t], -1);
+      g_autofree gchar *name = g_ascii_strdown (reader_transports[t], -1);
 
       line (page, "readers", &page->samples[i], "transport", name, page->samples[i].transports[t]);
-      g_free (name);
     }
   }
   head (page, "readers_in_state", "gauge", "Playing readers, by state.");
@@ -413,7 +410,7 @@ sample_disks (GPtrArray *mounts)
 static void
 disks (Page *page, GPtrArray *mounts)
 {
-  GArray *all = sample_disks (mounts);
+  g_autoptr (GArray) all = sample_disks (mounts);
 
   for (const DiskFigure *figure = disk_figures; figure->name; figure++) {
     head (page, figure->metric, figure->type, figure->help);
@@ -426,7 +423,6 @@ disks (Page *page, GPtrArray *mounts)
             sample->path, sample->disks[j].number, disk_figures_get (figure, &sample->disks[j]));
     }
   }
-  g_array_unref (all);
 }
 
 // ---- broadcasts ----
@@ -439,7 +435,7 @@ typedef struct {
 static void
 broadcasts (Page *page, GPtrArray *mounts)
 {
-  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountBroadcast));
+  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountBroadcast));
 
   for (guint i = 0; i < mounts->len; i++) {
     MountBroadcast sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
@@ -456,7 +452,6 @@ broadcasts (Page *page, GPtrArray *mounts)
           figure->metric, sample->path, broadcast_figures_get (figure, &sample->stats));
     }
   }
-  g_array_unref (all);
 }
 
 // ---- recordings ----
@@ -469,7 +464,7 @@ typedef struct {
 static void
 recordings (Page *page, GPtrArray *mounts)
 {
-  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountRecording));
+  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountRecording));
 
   for (guint i = 0; i < mounts->len; i++) {
     MountRecording mount = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
@@ -486,7 +481,6 @@ recordings (Page *page, GPtrArray *mounts)
           figure->metric, mount->path, recording_figures_get (figure, &mount->sample));
     }
   }
-  g_array_unref (all);
 }
 
 // ---- swarms ----
@@ -499,7 +493,7 @@ typedef struct {
 static void
 swarms (Page *page, GPtrArray *mounts)
 {
-  GArray *all = g_array_new (FALSE, FALSE, sizeof (MountSwarm));
+  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountSwarm));
 
   for (guint i = 0; i < mounts->len; i++) {
     MountSwarm sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
@@ -518,7 +512,6 @@ swarms (Page *page, GPtrArray *mounts)
           figure->metric, sample->path, swarm_figures_get (figure, &sample->sum));
     }
   }
-  g_array_unref (all);
 }
 
 static void
@@ -551,8 +544,8 @@ process (Page *page)
 gchar *
 metrics_dup_text (Proxy *proxy)
 {
-  GPtrArray *mounts = mounts_dup_all (proxy_get_mounts (proxy));
-  Sample *samples = sample_mounts (proxy, mounts);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (proxy_get_mounts (proxy));
+  g_autofree Sample *samples = sample_mounts (proxy, mounts);
   Page page = { g_string_new (NULL), samples, mounts->len };
 
   head (&page, "info", "gauge", "Always 1; the label has the version.");
@@ -579,7 +572,5 @@ metrics_dup_text (Proxy *proxy)
   if (WITH_SWARM)
     swarms (&page, mounts);
   process (&page);
-  g_free (samples);
-  g_ptr_array_unref (mounts);
   return g_string_free (page.out, FALSE);
 }

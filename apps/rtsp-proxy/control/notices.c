@@ -89,7 +89,7 @@ has_left (gpointer id, gpointer state, gpointer data)
 static void
 check_readers (Notices *self)
 {
-  GPtrArray *readers = readers_dup_all ();
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
   guint from = 0;
 
   while (from < readers->len && reader_get_id (g_ptr_array_index (readers, from)) <= self->last_id)
@@ -101,7 +101,6 @@ check_readers (Notices *self)
     self->last_id = reader_get_id (reader);
   }
   g_hash_table_foreach_remove (self->thinned, has_left, readers);
-  g_ptr_array_unref (readers);
 }
 
 // ---- packets ----
@@ -118,7 +117,7 @@ is_logged (WeirDrop reason)
 static void
 log_losses (Logged *logged, const gchar *path, const Totals *totals)
 {
-  GString *reasons = g_string_new (NULL);
+  g_autoptr (GString) reasons = g_string_new (NULL);
   guint64 rise, unlogged;
 
   for (guint i = 0; i < WEIR_N_DROPS; i++) {
@@ -132,20 +131,18 @@ log_losses (Logged *logged, const gchar *path, const Totals *totals)
     log_event ("mount %s: packets not delivered to readers: %s", path, reasons->str);
     memcpy (logged->dropped, totals->dropped, sizeof logged->dropped);
   }
-  g_string_free (reasons, TRUE);
 }
 
 static void
 log_upstream (Logged *logged, const gchar *path, const RelayStats *stats)
 {
-  gchar *text = ingest_figures_describe (stats, &logged->stats);
+  g_autofree gchar *text = ingest_figures_describe (stats, &logged->stats);
   guint64 unlogged;
 
   if (text && log_limit_pass (&logged->upstream, g_get_monotonic_time (), &unlogged)) {
     log_event ("mount %s: packets from its upstream: %s", path, text);
     logged->stats = *stats;
   }
-  g_free (text);
 }
 
 static Logged *

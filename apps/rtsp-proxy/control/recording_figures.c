@@ -81,7 +81,7 @@ recording_figures_write (JsonBuilder *builder, Mount *mount)
 {
   Recording *recording = recordings_find (mount_get_path (mount));
   RecordingSample sample;
-  gchar *problem;
+  g_autofree gchar *problem = NULL;
 
   if (!recording_figures_sample (mount, &sample))
     return;
@@ -98,5 +98,4 @@ recording_figures_write (JsonBuilder *builder, Mount *mount)
       api_add_number (builder, figure->name, (gint64) recording_figures_get (figure, &sample));
   }
   json_builder_end_object (builder);
-  g_free (problem);
 }

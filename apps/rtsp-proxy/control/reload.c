@@ -66,7 +66,7 @@ static void
 give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
 {
   Mount *mount = mounts_get (proxy_get_mounts (self->proxy), path);
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (mount && mount_get_config (mount) == before
       && (!to->lack || (before->lack && !mount_config_equal (before, to)))) {
@@ -74,7 +74,6 @@ give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
       g_hash_table_replace (self->mounts, g_strdup (path), mount_config_ref (to));
     else
       log_event ("mount %s was not changed: %s", path, error->message);
-    g_clear_error (&error);
   }
   g_clear_pointer (&mount, mount_unref);
 }
@@ -268,12 +267,11 @@ reload_apply (Reload *self, ReloadPlan *plan)
 void
 reload_log_failure (const GError *error)
 {
-  GStrv lines = g_strsplit (error->message, "\n", 0);
+  g_auto (GStrv) lines = g_strsplit (error->message, "\n", 0);
 
   log_event ("not reloaded, nothing has changed: %s", lines[0]);
   for (guint i = 1; lines[0] && lines[i]; i++)
     log_event ("not reloaded: %s", lines[i]);
-  g_strfreev (lines);
 }
 
 void

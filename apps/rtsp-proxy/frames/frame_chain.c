@@ -130,12 +130,11 @@ static GstBusSyncReply
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   FrameChain *self = data;
-  GError *error;
+  g_autoptr (GError) error = NULL;
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
     gst_message_parse_error (message, &error, NULL);
     self->callbacks->failed (self->owner, error->message);
-    g_error_free (error);
   }
   gst_message_unref (message);
   return GST_BUS_DROP;
@@ -145,11 +144,11 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
 static void
 watch_bus (FrameChain *self)
 {
-  GstBus *bus = gst_object_ref_sink (g_object_new (GST_TYPE_BUS, "enable-async", FALSE, NULL));
+  g_autoptr (GstBus) bus =
+      gst_object_ref_sink (g_object_new (GST_TYPE_BUS, "enable-async", FALSE, NULL));
 
   gst_bus_set_sync_handler (bus, on_message, self, NULL);
   gst_element_set_bus (self->bin, bus);
-  gst_object_unref (bus);
 }
 
 static GstElement *
@@ -177,19 +176,17 @@ make_pad (FrameChain *self, GstPadDirection direction, GstCaps *caps)
 static void
 link_ends (FrameChain *self, GstElement *first, GstElement *last)
 {
-  GstPad *sink = gst_element_get_static_pad (first, "sink");
-  GstPad *src = gst_element_get_static_pad (last, "src");
+  g_autoptr (GstPad) sink = gst_element_get_static_pad (first, "sink");
+  g_autoptr (GstPad) src = gst_element_get_static_pad (last, "src");
 
   gst_pad_link (self->in, sink);
   gst_pad_link (src, self->out);
-  gst_object_unref (sink);
-  gst_object_unref (src);
 }
 
 static void
 make_ends (FrameChain *self, const FrameKind *kind)
 {
-  GstCaps *wanted = gst_caps_from_string (kind->caps);
+  g_autoptr (GstCaps) wanted = gst_caps_from_string (kind->caps);
 
   self->in = make_pad (self, GST_PAD_SRC, self->packets);
   gst_pad_set_event_function (self->in, on_in_event);
@@ -197,7 +194,6 @@ make_ends (FrameChain *self, const FrameKind *kind)
   self->out = make_pad (self, GST_PAD_SINK, wanted);
   gst_pad_set_event_function (self->out, on_out_event);
   gst_pad_set_chain_function (self->out, on_out_frame);
-  gst_caps_unref (wanted);
 }
 
 static void

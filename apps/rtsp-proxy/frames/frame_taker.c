@@ -120,7 +120,7 @@ replace_takers (Source *self, FrameTaker *with, FrameTaker *without)
 static void
 tell_failed (Source *self, gboolean only_others, const gchar *reason)
 {
-  GPtrArray *takers = ref_takers (self);
+  g_autoptr (GPtrArray) takers = ref_takers (self);
 
   for (guint i = 0; i < takers->len; i++) {
     FrameTaker *taker = g_ptr_array_index (takers, i);
@@ -128,7 +128,6 @@ tell_failed (Source *self, gboolean only_others, const gchar *reason)
     if (!taker->left && (!only_others || taker->wish.plain != self->wish.plain))
       taker->functions->failed (taker->owner, reason);
   }
-  g_ptr_array_unref (takers);
 }
 
 static gboolean
@@ -152,7 +151,7 @@ tell_svc (gpointer data)
 static void
 on_frame (gpointer data, GstCaps *caps, const Frame *frame)
 {
-  GPtrArray *takers = ref_takers (data);
+  g_autoptr (GPtrArray) takers = ref_takers (data);
 
   for (guint i = 0; i < takers->len; i++) {
     FrameTaker *taker = g_ptr_array_index (takers, i);
@@ -161,7 +160,6 @@ on_frame (gpointer data, GstCaps *caps, const Frame *frame)
       taker->functions->format (taker->owner, caps);
     taker->functions->frame (taker->owner, frame);
   }
-  g_ptr_array_unref (takers);
 }
 
 static void

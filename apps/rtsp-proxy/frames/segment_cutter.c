@@ -169,13 +169,12 @@ begin_segment (SegmentCutter *self, const SegmentFrame *first)
   for (guint i = self->n_outputs; i-- > 0;) {
     SegmentOutput *output = self->outputs[i];
     SegmentFormat format = { 0 };
-    GBytes *init = self->changed[i] ? make_init (self, i, &format) : NULL;
+    g_autoptr (GBytes) init = self->changed[i] ? make_init (self, i, &format) : NULL;
 
     output->ops->begin_segment (output, init, init ? &format : NULL,
         first->pts / 1000 + self->wall_us, self->discontinuity);
     g_free (format.codecs);
     self->changed[i] = self->changed[i] && !init;
-    g_clear_pointer (&init, g_bytes_unref);
   }
   self->discontinuity = FALSE;
   self->in_segment = TRUE;

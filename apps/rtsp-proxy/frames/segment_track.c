@@ -112,7 +112,7 @@ void
 segment_track_measure (SegmentTrack *self)
 {
   guint n = self->times->len;
-  GArray *durations = g_array_new (FALSE, FALSE, sizeof (gint64));
+  g_autoptr (GArray) durations = g_array_new (FALSE, FALSE, sizeof (gint64));
 
   for (guint i = 0; i < n; i++)
     self->depth = MAX (self->depth, MIN (get_delay (self, i), DEPTH_MAX));
@@ -125,7 +125,6 @@ segment_track_measure (SegmentTrack *self)
   g_array_sort (durations, compare);
   if (durations->len > 0)
     self->typical_ns = g_array_index (durations, gint64, durations->len / 2);
-  g_array_unref (durations);
   self->shift_ns = self->depth * self->typical_ns;
   self->is_live = TRUE;
   time_frames (self, self->depth);

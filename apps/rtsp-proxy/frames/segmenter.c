@@ -230,13 +230,12 @@ make_cutter (const Segmenter *self, GPtrArray *caps, SegmentOutput *const *outpu
 static void
 start (Segmenter *self, const gchar *label)
 {
-  gchar *log_label = g_strdup_printf ("mount %s", label);
+  g_autofree gchar *log_label = g_strdup_printf ("mount %s", label);
 
   for (guint i = 0; i < self->n_tracks; i++) {
     self->tracks[i]->cutter = segment_cutter_ref (self->cutter);
     frame_taker_start (self->tracks[i]->taker, &functions, self->tracks[i], log_label);
   }
-  g_free (log_label);
 }
 
 Segmenter *
@@ -246,7 +245,7 @@ segmenter_new (Relay *relay, GPtrArray *caps, SegmentOutput *const *outputs, gui
 {
   Segmenter *self = g_new0 (Segmenter, 1);
   const SegmentOutputOps *to = outputs[0]->ops;
-  gchar *log_label;
+  g_autofree gchar *log_label = NULL;
 
   self->failed = failed;
   self->data = data;
@@ -261,7 +260,6 @@ segmenter_new (Relay *relay, GPtrArray *caps, SegmentOutput *const *outputs, gui
   }
   log_label = g_strdup_printf ("%s %s", to->name, label);
   left_out_log (log_label, left_out->str);
-  g_free (log_label);
   if (self->n_tracks > 0) {
     self->cutter = make_cutter (self, caps, outputs, n_outputs > 1, lengths, label);
     start (self, label);

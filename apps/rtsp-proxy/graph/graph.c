@@ -30,10 +30,9 @@ append_pull (GString *key, const PullConfig *pull)
 static void
 append_stage (GString *key, const Stage *stage)
 {
-  gchar *text = stage_dup_key (stage);
+  g_autofree gchar *text = stage_dup_key (stage);
 
   g_string_append_printf (key, "! %s %s\n", text, stage_get_file (stage)->sum);
-  g_free (text);
 }
 
 static void
@@ -168,7 +167,7 @@ get_decoded (Graph *self, Node *joining, const gchar *key, Node *input, gchar *i
   const StageFile *file = stage_get_file (node_get_stage (joining));
   Stage *decoder =
       stage_new (config->stage_set, stage_set_find_decoder (config->stage_set, file->media), NULL);
-  GString *whole = g_string_new (input_key);
+  g_autoptr (GString) whole = g_string_new (input_key);
   Node *node;
 
   append_stage (whole, decoder);
@@ -181,7 +180,6 @@ get_decoded (Graph *self, Node *joining, const gchar *key, Node *input, gchar *i
   else
     node = add (self, g_strdup (whole->str), node_new_stage (input, decoder, joining));
   stage_unref (decoder);
-  g_string_free (whole, TRUE);
   g_free (input_key);
   return node;
 }

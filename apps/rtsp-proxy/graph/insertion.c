@@ -88,7 +88,7 @@ report_check (Insertion *self, const GError *wrong)
 void
 insertion_free (Insertion *self, const gchar *reason)
 {
-  GError *wrong;
+  g_autoptr (GError) wrong = NULL;
 
   if (!self)
     return;
@@ -102,7 +102,6 @@ insertion_free (Insertion *self, const gchar *reason)
   if (!self->checked) {
     wrong = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_CANCELLED, reason);
     report_check (self, wrong);
-    g_error_free (wrong);
   } else {
     log_event ("mount %s: clip %s: %s", get_mount (self), self->clip, reason);
   }
@@ -162,10 +161,9 @@ append_tracks (GString *text, GPtrArray *caps)
 static GError *
 other_tracks (Insertion *self)
 {
-  GPtrArray *own = relay_source_dup_caps (self->source);
-  GPtrArray *wanted = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  GString *text = g_string_new ("the clip's tracks are ");
-  GError *error;
+  g_autoptr (GPtrArray) own = relay_source_dup_caps (self->source);
+  g_autoptr (GPtrArray) wanted = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  g_autoptr (GString) text = g_string_new ("the clip's tracks are ");
 
   for (guint i = 0; i < relay_n_tracks (self->node->relay); i++)
     g_ptr_array_add (wanted, relay_dup_caps (self->node->relay, i));
@@ -174,11 +172,7 @@ other_tracks (Insertion *self)
   append_tracks (text, wanted);
   g_string_append (text, "; encode the clip with the codecs, sample rate, channels and profile of "
                          "the upstream");
-  error = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, text->str);
-  g_string_free (text, TRUE);
-  g_ptr_array_unref (own);
-  g_ptr_array_unref (wanted);
-  return error;
+  return g_error_new_literal (G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, text->str);
 }
 
 // Returns why the clip cannot be inserted as planned, or NULL.

@@ -133,7 +133,7 @@ static GstFlowReturn
 on_sample (GstAppSink *sink, gpointer data)
 {
   Sender *sender = data;
-  GstSample *sample = gst_app_sink_pull_sample (sink);
+  g_autoptr (GstSample) sample = gst_app_sink_pull_sample (sink);
   GstBufferList *list = sample ? gst_sample_get_buffer_list (sample) : NULL;
 
   if (!sample)
@@ -143,7 +143,6 @@ on_sample (GstAppSink *sink, gpointer data)
   if (!list && gst_sample_get_buffer (sample))
     put_packet (sender, gst_sample_get_buffer (sample));
   send_batch (sender);
-  gst_sample_unref (sample);
   return GST_FLOW_OK;
 }
 
@@ -189,21 +188,19 @@ connect_sender (StageIsolated *self, guint track)
 {
   Sender *sender = &self->senders[track];
   GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
-  gchar *name = g_strdup_printf ("in%u", track);
-  GstElement *sink = gst_bin_get_by_name (GST_BIN (self->reader), name);
+  g_autofree gchar *name = g_strdup_printf ("in%u", track);
+  g_autoptr (GstElement) sink = gst_bin_get_by_name (GST_BIN (self->reader), name);
 
   sender->batch = g_new (WireMessage, 1);
   wire_begin (sender->batch, WIRE_PACKETS);
   wire_put (sender->batch, track, 1);
   gst_app_sink_set_callbacks (GST_APP_SINK (sink), &callbacks, sender, NULL);
-  gst_object_unref (sink);
-  g_free (name);
 }
 
 static gboolean
 make_reader (StageIsolated *self, const gchar *text, GError **error)
 {
-  GstBus *bus;
+  g_autoptr (GstBus) bus = NULL;
 
   self->reader = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
   if (!self->reader)
@@ -212,7 +209,6 @@ make_reader (StageIsolated *self, const gchar *text, GError **error)
   threads_name_tasks (self->reader, "stage");
   bus = gst_element_get_bus (self->reader);
   gst_bus_set_sync_handler (bus, on_message, self, NULL);
-  gst_object_unref (bus);
   return TRUE;
 }
 
@@ -303,7 +299,7 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
 {
   StageIsolated *self = g_new0 (StageIsolated, 1);
   GString *reader = g_string_new (NULL);
-  gchar *text;
+  g_autofree gchar *text = NULL;
   gboolean ok;
 
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++)
@@ -315,7 +311,6 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
   text = stage_tracks_publish (self->tracks, reader, error);
   ok = text && (!reader->len || make_reader (self, reader->str, error))
        && start_job (self, where, text, error);
-  g_free (text);
   g_string_free (reader, TRUE);
   if (!ok) {
     release (&self->job);

@@ -13,20 +13,17 @@ static GstFlowReturn
 on_sample (GstAppSink *sink, gpointer data)
 {
   StageTrack *track = data;
-  GstSample *sample = gst_app_sink_pull_sample (sink);
+  g_autoptr (GstSample) sample = gst_app_sink_pull_sample (sink);
   GstBufferList *list = sample ? gst_sample_get_buffer_list (sample) : NULL;
   guint n = list ? gst_buffer_list_length (list) : 0;
 
-  if (!sample || g_atomic_int_get (&track->tracks->context->cancelled)) {
-    g_clear_pointer (&sample, gst_sample_unref);
+  if (!sample || g_atomic_int_get (&track->tracks->context->cancelled))
     return GST_FLOW_OK;
-  }
   stage_tracks_set_caps (track, gst_sample_get_caps (sample));
   for (guint i = 0; i < n; i++)
     stage_tracks_push (track, gst_buffer_ref (gst_buffer_list_get (list, i)), i + 1 < n);
   if (!list && gst_sample_get_buffer (sample))
     stage_tracks_push (track, gst_buffer_ref (gst_sample_get_buffer (sample)), FALSE);
-  gst_sample_unref (sample);
   return GST_FLOW_OK;
 }
 
@@ -40,20 +37,17 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer tracks)
 static void
 connect_out (StageTracks *self, GstElement *pipeline, guint i, gboolean raw)
 {
-  gchar *name = g_strdup_printf ("out%u", i);
-  GstElement *out = gst_bin_get_by_name (GST_BIN (pipeline), name);
+  g_autofree gchar *name = g_strdup_printf ("out%u", i);
+  g_autoptr (GstElement) out = gst_bin_get_by_name (GST_BIN (pipeline), name);
   GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
-  GstPad *pad;
+  g_autoptr (GstPad) pad = NULL;
 
-  g_free (name);
   if (raw) {
     pad = gst_element_get_static_pad (out, "sink");
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, on_frame, self, NULL);
-    gst_object_unref (pad);
   } else {
     gst_app_sink_set_callbacks (GST_APP_SINK (out), &callbacks, &self->each[i], NULL);
   }
-  gst_object_unref (out);
 }
 
 // Asks for a keyframe: the stage's pipeline, or the input for a track that the stage does not
@@ -62,9 +56,9 @@ static void
 ask_for_key (GstElement *pipeline, guint track)
 {
   StageTracks *self = g_object_get_data (G_OBJECT (pipeline), "tracks");
-  GstElement *out;
-  GstPad *pad;
-  gchar *name;
+  g_autoptr (GstElement) out = NULL;
+  g_autoptr (GstPad) pad = NULL;
+  g_autofree gchar *name = NULL;
 
   if (!stage_tracks_has (self, track)) {
     relay_ask_key (self->from, track, clock_now ());
@@ -74,9 +68,6 @@ ask_for_key (GstElement *pipeline, guint track)
   out = gst_bin_get_by_name (GST_BIN (pipeline), name);
   pad = gst_element_get_static_pad (out, "sink");
   gst_pad_push_event (pad, key_event_new ());
-  gst_object_unref (pad);
-  gst_object_unref (out);
-  g_free (name);
 }
 
 GstElement *
@@ -85,19 +76,18 @@ stage_run_new (
 {
   StageTracks *self = stage_tracks_new (input, stage, id, context);
   gboolean raw = stage_get_file (stage)->gives == STAGE_RAW;
-  gchar *text = stage_tracks_publish (self, NULL, error), *fades = stage_dup_fades (stage);
+  g_autofree gchar *text = stage_tracks_publish (self, NULL, error),
+                   *fades = stage_dup_fades (stage);
   GstElement *pipeline = NULL;
 
   if (text)
     pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
-  g_free (text);
   if (pipeline) {
     faad_times_mend (pipeline);
     input_times_align (pipeline);
     if (fades && !fades_begin (pipeline, fades, error))
       gst_clear_object (&pipeline);
   }
-  g_free (fades);
   if (!pipeline) {
     stage_tracks_free (self);
     return NULL;

@@ -16,11 +16,10 @@
 static gchar *
 dup_media (Relay *relay, guint track)
 {
-  GstCaps *caps = relay_dup_caps (relay, track);
+  g_autoptr (GstCaps) caps = relay_dup_caps (relay, track);
   gchar *media =
       caps ? g_strdup (gst_structure_get_string (gst_caps_get_structure (caps, 0), "media")) : NULL;
 
-  gst_clear_caps (&caps);
   return media ? media : g_strdup ("other");
 }
 
@@ -31,10 +30,9 @@ stage_tracks_dup_channel (guint id, Relay *relay, guint track)
   guint number = 0;
 
   for (guint i = 0; i < track; i++) {
-    gchar *other = dup_media (relay, i);
+    g_autofree gchar *other = dup_media (relay, i);
 
     number += g_str_equal (media, other);
-    g_free (other);
   }
   channel = g_strdup_printf ("stage%u.%s%u", id, media, number);
   g_free (media);
@@ -44,14 +42,11 @@ stage_tracks_dup_channel (guint id, Relay *relay, guint track)
 gboolean
 stage_tracks_is_raw (Relay *relay, guint track)
 {
-  GstCaps *caps = relay_dup_caps (relay, track);
-  gboolean raw =
-      caps
-      && !g_strcmp0 (
-          gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name"), "RAW");
+  g_autoptr (GstCaps) caps = relay_dup_caps (relay, track);
 
-  gst_clear_caps (&caps);
-  return raw;
+  return caps
+         && !g_strcmp0 (
+             gst_structure_get_string (gst_caps_get_structure (caps, 0), "encoding-name"), "RAW");
 }
 
 // ---- the end ----
@@ -93,7 +88,7 @@ static void
 begin_tracks (StageTracks *self)
 {
   const PullContext *context = self->context;
-  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  g_autoptr (GPtrArray) caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   RelayTracks tracks;
 
   for (guint i = 0; i < self->n_tracks; i++)
@@ -101,7 +96,6 @@ begin_tracks (StageTracks *self)
   tracks = relay_source_begin_from (context->source, caps, self->from, self->start);
   relay_pass_all_ntp (self->from); // an upstream that is no RTP sender gives each only once
   context->callbacks->begun (context->owner, tracks);
-  g_ptr_array_unref (caps);
 }
 
 // Maps the stage's timestamps to the NTP times that the input's sender reports give for the same
@@ -227,7 +221,7 @@ raw_caps (const gchar *media)
 static void
 append_out (StageTracks *self, GString *text, guint i, const gchar *media)
 {
-  gchar *channel;
+  g_autofree gchar *channel = NULL;
 
   if (stage_get_file (self->stage)->gives == STAGE_RAW) {
     self->each[i].caps = raw_caps (media);
@@ -235,7 +229,6 @@ append_out (StageTracks *self, GString *text, guint i, const gchar *media)
                                               : g_strdup_printf ("stage%u.%s0", self->id, media);
     g_string_append_printf (
         text, " ! intervalcache name=out%u channel=%s max-buffers=%u ", i, channel, RAW_FRAMES);
-    g_free (channel);
   } else {
     g_string_append_printf (
         text, " ! appsink name=out%u sync=false async=false buffer-list=true ", i);
@@ -247,9 +240,10 @@ static void
 append_in (StageTracks *self, GString *text, GString *reader, guint i)
 {
   gboolean takes_raw = stage_get_file (self->stage)->takes == STAGE_RAW;
-  gchar *in = self->input.publish (self->input.data, i);
-  gchar *window = g_strdup_printf ("intervalcachesrc channel=%s start=%s timing=cache ! ", in,
-      takes_raw ? "live" : "join-point");
+  g_autofree gchar *in = self->input.publish (self->input.data, i);
+  g_autofree gchar *window =
+      g_strdup_printf ("intervalcachesrc channel=%s start=%s timing=cache ! ", in,
+          takes_raw ? "live" : "join-point");
 
   // The process that makes raw frames also takes them.
   if (!reader || takes_raw) {
@@ -261,8 +255,6 @@ append_in (StageTracks *self, GString *text, GString *reader, guint i)
   }
   self->published |= 1u << i;
   self->processed |= 1u << i;
-  g_free (window);
-  g_free (in);
 }
 
 static gboolean
@@ -271,14 +263,13 @@ append_track (StageTracks *self, GString *text, GString *reader, guint i, GError
   const StageFile *file = stage_get_file (self->stage);
   StageTrack *track = &self->each[i];
   GstStructure *s = gst_caps_get_structure (track->caps, 0);
-  gchar *middle = stage_dup_launch (self->stage,
+  g_autofree gchar *middle = stage_dup_launch (self->stage,
       file->takes == STAGE_RAW ? NULL : gst_structure_get_string (s, "encoding-name"), error);
 
   if (!middle)
     return FALSE;
   append_in (self, text, reader, i);
   g_string_append (text, middle);
-  g_free (middle);
   track->in = g_steal_pointer (&track->caps);
   append_out (self, text, i, gst_structure_get_string (s, "media"));
   return TRUE;
@@ -304,14 +295,13 @@ append_joining (StageTracks *self, GString *text, GError **error)
   const StageFile *file = stage_get_file (self->stage);
   const gchar *media = stage_media_name (file->media);
   const guint i = choose_track (self);
-  gchar *middle = stage_dup_launch (self->stage, NULL, error);
+  g_autofree gchar *middle = stage_dup_launch (self->stage, NULL, error);
 
   if (!middle)
     return FALSE;
   if (i == RELAY_MAX_TRACKS) {
     g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
         "stage %s: the first input has %u tracks, but none of %s", file->name, i, media);
-    g_free (middle);
     return FALSE;
   }
   g_string_append_printf (text, "identity name=" INPUT_TIMES " ts-offset=%" G_GINT64_FORMAT " ",
@@ -321,7 +311,6 @@ append_joining (StageTracks *self, GString *text, GError **error)
         "intervalcachesrc name=input%u channel=stage%u.%s0 start=live timing=cache ", n,
         self->input.sides[n], media);
   g_string_append (text, middle);
-  g_free (middle);
   self->n_tracks = MAX (self->n_tracks, i + 1);
   self->processed = 1u << i;
   gst_clear_caps (&self->each[i].caps);

@@ -96,8 +96,7 @@ static gboolean
 is_bound_to (const struct ifaddrs *interface, const GInetAddress *address)
 {
   const struct sockaddr *own = interface->ifa_addr;
-  GInetAddress *each;
-  gboolean same;
+  g_autoptr (GInetAddress) each = NULL;
 
   if (!own || (own->sa_family != AF_INET && own->sa_family != AF_INET6))
     return FALSE;
@@ -108,9 +107,7 @@ is_bound_to (const struct ifaddrs *interface, const GInetAddress *address)
              : g_inet_address_new_from_bytes (
                    (const guint8 *) &((const struct sockaddr_in6 *) own)->sin6_addr,
                    G_SOCKET_FAMILY_IPV6);
-  same = g_inet_address_equal (each, (GInetAddress *) address);
-  g_object_unref (each);
-  return same;
+  return g_inet_address_equal (each, (GInetAddress *) address);
 }
 
 // Reports whether this machine has the address, or cannot say.
@@ -220,25 +217,22 @@ finish (Request *self, gint result)
 static gchar *
 dup_name (const Request *self)
 {
-  GSocketAddress *address =
+  g_autoptr (GSocketAddress) address =
       g_socket_address_new_from_native ((gpointer) &self->address, self->size);
-  gchar *name = address ? g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address))
-                        : g_strdup ("an address of another kind");
 
-  g_clear_object (&address);
-  return name;
+  return address ? g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (address))
+                 : g_strdup ("an address of another kind");
 }
 
 static void
 log_refusal (const Request *self)
 {
   static LogLimit limit = { .burst = 10, .interval_ms = 10000 };
-  gchar *name = dup_name (self);
+  g_autofree gchar *name = dup_name (self);
 
   log_event_limited (&limit,
       "worker %d refused: it connects to %s, which is on this machine and in no upstream",
       self->pid, name);
-  g_free (name);
 }
 
 static void

@@ -28,34 +28,29 @@ dup_path (const gchar *text, const gchar *at)
 static void
 add (GStrvBuilder *out, const gchar *path)
 {
-  gchar *folder = NULL;
+  g_autofree gchar *folder = NULL;
 
   if (strpbrk (path, "%*?"))
     path = folder = g_path_get_dirname (path);
   if (strspn (path, "/.") < strlen (path) && g_file_test (path, G_FILE_TEST_EXISTS))
     g_strv_builder_add (out, path);
-  g_free (folder);
 }
 
 GStrv
 launch_paths_find (const gchar *text)
 {
-  GStrvBuilder *builder = g_strv_builder_new ();
-  GStrv result;
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
 
   for (const gchar *at = strchr (text, '/'); at; at = strchr (at + 1, '/')) {
-    gchar *path;
+    g_autofree gchar *path = NULL;
 
     if (!begins_path (text, at))
       continue;
     path = dup_path (text, at);
     add (builder, path);
     at += MAX (strlen (path), 1) - 1;
-    g_free (path);
   }
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
+  return g_strv_builder_end (builder);
 }
 
 void

@@ -26,14 +26,13 @@ struct _Output {
 static void
 end_line (Output *self)
 {
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   if (!self->line->len)
     return;
   text = g_utf8_make_valid (self->line->str, (gssize) self->line->len);
   log_event_limited (&self->limit, "worker %d: %s", self->pid, text);
   g_string_truncate (self->line, 0);
-  g_free (text);
 }
 
 // Returns FALSE at the end, or if nothing is there.

@@ -122,7 +122,7 @@ on_ended (GPid pid, gint status, gpointer data)
 {
   Worker *self = data;
   guint n_jobs = self->places->len;
-  gchar *reason = dup_end (self, status);
+  g_autofree gchar *reason = dup_end (self, status);
 
   self->ended = TRUE;
   g_clear_pointer (&self->idle, timer_remove);
@@ -138,7 +138,6 @@ on_ended (GPid pid, gint status, gpointer data)
         n_jobs == 1 ? "" : "s");
   }
   tell_jobs (self, reason);
-  g_free (reason);
   worker_unref (self);
 }
 

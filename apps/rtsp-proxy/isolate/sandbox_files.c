@@ -108,14 +108,13 @@ allow_devices (const Rules *self)
 static gint
 allow_library (struct dl_phdr_info *info, size_t size, void *rules)
 {
-  gchar *folder;
+  g_autofree gchar *folder = NULL;
 
   if (!info->dlpi_name || !g_path_is_absolute (info->dlpi_name))
     return 0;
   folder = g_path_get_dirname (info->dlpi_name);
   if (!g_str_equal (folder, "/"))
     allow (rules, folder, READS);
-  g_free (folder);
   return 0;
 }
 
@@ -126,17 +125,15 @@ allow_code (const Rules *self)
 
   for (guint i = 0; code_variables[i]; i++) {
     const gchar *value = g_getenv (code_variables[i]);
-    GStrv paths = g_strsplit (value ? value : "", ":", -1);
+    g_auto (GStrv) paths = g_strsplit (value ? value : "", ":", -1);
 
     allow_all (self, (const gchar *const *) paths, READS);
-    g_strfreev (paths);
   }
   // The plugins of the user, and the registry of all.
   for (guint i = 0; i < G_N_ELEMENTS (homes); i++) {
-    gchar *path = g_build_filename (homes[i], "gstreamer-1.0", NULL);
+    g_autofree gchar *path = g_build_filename (homes[i], "gstreamer-1.0", NULL);
 
     allow (self, path, READS);
-    g_free (path);
   }
   dl_iterate_phdr (allow_library, (gpointer) self);
 }

@@ -55,8 +55,7 @@ dup_environment (void)
   static const gchar *const passed[] = { "ASAN_", "CUDA_", "DISPLAY=", "DRI_", "GIO_", "GST_", "G_",
     "HOME=", "LANG", "LC_", "LD_", "LIBVA_", "LSAN_", "MALLOC_", "MESA_", "NVIDIA_", "ORC_",
     "PATH=", "TMPDIR=", "TSAN_", "TZ=", "UBSAN_", "VDPAU_", "WEIR_", "XDG_", NULL };
-  GStrvBuilder *builder = g_strv_builder_new ();
-  gchar **result;
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
 
   for (gchar **word = environ; *word; word++) {
     for (guint i = 0; passed[i]; i++) {
@@ -71,9 +70,7 @@ dup_environment (void)
   g_strv_builder_add (builder, "GST_REGISTRY_UPDATE=no");
   // GIO asks for the settings of a desktop, which would be written to a file in the user's folder.
   g_strv_builder_add (builder, "GSETTINGS_BACKEND=memory");
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
+  return g_strv_builder_end (builder);
 }
 
 static void
@@ -102,8 +99,7 @@ spawn_is_debugged (void)
 static GStrv
 dup_arguments (SandboxProfile kind)
 {
-  GStrvBuilder *builder = g_strv_builder_new ();
-  GStrv result;
+  g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
 
   g_strv_builder_add_many (builder, WORKER_NAME, sandbox_get_name (kind), NULL);
   g_mutex_lock (&allowing);
@@ -112,15 +108,13 @@ dup_arguments (SandboxProfile kind)
   g_mutex_unlock (&allowing);
   if (options)
     g_strv_builder_addv (builder, (const gchar **) options);
-  result = g_strv_builder_end (builder);
-  g_strv_builder_unref (builder);
-  return result;
+  return g_strv_builder_end (builder);
 }
 
 gint
 spawn_worker (SandboxProfile kind, gint socket, gint output, gint *pid)
 {
-  GStrv arguments = dup_arguments (kind), environment = dup_environment ();
+  g_auto (GStrv) arguments = dup_arguments (kind), environment = dup_environment ();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   gint error;
@@ -137,7 +131,5 @@ spawn_worker (SandboxProfile kind, gint socket, gint output, gint *pid)
   error = posix_spawn (pid, "/proc/self/exe", &actions, &attributes, arguments, environment);
   posix_spawnattr_destroy (&attributes);
   posix_spawn_file_actions_destroy (&actions);
-  g_strfreev (environment);
-  g_strfreev (arguments);
   return error;
 }

@@ -125,14 +125,12 @@ read_address (WeirBytes *b)
 static gboolean
 read_handshake (WeirBytes *b, guint32 id, const SrtWireHandler *handler, gpointer owner)
 {
-  GSocketAddress *from = read_address (b);
-  gchar *stream_id = wire_dup_text (b, SRT_WIRE_STREAM_ID);
+  g_autoptr (GSocketAddress) from = read_address (b);
+  g_autofree gchar *stream_id = wire_dup_text (b, SRT_WIRE_STREAM_ID);
   gboolean ok = from && stream_id && is_whole (b) && handler->handshake;
 
   if (ok)
     handler->handshake (owner, id, G_INET_SOCKET_ADDRESS (from), stream_id);
-  g_free (stream_id);
-  g_clear_object (&from);
   return ok;
 }
 

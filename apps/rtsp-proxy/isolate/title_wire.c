@@ -108,11 +108,10 @@ read_state (WeirBytes *b, const TitleTrackHandler *handler, gpointer owner)
 static void
 read_caps (WeirBytes *b, const TitleTrackHandler *handler, gpointer owner)
 {
-  GstCaps *caps = wire_read_caps (b);
+  g_autoptr (GstCaps) caps = wire_read_caps (b);
 
   if (caps && is_read (b))
     handler->caps (owner, caps);
-  gst_clear_caps (&caps);
 }
 
 static gboolean
@@ -197,7 +196,7 @@ make_buffer (const Packet *packets, guint n)
 static void
 read_packets (WeirBytes *b, const TitleTrackHandler *handler, guint together, gpointer owner)
 {
-  GstBufferList *buffers = gst_buffer_list_new ();
+  g_autoptr (GstBufferList) buffers = gst_buffer_list_new ();
   Packet run[TITLE_WIRE_TOGETHER], next;
   guint n = 0;
 
@@ -212,7 +211,6 @@ read_packets (WeirBytes *b, const TitleTrackHandler *handler, guint together, gp
     gst_buffer_list_add (buffers, make_buffer (run, n));
   if (!b->failed && gst_buffer_list_length (buffers) > 0)
     handler->packets (owner, gst_buffer_list_ref (buffers));
-  gst_buffer_list_unref (buffers);
 }
 
 static void
@@ -309,8 +307,8 @@ get_domain (guint i)
 void
 title_wire_put_error (WireMessage *self, const GError *error, const gchar *debug)
 {
-  gchar *message = g_strndup (error->message, WIRE_TEXT_MAX);
-  gchar *details = debug ? g_strndup (debug, WIRE_TEXT_MAX) : NULL;
+  g_autofree gchar *message = g_strndup (error->message, WIRE_TEXT_MAX);
+  g_autofree gchar *details = debug ? g_strndup (debug, WIRE_TEXT_MAX) : NULL;
   guint domain = 0;
 
   while (domain < 3 && error->domain != get_domain (domain))
@@ -320,28 +318,24 @@ title_wire_put_error (WireMessage *self, const GError *error, const gchar *debug
   wire_put (self, (guint8) error->code, 1);
   wire_put_text (self, message);
   wire_put_text (self, details);
-  g_free (message);
-  g_free (details);
 }
 
 void
 title_wire_put_left_out (WireMessage *self, const gchar *text)
 {
-  gchar *beginning = g_strndup (text, WIRE_TEXT_MAX);
+  g_autofree gchar *beginning = g_strndup (text, WIRE_TEXT_MAX);
 
   wire_begin (self, (WireType) TITLE_WIRE_LEFT_OUT);
   wire_put_text (self, beginning);
-  g_free (beginning);
 }
 
 static void
 read_left_out (WeirBytes *b, const TitleControlHandler *handler, gpointer owner)
 {
-  gchar *text = wire_dup_message (b, WIRE_TEXT_MAX);
+  g_autofree gchar *text = wire_dup_message (b, WIRE_TEXT_MAX);
 
   if (text && is_read (b))
     handler->left_out (owner, text);
-  g_free (text);
 }
 
 static void
@@ -378,9 +372,9 @@ read_seek (WeirBytes *b, TitleWireType type, const TitleControlHandler *handler,
 static void
 read_error (WeirBytes *b, const TitleControlHandler *handler, gpointer owner)
 {
-  gchar *message, *debug, *valid = NULL;
+  g_autofree gchar *message = NULL, *debug = NULL, *valid = NULL;
   guint8 domain, code;
-  GError *error;
+  g_autoptr (GError) error = NULL;
 
   weir_bytes_u8 (b, &domain);
   weir_bytes_u8 (b, &code);
@@ -394,11 +388,7 @@ read_error (WeirBytes *b, const TitleControlHandler *handler, gpointer owner)
     }
     error = g_error_new_literal (get_domain (domain), code, message);
     handler->failed (owner, error, valid);
-    g_error_free (error);
   }
-  g_free (valid);
-  g_free (debug);
-  g_free (message);
 }
 
 gboolean

@@ -77,21 +77,19 @@ is_readable (GQuark name, GValue *value, gpointer unused)
 void
 wire_put_caps (WireMessage *self, const GstCaps *caps)
 {
-  GstStructure *s = gst_structure_copy (gst_caps_get_structure (caps, 0));
+  g_autoptr (GstStructure) s = gst_structure_copy (gst_caps_get_structure (caps, 0));
 
   gst_structure_filter_and_map_in_place (s, is_readable, NULL);
   wire_put (self, (guint64) gst_structure_n_fields (s), 1);
   gst_structure_foreach (s, put_field, self);
-  gst_structure_free (s);
 }
 
 void
 wire_put_track (WireMessage *self, const GstCaps *caps)
 {
-  GstCaps *published = relay_caps_publish (caps, 0);
+  g_autoptr (GstCaps) published = relay_caps_publish (caps, 0);
 
   wire_put_caps (self, published);
-  gst_caps_unref (published);
 }
 
 void
@@ -170,7 +168,7 @@ may_name (const gchar *name)
 static void
 read_value (WeirBytes *b, GstStructure *s, const gchar *name)
 {
-  gchar *text = NULL;
+  g_autofree gchar *text = NULL;
   guint32 number;
   guint8 type;
 
@@ -181,7 +179,6 @@ read_value (WeirBytes *b, GstStructure *s, const gchar *name)
       b->failed = TRUE;
     else
       gst_structure_set (s, name, G_TYPE_STRING, text, NULL);
-    g_free (text);
     return;
   }
   weir_bytes_u32 (b, &number);
@@ -205,13 +202,12 @@ wire_read_caps (WeirBytes *b)
   if (n_fields > WIRE_FIELDS_MAX)
     b->failed = TRUE;
   for (guint i = 0; i < n_fields && !b->failed; i++) {
-    gchar *name = wire_dup_text (b, FIELD_NAME_MAX);
+    g_autofree gchar *name = wire_dup_text (b, FIELD_NAME_MAX);
 
     if (name && may_name (name))
       read_value (b, s, name);
     else
       b->failed = TRUE;
-    g_free (name);
   }
   gst_structure_get_int (s, "clock-rate", &rate);
   if (rate <= 0 || !gst_structure_get_string (s, "media"))
@@ -225,7 +221,7 @@ wire_read_caps (WeirBytes *b)
 static void
 read_tracks (WeirBytes *b, const WireHandler *handler, gpointer owner)
 {
-  GPtrArray *all = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  g_autoptr (GPtrArray) all = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   guint8 n;
 
   weir_bytes_u8 (b, &n);
@@ -239,7 +235,6 @@ read_tracks (WeirBytes *b, const WireHandler *handler, gpointer owner)
   }
   if (!b->failed && weir_bytes_left (b) == 0)
     handler->tracks (owner, all);
-  g_ptr_array_unref (all);
 }
 
 static void
@@ -289,7 +284,7 @@ read_ntp (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer own
 static void
 read_track (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer owner)
 {
-  GstCaps *caps;
+  g_autoptr (GstCaps) caps = NULL;
   guint8 track;
 
   weir_bytes_u8 (b, &track);
@@ -298,7 +293,6 @@ read_track (WeirBytes *b, guint n_tracks, const WireHandler *handler, gpointer o
     b->failed = TRUE;
   if (!b->failed)
     handler->track (owner, track, caps);
-  gst_clear_caps (&caps);
 }
 
 // Reads the number of a track, which is all of the message, and passes it to `function`.
@@ -333,11 +327,10 @@ wire_dup_message (WeirBytes *b, gsize max)
 static void
 read_reason (WeirBytes *b, void (*function) (gpointer, const gchar *), gpointer owner)
 {
-  gchar *reason = wire_dup_message (b, WIRE_TEXT_MAX);
+  g_autofree gchar *reason = wire_dup_message (b, WIRE_TEXT_MAX);
 
   if (reason)
     function (owner, reason);
-  g_free (reason);
 }
 
 // The times of cues have 33 bits of 90 kHz.

@@ -59,10 +59,9 @@ find_node (Presentation *main)
 static void
 fail (Insert *self, gint code, const gchar *text)
 {
-  GError *wrong = g_error_new_literal (G_IO_ERROR, code, text);
+  g_autoptr (GError) wrong = g_error_new_literal (G_IO_ERROR, code, text);
 
   tell (self, wrong);
-  g_error_free (wrong);
   insert_free (self);
 }
 

@@ -84,32 +84,27 @@ idle (Presentation *presentation, gpointer data)
 static gchar *
 dup_path (Mount *self, const GPtrArray *stages)
 {
-  gchar *key = choice_dup_key (stages);
-  gchar *sum = g_compute_checksum_for_string (G_CHECKSUM_SHA256, key, -1);
+  g_autofree gchar *key = choice_dup_key (stages);
+  g_autofree gchar *sum = g_compute_checksum_for_string (G_CHECKSUM_SHA256, key, -1);
   gchar *path = g_strdup_printf ("%s/=%.16s", self->path, sum);
 
-  g_free (key);
-  g_free (sum);
   return path;
 }
 
 static gboolean
 is_main_chain (Mount *self, const GPtrArray *stages)
 {
-  gchar *key = choice_dup_key (stages);
-  gchar *main_key = choice_dup_key (self->main_stages);
-  gboolean same = g_str_equal (key, main_key);
+  g_autofree gchar *key = choice_dup_key (stages);
+  g_autofree gchar *main_key = choice_dup_key (self->main_stages);
 
-  g_free (key);
-  g_free (main_key);
-  return same;
+  return g_str_equal (key, main_key);
 }
 
 // Call with the lock held.
 static Presentation *
 find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
 {
-  gchar *path = dup_path (self, stages), *offered;
+  g_autofree gchar *path = dup_path (self, stages), *offered = NULL;
   Presentation *found = g_hash_table_lookup (self->presentations, path);
 
   if (!found && is_main_chain (self, stages)) {
@@ -120,9 +115,7 @@ find_chosen (Mount *self, const gchar *query, GPtrArray *stages, GError **error)
     offered = offer_dup_choices (self->config, query);
     found = mount_add_presentation (self, path, offered, stages, 0);
     presentation_set_choices (found, self->choices, TRUE);
-    g_free (offered);
   }
-  g_free (path);
   return found;
 }
 
@@ -131,14 +124,13 @@ static Presentation *
 find (Mount *self, const gchar *choices, GError **error)
 {
   Presentation *found = NULL;
-  GPtrArray *stages;
+  g_autoptr (GPtrArray) stages = NULL;
 
   if (!choices)
     return self->config->interval_ms ? mount_find_session (self, 0, error) : self->main;
   stages = offer_make_chain (self->config, choices, error);
   if (stages)
     found = find_chosen (self, choices, stages, error);
-  g_clear_pointer (&stages, g_ptr_array_unref);
   return found;
 }
 
@@ -148,17 +140,14 @@ find (Mount *self, const gchar *choices, GError **error)
 static gchar *
 resolve_path (Mount *self, const gchar *choices, GError **error)
 {
-  GPtrArray *stages;
-  gchar *path;
+  g_autoptr (GPtrArray) stages = NULL;
 
   if (!choices)
     return self->config->interval_ms ? NULL : g_strdup (self->path);
   stages = offer_make_chain (self->config, choices, error);
   if (!stages)
     return NULL;
-  path = is_main_chain (self, stages) ? g_strdup (self->path) : dup_path (self, stages);
-  g_ptr_array_unref (stages);
-  return path;
+  return is_main_chain (self, stages) ? g_strdup (self->path) : dup_path (self, stages);
 }
 
 gboolean
@@ -360,11 +349,10 @@ configure_one (Mount *self, Presentation *presentation, MountConfig *config)
     return TRUE; // a session keeps its configuration to its end
   stages = offer_make_chain (config, query, &error);
   if (!stages) {
-    gchar *reason = g_strdup_printf ("no longer offered: %s", error->message);
+    g_autofree gchar *reason = g_strdup_printf ("no longer offered: %s", error->message);
 
     presentation_stop (presentation);
     close_readers (presentation, reason, self);
-    g_free (reason);
     g_error_free (error);
     return FALSE;
   }
@@ -377,7 +365,7 @@ gboolean
 mount_configure (Mount *self, MountConfig *config, GError **error)
 {
   GPtrArray *main_stages = offer_make_chain (config, NULL, error);
-  GPtrArray *all;
+  g_autoptr (GPtrArray) all = NULL;
   gboolean recast;
 
   if (!main_stages)
@@ -408,7 +396,6 @@ mount_configure (Mount *self, MountConfig *config, GError **error)
     g_mutex_unlock (&self->lock);
     remove_path (self, presentation_get_path (presentation));
   }
-  g_ptr_array_unref (all);
   return TRUE;
 }
 
@@ -456,7 +443,7 @@ mount_start (Mount *self)
 void
 mount_stop (Mount *self)
 {
-  GPtrArray *all = mount_dup_presentations (self);
+  g_autoptr (GPtrArray) all = mount_dup_presentations (self);
 
   g_mutex_lock (&self->lock);
   self->stopped = TRUE;
@@ -469,7 +456,6 @@ mount_stop (Mount *self)
     remove_path (self, presentation_get_path (g_ptr_array_index (all, i)));
     presentation_stop (g_ptr_array_index (all, i));
   }
-  g_ptr_array_unref (all);
 }
 
 // ---- construction ----

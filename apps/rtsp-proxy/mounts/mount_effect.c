@@ -11,12 +11,11 @@ dup_codec (Relay *relay)
   gchar *codec = NULL;
 
   for (guint i = 0; i < relay_n_tracks (relay) && !codec; i++) {
-    GstCaps *caps = relay_dup_caps (relay, i);
+    g_autoptr (GstCaps) caps = relay_dup_caps (relay, i);
     GstStructure *s = gst_caps_get_structure (caps, 0);
 
     if (!g_strcmp0 (gst_structure_get_string (s, "media"), "video"))
       codec = g_strdup (gst_structure_get_string (s, "encoding-name"));
-    gst_caps_unref (caps);
   }
   return codec;
 }
@@ -36,20 +35,17 @@ dup_source_codec (Presentation *main)
 static gchar *
 find_other_codec (Mount *self, const MountConfig *to)
 {
-  GPtrArray *chain = offer_make_chain (to, NULL, NULL);
+  g_autoptr (GPtrArray) chain = offer_make_chain (to, NULL, NULL);
   Presentation *main = mount_dup_main (self);
-  gchar *told = dup_codec (presentation_get_relay (main));
-  gchar *from = dup_source_codec (main);
+  g_autofree gchar *told = dup_codec (presentation_get_relay (main));
+  g_autofree gchar *from = dup_source_codec (main);
   const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
   gchar *effect = NULL;
 
   if (told && gives && g_ascii_strcasecmp (told, gives))
     effect = g_strdup_printf (
         "readers are closed, because the codec changes from %s to %s", told, gives);
-  g_clear_pointer (&chain, g_ptr_array_unref);
   presentation_unref (main);
-  g_free (told);
-  g_free (from);
   return effect;
 }
 

@@ -43,7 +43,7 @@ Presentation *
 mount_find_session (Mount *self, gint64 at, GError **error)
 {
   Presentation *found = find_running (self, at);
-  gchar *path;
+  g_autofree gchar *path = NULL;
 
   if (found) {
     self->n_shared++;
@@ -61,7 +61,6 @@ mount_find_session (Mount *self, gint64 at, GError **error)
     g_clear_pointer (&self->session, presentation_unref);
     self->session = presentation_ref (found);
   }
-  g_free (path);
   return found;
 }
 
@@ -83,7 +82,7 @@ mount_follow (Mount *self, Presentation *session, GError **error)
 {
   Presentation *reader = NULL;
   gboolean follows = FALSE;
-  gchar *path;
+  g_autofree gchar *path = NULL;
 
   g_mutex_lock (&self->lock);
   if (self->stopped) {
@@ -94,7 +93,6 @@ mount_follow (Mount *self, Presentation *session, GError **error)
     presentation_use (presentation_ref (session));
     follows = presentation_follow (reader, session, error);
     presentation_use (presentation_ref (reader));
-    g_free (path);
   }
   g_mutex_unlock (&self->lock);
   if (!follows)

@@ -30,15 +30,13 @@ make_origin_store (const MountConfig *config)
 static Store *
 make_swarm_store (const MountConfig *config)
 {
-  GStrv properties = mount_swarm_dup_properties (config);
+  g_auto (GStrv) properties = mount_swarm_dup_properties (config);
   const SwarmConfig swarm = { .folder = mount_config_get_folder (config),
     .properties = (const gchar *const *) properties,
     .max_titles = config->swarm.titles,
     .seeds = mount_swarm_seeds (config) };
-  Store *store = swarm_store_new (&swarm);
 
-  g_strfreev (properties);
-  return store;
+  return swarm_store_new (&swarm);
 }
 
 Store *

@@ -56,7 +56,7 @@ gboolean
 offer_check (const MountConfig *config, const Demand *demand, const gchar **choices, GError **error)
 {
   gboolean delays = config->cache.time_ms > 0;
-  gchar *offered;
+  g_autofree gchar *offered = NULL;
 
   if (!check_layers (config, demand, error))
     return FALSE;
@@ -69,17 +69,13 @@ offer_check (const MountConfig *config, const Demand *demand, const gchar **choi
   offered = offer_dup_choices (config, *choices);
   if (!offered)
     *choices = NULL;
-  g_free (offered);
   return TRUE;
 }
 
 GPtrArray *
 offer_make_chain (const MountConfig *config, const gchar *choices, GError **error)
 {
-  gchar *offered = offer_dup_choices (config, choices);
-  GPtrArray *chain =
-      choice_make_chain (config->stage_set, config->stages, config->choices, offered, error);
+  g_autofree gchar *offered = offer_dup_choices (config, choices);
 
-  g_free (offered);
-  return chain;
+  return choice_make_chain (config->stage_set, config->stages, config->choices, offered, error);
 }

@@ -111,11 +111,10 @@ drop_next (Presentation *self)
 static void
 log_up (Presentation *self, Branch *branch)
 {
-  gchar *uri = branch_dup_uri (branch);
+  g_autofree gchar *uri = branch_dup_uri (branch);
 
   if (uri)
     log_event ("mount %s up: %s, %u tracks", self->label, uri, relay_n_tracks (self->relay));
-  g_free (uri);
 }
 
 static void
@@ -357,7 +356,7 @@ is_known (Presentation *self)
 void
 presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stages)
 {
-  gchar *key = graph_dup_key (config, stages, self->instance);
+  g_autofree gchar *key = graph_dup_key (config, stages, self->instance);
   MountConfig *old_config = self->config;
   GPtrArray *old_stages = self->stages;
 
@@ -376,7 +375,6 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
     replace_branch (self);
   else if (!self->next || !g_str_equal (key, self->next->key))
     start_beside (self);
-  g_free (key);
   update (self);
   presentation_configure_derived (self);
 }

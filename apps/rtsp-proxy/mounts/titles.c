@@ -192,13 +192,11 @@ title_decode_name (const gchar *escaped)
 gboolean
 title_is (Title *self, Titles *titles, const gchar *name)
 {
-  gchar *decoded = self->titles == titles ? title_decode_name (name) : NULL;
-  gboolean same = decoded
-                  && (g_str_equal (decoded, self->name)
-                      || g_str_equal (decoded, self->path + strlen (titles->mount_path) + 1));
+  g_autofree gchar *decoded = self->titles == titles ? title_decode_name (name) : NULL;
 
-  g_free (decoded);
-  return same;
+  return decoded
+         && (g_str_equal (decoded, self->name)
+             || g_str_equal (decoded, self->path + strlen (titles->mount_path) + 1));
 }
 
 // ---- work that may block ----
@@ -368,7 +366,7 @@ publish (Title *self, GObject *media)
 static void
 open_title (Title *self)
 {
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   GObject *media = open_media (self, &error), *failed = NULL;
 
   if (media) {
@@ -388,7 +386,6 @@ open_title (Title *self)
   g_mutex_unlock (&self->lock);
   g_clear_object (&media);
   g_clear_object (&failed);
-  g_clear_error (&error);
 }
 
 static void

@@ -115,7 +115,7 @@ proxy_close_readers (Proxy *self, Presentation *presentation, const gchar *reaso
 static void
 update_readers_priority (const gchar *path, guint from, guint to)
 {
-  GPtrArray *readers = from != to ? readers_dup_all () : NULL;
+  g_autoptr (GPtrArray) readers = from != to ? readers_dup_all () : NULL;
 
   for (guint i = 0; readers && i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
@@ -127,7 +127,6 @@ update_readers_priority (const gchar *path, guint from, guint to)
     if (sample.priority == from)
       reader_set_priority (reader, to);
   }
-  g_clear_pointer (&readers, g_ptr_array_unref);
 }
 
 static gboolean
@@ -169,7 +168,7 @@ gboolean
 proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
 {
   Mount *mount = mounts_get (self->mounts, path);
-  GPtrArray *presentations;
+  g_autoptr (GPtrArray) presentations = NULL;
 
   if (!mount)
     return FALSE;
@@ -180,7 +179,6 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
   mount_stop (mount);
   for (guint i = 0; i < presentations->len; i++)
     proxy_close_readers (self, g_ptr_array_index (presentations, i), reason);
-  g_ptr_array_unref (presentations);
   mount_unref (mount);
   return TRUE;
 }
@@ -189,7 +187,7 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
 static GPtrArray *
 dup_others (Proxy *self, const gchar *path)
 {
-  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
   GPtrArray *configs = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
 
   for (guint i = 0; i < mounts->len; i++) {
@@ -198,31 +196,27 @@ dup_others (Proxy *self, const gchar *path)
     if (!g_str_equal (mount_get_path (mount), path))
       g_ptr_array_add (configs, mount_dup_config (mount));
   }
-  g_ptr_array_unref (mounts);
   return configs;
 }
 
 gchar *
 proxy_dup_input_user (Proxy *self, const gchar *path)
 {
-  GPtrArray *configs = dup_others (self, path);
-  gchar *user = g_strdup (mount_inputs_find_user (configs, path));
+  g_autoptr (GPtrArray) configs = dup_others (self, path);
 
-  g_ptr_array_unref (configs);
-  return user;
+  return g_strdup (mount_inputs_find_user (configs, path));
 }
 
 gchar *
 proxy_check_mount (Proxy *self, MountConfig *config)
 {
-  GPtrArray *configs = dup_others (self, config->path);
+  g_autoptr (GPtrArray) configs = dup_others (self, config->path);
   gchar *wrong, *text;
 
   g_ptr_array_add (configs, mount_config_ref (config));
   wrong = mounts_check (configs, config, (const ListenAddress *) self->listen->data);
   text = wrong ? g_strdup_printf ("%s: %s", config->path, wrong) : NULL;
   g_free (wrong);
-  g_ptr_array_unref (configs);
   return text;
 }
 
@@ -334,7 +328,7 @@ watch_memory (gpointer unused)
 void
 proxy_start (Proxy *self)
 {
-  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
 
   self->totals = g_timeout_add_seconds (TOTALS_INTERVAL_S, collect_totals, self->mounts);
   watch_memory (NULL);
@@ -342,17 +336,15 @@ proxy_start (Proxy *self)
   self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
   for (guint i = 0; i < mounts->len; i++)
     mount_start (g_ptr_array_index (mounts, i));
-  g_ptr_array_unref (mounts);
 }
 
 static void
 stop_mounts (Proxy *self)
 {
-  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
 
   for (guint i = 0; i < mounts->len; i++)
     mount_stop (g_ptr_array_index (mounts, i));
-  g_ptr_array_unref (mounts);
 }
 
 static gboolean

@@ -124,7 +124,7 @@ configure (Entry *self)
 static const WeirRates *
 find_rates (GHashTable *all, Reader *reader)
 {
-  GstElement *sink = reader_dup_video_sink (reader);
+  g_autoptr (GstElement) sink = reader_dup_video_sink (reader);
   WeirRates *rates = sink ? g_hash_table_lookup (all, sink) : NULL;
 
   if (sink && !rates) {
@@ -132,7 +132,6 @@ find_rates (GHashTable *all, Reader *reader)
     reader_read_rates (reader, rates);
     g_hash_table_insert (all, gst_object_ref (sink), rates);
   }
-  gst_clear_object (&sink);
   return rates;
 }
 
@@ -218,14 +217,12 @@ adapt (Entry *self, GstClockTime now, GHashTable *rates)
 gboolean
 adaptation_run (gpointer unused)
 {
-  GHashTable *rates = g_hash_table_new_full (NULL, NULL, gst_object_unref, g_free);
-  GPtrArray *all = dup_entries ();
+  g_autoptr (GHashTable) rates = g_hash_table_new_full (NULL, NULL, gst_object_unref, g_free);
+  g_autoptr (GPtrArray) all = dup_entries ();
   GstClockTime now = gst_util_get_timestamp ();
 
   for (guint i = 0; i < all->len; i++)
     adapt (g_ptr_array_index (all, i), now, rates);
-  g_ptr_array_unref (all);
-  g_hash_table_unref (rates);
   return G_SOURCE_CONTINUE;
 }
 

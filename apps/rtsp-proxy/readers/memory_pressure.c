@@ -25,8 +25,8 @@ compare (gconstpointer a, gconstpointer b)
 static void
 close_slowest (void)
 {
-  GPtrArray *readers = readers_dup_all ();
-  GArray *all = g_array_new (FALSE, FALSE, sizeof (Lagging));
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
+  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (Lagging));
   guint n;
 
   for (guint i = 0; i < readers->len; i++) {
@@ -45,8 +45,6 @@ close_slowest (void)
     refusals_note (REFUSED_MEMORY, reader_get_peer (reader), MEMORY_PROBLEM);
     reader_close (reader, MEMORY_PROBLEM);
   }
-  g_array_unref (all);
-  g_ptr_array_unref (readers);
 }
 
 static void

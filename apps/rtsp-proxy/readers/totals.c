@@ -91,7 +91,7 @@ get_uint64 (const GstStructure *from, const gchar *field)
 static void
 add_sink (Totals *sums, GstElement *sink)
 {
-  GstStructure *stats = NULL;
+  g_autoptr (GstStructure) stats = NULL;
 
   g_object_get (sink, "fanout-stats", &stats, NULL);
   if (!stats)
@@ -102,12 +102,10 @@ add_sink (Totals *sums, GstElement *sink)
   sums->clones += get_uint64 (stats, "clones");
   sums->clones_dropped += get_uint64 (stats, "clones-dropped");
   for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
-    gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
+    g_autofree gchar *field = g_strconcat ("dropped-", weir_drop_name (reason), NULL);
 
     sums->dropped[reason] += get_uint64 (stats, field);
-    g_free (field);
   }
-  gst_structure_free (stats);
 }
 
 // Sums the counts of all sinks of a mount, including sinks that have stopped. Call from the main
@@ -116,7 +114,7 @@ add_sink (Totals *sums, GstElement *sink)
 static Totals
 collect (MountTotals *self)
 {
-  GPtrArray *sinks;
+  g_autoptr (GPtrArray) sinks = NULL;
   Totals sums;
 
   g_mutex_lock (&lock);
@@ -136,17 +134,15 @@ collect (MountTotals *self)
     g_ptr_array_remove_fast (self->sinks, sink);
     g_mutex_unlock (&lock);
   }
-  g_ptr_array_unref (sinks);
   return sums;
 }
 
 static GStrv
 dup_paths (void)
 {
-  GStrvBuilder *paths = g_strv_builder_new ();
+  g_autoptr (GStrvBuilder) paths = g_strv_builder_new ();
   GHashTableIter iter;
   gpointer path;
-  GStrv all;
 
   g_mutex_lock (&lock);
   if (mounts) {
@@ -155,9 +151,7 @@ dup_paths (void)
       g_strv_builder_add (paths, path);
   }
   g_mutex_unlock (&lock);
-  all = g_strv_builder_end (paths);
-  g_strv_builder_unref (paths);
-  return all;
+  return g_strv_builder_end (paths);
 }
 
 // Returns the totals of a mount, or NULL. The main thread may use them without the lock, because
@@ -184,7 +178,7 @@ forget (const gchar *path)
 void
 totals_collect (TotalsServedFunc is_served, gpointer data)
 {
-  GStrv paths = dup_paths ();
+  g_auto (GStrv) paths = dup_paths ();
 
   for (gchar **path = paths; *path; path++) {
     if (is_served (*path, data))
@@ -192,7 +186,6 @@ totals_collect (TotalsServedFunc is_served, gpointer data)
     else
       forget (*path);
   }
-  g_strfreev (paths);
 }
 
 gboolean

@@ -162,14 +162,13 @@ static gpointer
 prime (gpointer data)
 {
   Feed *self = data;
-  gchar *id = gst_pad_create_stream_id (self->src, GST_ELEMENT (self), NULL);
+  g_autofree gchar *id = gst_pad_create_stream_id (self->src, GST_ELEMENT (self), NULL);
 
   gst_pad_push_event (self->src, gst_event_new_stream_start (id));
   gst_pad_push_event (self->src, gst_event_new_caps (self->caps));
   push_segment (self);
   gst_pad_push_event (self->src, gst_event_new_gap (0, GST_CLOCK_TIME_NONE));
   g_atomic_int_set (&self->open, 1);
-  g_free (id);
   return NULL;
 }
 

@@ -17,12 +17,11 @@ Publisher *
 publisher_new (Relay *relay, guint track, const gchar *channel)
 {
   GstElement *cache = gst_element_factory_make ("intervalcache", NULL);
-  GstCaps *caps = relay_dup_caps (relay, track);
+  g_autoptr (GstCaps) caps = relay_dup_caps (relay, track);
   Publisher *self;
 
   if (!cache || !caps) {
     gst_clear_object (&cache);
-    gst_clear_caps (&caps);
     return NULL;
   }
   self = g_new0 (Publisher, 1);
@@ -30,7 +29,6 @@ publisher_new (Relay *relay, guint track, const gchar *channel)
   self->relay = relay_ref (relay);
   self->pipeline = gst_pipeline_new (NULL);
   self->feed = GST_ELEMENT (feed_new (caps, TRUE));
-  gst_caps_unref (caps);
   g_object_set (cache, "channel", channel, "max-time", (guint64) MAX_TIME, "max-bytes",
       (guint64) MAX_BYTES, NULL);
   gst_bin_add_many (GST_BIN (self->pipeline), self->feed, cache, NULL);

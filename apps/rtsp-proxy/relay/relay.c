@@ -95,7 +95,7 @@ outgoing_ntp (Relay *self, guint index)
 void
 relay_pass_ntp (Relay *self, guint index)
 {
-  GPtrArray *sinks;
+  g_autoptr (GPtrArray) sinks = NULL;
   WeirNtpMap map;
 
   g_mutex_lock (&self->lock);
@@ -112,7 +112,6 @@ relay_pass_ntp (Relay *self, guint index)
     if (entry->functions->mapped && entry->tracks & 1u << index)
       entry->functions->mapped (entry->sink, index, &map);
   }
-  g_ptr_array_unref (sinks);
 }
 
 void

@@ -132,10 +132,9 @@ relay_caps_same (const GstCaps *published, const GstCaps *now)
     "sprop-pps", "level-asymmetry-allowed", "profile", "level", "profile-id", "tier-flag",
     "level-id", "profile-level-id", "a-framerate", RELAY_CAPS_LANGUAGE, "payload", "ssrc", NULL };
   const guint first_of_any = 10;
-  GstStructure *a = dup_published (published), *b = dup_published (now);
+  g_autoptr (GstStructure) a = dup_published (published), b = dup_published (now);
   const gchar *name = gst_structure_get_string (a, "encoding-name");
   gboolean has_in_band = !g_strcmp0 (name, "H264") || !g_strcmp0 (name, "H265");
-  gboolean same;
 
   for (guint i = has_in_band ? 0 : first_of_any; in_band[i]; i++) {
     gst_structure_remove_field (a, in_band[i]);
@@ -145,10 +144,7 @@ relay_caps_same (const GstCaps *published, const GstCaps *now)
     simplify_aac (a);
     simplify_aac (b);
   }
-  same = gst_structure_is_equal (a, b);
-  gst_structure_free (a);
-  gst_structure_free (b);
-  return same;
+  return gst_structure_is_equal (a, b);
 }
 
 gboolean

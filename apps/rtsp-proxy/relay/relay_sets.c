@@ -83,14 +83,13 @@ is_whole (const RelaySets *self)
 static void
 add (RelaySets *self, guint kind, const guint8 *unit, gsize len)
 {
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   self->bytes += len;
   if (self->bytes > RELAY_SETS_BYTES_MAX)
     return;
   text = g_base64_encode (unit, len);
   g_string_append_printf (self->texts[kind], "%s%s", self->texts[kind]->len > 0 ? "," : "", text);
-  g_free (text);
   if (self->codec == &h264 && kind == 0 && len >= 4)
     g_snprintf (self->level, sizeof self->level, "%02x%02x%02x", unit[1], unit[2], unit[3]);
 }
@@ -210,19 +209,17 @@ begins_with_slice (const Codec *codec, const guint8 *payload, gsize len)
 static gboolean
 append_units (GPtrArray *units, const gchar *text)
 {
-  GStrv parts = g_strsplit (text, ",", -1);
+  g_auto (GStrv) parts = g_strsplit (text, ",", -1);
   gboolean ok = TRUE;
 
   for (gchar **each = parts; *each && ok; each++) {
     gsize len = 0;
-    guchar *unit = **each ? g_base64_decode (*each, &len) : NULL;
+    g_autofree guchar *unit = **each ? g_base64_decode (*each, &len) : NULL;
 
     ok = len > 0 && len <= RELAY_SETS_BYTES_MAX / KINDS;
     if (ok)
       g_ptr_array_add (units, g_bytes_new_take (g_steal_pointer (&unit), len));
-    g_free (unit);
   }
-  g_strfreev (parts);
   return ok;
 }
 
@@ -258,11 +255,9 @@ is_replaced (const gchar *parameter, const GstStructure *caps)
 {
   static const gchar *const names[] = { "sprop-parameter-sets", "sprop-vps", "sprop-sps",
     "sprop-pps", "profile-level-id", NULL };
-  gchar *name = g_strndup (parameter, strcspn (parameter, "="));
-  gboolean is = g_strv_contains (names, g_strstrip (name)) && gst_structure_has_field (caps, name);
+  g_autofree gchar *name = g_strndup (parameter, strcspn (parameter, "="));
 
-  g_free (name);
-  return is;
+  return g_strv_contains (names, g_strstrip (name)) && gst_structure_has_field (caps, name);
 }
 
 void
@@ -272,8 +267,8 @@ relay_sets_describe (const GstCaps *caps, GstSDPMedia *media)
     "sprop-pps", "profile-level-id" };
   const GstStructure *s = gst_caps_get_structure (caps, 0);
   const gchar *old = gst_sdp_media_get_attribute_val (media, "fmtp");
-  GString *text;
-  gchar **parameters;
+  g_autoptr (GString) text = NULL;
+  g_auto (GStrv) parameters = NULL;
 
   if (!old || !find_codec (caps))
     return;
@@ -299,6 +294,4 @@ relay_sets_describe (const GstCaps *caps, GstSDPMedia *media)
     gst_sdp_media_replace_attribute (media, i, &attribute);
     break;
   }
-  g_strfreev (parameters);
-  g_string_free (text, TRUE);
 }

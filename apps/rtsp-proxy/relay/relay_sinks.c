@@ -198,7 +198,7 @@ relay_drain (Relay *self, guint index)
   while ((head = gst_queue_array_pop_head_struct (track->out))) {
     RelayItem item = *head;
     GQueue before = G_QUEUE_INIT;
-    GArray *before_times = NULL;
+    g_autoptr (GArray) before_times = NULL;
     GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times);
     RelayItem held = item;
     gboolean more = !gst_queue_array_is_empty (track->out);
@@ -208,7 +208,6 @@ relay_drain (Relay *self, guint index)
       held.time = g_array_index (before_times, gint64, i);
       push_to (sinks, index, &held, RELAY_GETS_ALL, TRUE);
     }
-    g_clear_pointer (&before_times, g_array_unref);
     push_to (sinks, index, &item, RELAY_GETS_PACKET, more);
     g_ptr_array_unref (sinks);
     g_mutex_lock (&self->lock);
@@ -229,7 +228,7 @@ void
 relay_count (RelaySource *self, RelayCount what, guint64 n)
 {
   Relay *relay = self->relay;
-  GPtrArray *sinks = NULL;
+  g_autoptr (GPtrArray) sinks = NULL;
 
   g_mutex_lock (&relay->lock);
   if (self == relay->current) {
@@ -244,7 +243,6 @@ relay_count (RelaySource *self, RelayCount what, guint64 n)
     if (entry->functions->counted)
       entry->functions->counted (entry->sink, what, n);
   }
-  g_clear_pointer (&sinks, g_ptr_array_unref);
 }
 
 // ---- adding and removing ----
@@ -333,12 +331,11 @@ relay_add_sink (
 void
 relay_remove_sink (Relay *self, gconstpointer sink)
 {
-  GPtrArray *old;
+  g_autoptr (GPtrArray) old = NULL;
 
   g_mutex_lock (&self->lock);
   old = replace_sinks (self, sink, NULL);
   g_mutex_unlock (&self->lock);
-  g_ptr_array_unref (old);
 }
 
 void
@@ -389,8 +386,8 @@ relay_await_sink (Relay *self, gboolean awaits)
 void
 relay_begin_sinks (Relay *self)
 {
-  GPtrArray *caps = dup_all_caps (self);
-  GPtrArray *sinks, *done;
+  g_autoptr (GPtrArray) caps = dup_all_caps (self);
+  g_autoptr (GPtrArray) sinks = NULL, done = NULL;
   gint64 start;
 
   g_mutex_lock (&self->lock);
@@ -410,7 +407,4 @@ relay_begin_sinks (Relay *self)
     if (entry->functions->begun)
       entry->functions->begun (entry->sink, self, caps, start);
   }
-  g_ptr_array_unref (sinks);
-  g_clear_pointer (&done, g_ptr_array_unref);
-  g_ptr_array_unref (caps);
 }

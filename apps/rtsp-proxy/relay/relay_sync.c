@@ -122,7 +122,7 @@ void
 relay_set_place (RelaySource *self, const TitlePlace *place)
 {
   Relay *relay = self->relay;
-  GPtrArray *sinks = NULL;
+  g_autoptr (GPtrArray) sinks = NULL;
 
   g_mutex_lock (&relay->lock);
   if (!relay->current || self == relay->current)
@@ -134,7 +134,6 @@ relay_set_place (RelaySource *self, const TitlePlace *place)
     if (entry->functions->placed)
       entry->functions->placed (entry->sink, place);
   }
-  g_clear_pointer (&sinks, g_ptr_array_unref);
 }
 
 void

@@ -77,13 +77,12 @@ standby_get_key_track (Standby *self)
 static gboolean
 pop (Standby *self, GQueue *queue, StandbyPacket *out)
 {
-  StandbyPacket *packet = g_queue_pop_head (queue);
+  g_autofree StandbyPacket *packet = g_queue_pop_head (queue);
 
   if (!packet)
     return FALSE;
   self->bytes -= gst_buffer_get_size (packet->packet);
   *out = *packet;
-  g_free (packet);
   return TRUE;
 }
 

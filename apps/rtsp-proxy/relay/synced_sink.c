@@ -112,12 +112,11 @@ hold (Track *track, const RelayPacket *packet)
 static void
 pass_held (SyncedSink *self, Track *track)
 {
-  GArray *held = g_steal_pointer (&track->held);
+  g_autoptr (GArray) held = g_steal_pointer (&track->held);
 
   track->held_bytes = 0;
   for (guint i = 0; held && i < held->len; i++)
     pass (self, &g_array_index (held, RelayPacket, i));
-  g_clear_pointer (&held, g_array_unref);
 }
 
 static gboolean

@@ -32,12 +32,11 @@ typedef struct {
 static WeirBlockStore *
 open_folder (BlockStore *self, GError **error)
 {
-  gchar *wrong = self->is_limited ? file_roots_check (self->path) : NULL;
+  g_autofree gchar *wrong = self->is_limited ? file_roots_check (self->path) : NULL;
 
   if (!wrong)
     return weir_block_store_open (self->path, error);
   g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED, wrong);
-  g_free (wrong);
   return NULL;
 }
 
@@ -132,7 +131,7 @@ block_store_list (Store *store, StoreFoundFunc found, gpointer data)
 guint
 block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max)
 {
-  WeirDiskStats *stats = g_new0 (WeirDiskStats, n_max);
+  g_autofree WeirDiskStats *stats = g_new0 (WeirDiskStats, n_max);
   guint n = MIN (weir_block_store_get_stats (store, stats, n_max), n_max);
 
   for (guint i = 0; i < n; i++)
@@ -148,7 +147,6 @@ block_store_fill_disks (WeirBlockStore *store, StoreDisk *disks, guint n_max)
       .access_us = (guint64) MAX (stats[i].access_ns, 0) / 1000,
       .rate = stats[i].rate,
       .failing = stats[i].failing };
-  g_free (stats);
   return n;
 }
 

@@ -188,7 +188,7 @@ read_pcr (WeirBytes packet, guint *pid, guint64 *pcr)
 static gboolean
 find_pcr (const File *file, guint64 from, gsize lead, gboolean last, guint *pid, guint64 *pcr)
 {
-  guint8 *bytes = g_malloc (SEARCH);
+  g_autofree guint8 *bytes = g_malloc (SEARCH);
   WeirBytes all = look (file, from, bytes, SEARCH);
   gboolean found = FALSE;
   const guint8 *packet;
@@ -204,7 +204,6 @@ find_pcr (const File *file, guint64 from, gsize lead, gboolean last, guint *pid,
       found = TRUE;
     }
   }
-  g_free (bytes);
   return found;
 }
 

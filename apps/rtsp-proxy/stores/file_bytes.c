@@ -149,13 +149,12 @@ static void
 load (gpointer data, gpointer unused)
 {
   FileRegion *region = data;
-  guint8 *bytes = g_malloc (READ_BYTES);
+  g_autofree guint8 *bytes = g_malloc (READ_BYTES);
   gssize n = 1;
 
   thread_set_name ("http-disk");
   for (guint64 at = region->parent.start; at < region->parent.end && n > 0; at += (guint64) n)
     n = pread (region->file->fd, bytes, MIN (READ_BYTES, region->parent.end - at), (off_t) at);
-  g_free (bytes);
   tell (region);
   region_unref (region);
   thread_set_name (THREAD_IDLE);

@@ -65,7 +65,7 @@ evict (OriginCache *self)
   gboolean more = TRUE;
 
   while (more) {
-    gchar *path;
+    g_autofree gchar *path = NULL;
 
     g_mutex_lock (&self->lock);
     more = weir_policy_evict (&self->policy, &key);
@@ -74,7 +74,6 @@ evict (OriginCache *self)
       return;
     path = dup_path (self, key);
     g_unlink (path);
-    g_free (path);
   }
 }
 
@@ -85,7 +84,7 @@ list_blocks (OriginCache *self)
   const gchar *name;
 
   while (dir && (name = g_dir_read_name (dir))) {
-    gchar *path = g_build_filename (self->folder, name, NULL);
+    g_autofree gchar *path = g_build_filename (self->folder, name, NULL);
     guint64 key;
     GStatBuf st;
 
@@ -96,7 +95,6 @@ list_blocks (OriginCache *self)
       weir_policy_add (&self->policy, key, (guint64) st.st_size);
       g_mutex_unlock (&self->lock);
     }
-    g_free (path);
   }
   if (dir)
     g_dir_close (dir);
@@ -107,7 +105,7 @@ void
 origin_cache_open (OriginCache *self)
 {
   static LogLimit limit = { .burst = 4, .interval_ms = 60000 };
-  gchar *path = g_build_filename (self->folder, "lock", NULL);
+  g_autofree gchar *path = g_build_filename (self->folder, "lock", NULL);
   int fd = -1;
 
   g_mutex_lock (&self->opening);
@@ -126,7 +124,6 @@ origin_cache_open (OriginCache *self)
     }
   }
   g_mutex_unlock (&self->opening);
-  g_free (path);
 }
 
 // ---- blocks ----
@@ -166,7 +163,7 @@ gboolean
 origin_cache_read (OriginCache *self, const guint8 *id, guint32 number, guint8 *bytes, gsize length)
 {
   const guint64 key = make_key (id, number);
-  gchar *path = dup_path (self, key);
+  g_autofree gchar *path = dup_path (self, key);
   int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   Trailer trailer;
   gboolean good = fd >= 0 && read_all (fd, bytes, length, 0)
@@ -182,7 +179,6 @@ origin_cache_read (OriginCache *self, const guint8 *id, guint32 number, guint8 *
     g_mutex_unlock (&self->lock);
     g_unlink (path);
   }
-  g_free (path);
   return good;
 }
 
@@ -206,7 +202,7 @@ write_all (int fd, const void *bytes, gsize length)
 static gint
 write_file (const gchar *path, const guint8 *bytes, gsize length, const Trailer *trailer)
 {
-  gchar *part = g_strconcat (path, PART, NULL);
+  g_autofree gchar *part = g_strconcat (path, PART, NULL);
   int fd = open (part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   gint error = 0;
 
@@ -217,7 +213,6 @@ write_file (const gchar *path, const guint8 *bytes, gsize length, const Trailer 
   }
   if (fd >= 0)
     close (fd);
-  g_free (part);
   return error;
 }
 
@@ -251,7 +246,7 @@ origin_cache_write (
   const guint64 key = make_key (id, number);
   Trailer trailer = { .number = number };
   gboolean kept;
-  gchar *path;
+  g_autofree gchar *path = NULL;
   gint error;
 
   if (!g_atomic_int_get (&self->opened) || !reserve (self, key, length + sizeof trailer))
@@ -270,7 +265,6 @@ origin_cache_write (
     g_unlink (path); // evicted while it was written
   if (error)
     log_event_limited (&limit, "%s: a block cannot be kept: %s", self->folder, g_strerror (error));
-  g_free (path);
 }
 
 // ---- lifetime ----

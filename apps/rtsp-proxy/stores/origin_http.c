@@ -81,11 +81,10 @@ is_folder (Call *call)
 {
   const gchar *to =
       soup_message_headers_get_one (soup_message_get_response_headers (call->message), "Location");
-  gchar *folder = g_strconcat (g_uri_get_path (soup_message_get_uri (call->message)), "/", NULL);
-  const gboolean is = to && g_str_has_suffix (to, folder);
+  g_autofree gchar *folder =
+      g_strconcat (g_uri_get_path (soup_message_get_uri (call->message)), "/", NULL);
 
-  g_free (folder);
-  return is;
+  return to && g_str_has_suffix (to, folder);
 }
 
 static void
@@ -173,11 +172,10 @@ on_certificate (
     SoupMessage *message, GTlsCertificate *certificate, GTlsCertificateFlags faults, gpointer data)
 {
   Call *call = data;
-  gchar *wrong = tls_trust_check (&call->client->trust, certificate, faults);
+  g_autofree gchar *wrong = tls_trust_check (&call->client->trust, certificate, faults);
 
   if (wrong)
     set_error (call, EACCES, wrong);
-  g_free (wrong);
   return !call->range->error;
 }
 
@@ -186,7 +184,7 @@ static void
 on_network (SoupMessage *message, GSocketClientEvent event, GIOStream *connection, gpointer data)
 {
   Call *call = data;
-  gchar *wrong;
+  g_autofree gchar *wrong = NULL;
 
   if (event != G_SOCKET_CLIENT_TLS_HANDSHAKED || !G_IS_TLS_CONNECTION (connection))
     return;
@@ -196,7 +194,6 @@ on_network (SoupMessage *message, GSocketClientEvent event, GIOStream *connectio
   if (!wrong)
     return;
   set_error (call, EACCES, wrong);
-  g_free (wrong);
   http_call_cancel (call->http);
 }
 
@@ -208,7 +205,7 @@ sign (const OriginHttp *self, SoupMessage *message, const gchar *range)
 {
   SoupMessageHeaders *headers = soup_message_get_request_headers (message);
   GUri *uri = soup_message_get_uri (message);
-  GDateTime *now = g_date_time_new_now_utc ();
+  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
   gchar *date = g_date_time_format (now, "%Y%m%dT%H%M%SZ"), *host, *authorization;
   const gchar *name = g_uri_get_host (uri);
   const gboolean usual =
@@ -231,7 +228,6 @@ sign (const OriginHttp *self, SoupMessage *message, const gchar *range)
   g_free (authorization);
   g_free (host);
   g_free (date);
-  g_date_time_unref (now);
 }
 
 static void
@@ -240,8 +236,8 @@ set_headers (Call *call)
   const OriginHttp *self = call->client;
   const OriginRange *range = call->range;
   SoupMessageHeaders *headers = soup_message_get_request_headers (call->message);
-  gchar *text = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, range->offset,
-      range->offset + range->length - 1);
+  g_autofree gchar *text = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
+      range->offset, range->offset + range->length - 1);
 
   soup_message_headers_replace (headers, "Range", text);
   soup_message_headers_replace (headers, "Accept-Encoding", "identity");
@@ -252,7 +248,6 @@ set_headers (Call *call)
     sign (self, call->message, text);
   else if (self->basic)
     soup_message_headers_replace (headers, "Authorization", self->basic);
-  g_free (text);
 }
 
 static gboolean
@@ -381,13 +376,10 @@ run_request (gpointer data)
 static gchar *
 make_basic (const gchar *user, const gchar *password)
 {
-  gchar *both = g_strdup_printf ("%s:%s", user, password ? password : ""), *code, *header;
+  g_autofree gchar *both = g_strdup_printf ("%s:%s", user, password ? password : ""), *code = NULL;
 
   code = g_base64_encode ((const guchar *) both, strlen (both));
-  header = g_strconcat ("Basic ", code, NULL);
-  g_free (code);
-  g_free (both);
-  return header;
+  return g_strconcat ("Basic ", code, NULL);
 }
 
 OriginHttp *

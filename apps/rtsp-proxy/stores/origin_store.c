@@ -45,7 +45,7 @@ static gchar *
 make_key (const OriginConfig *config)
 {
   const OriginAccess *access = &config->access;
-  gchar *urls = g_strjoinv (" ", (gchar **) config->urls), *text, *key;
+  g_autofree gchar *urls = g_strjoinv (" ", (gchar **) config->urls), *text = NULL;
 
   text = g_strdup_printf ("%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s\n%s\n%u\n%u\n%" G_GUINT64_FORMAT "\n%s",
       urls, access->keys ? access->keys->access_key : "",
@@ -54,32 +54,25 @@ make_key (const OriginConfig *config)
       access->trust->any, access->trust->ca ? access->trust->ca : "",
       access->trust->fingerprint ? access->trust->fingerprint : "", config->connect_timeout_ms,
       config->read_timeout_ms, config->cache_bytes, config->folder ? config->folder : "");
-  key = g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
-  g_free (text);
-  g_free (urls);
-  return key;
+  return g_compute_checksum_for_string (G_CHECKSUM_SHA256, text, -1);
 }
 
 // The folder of a cache is the same for the same origins, whatever the other settings are.
 static OriginCache *
 make_cache (const OriginConfig *config)
 {
-  gchar *urls = g_strjoinv (" ", (gchar **) config->urls);
-  gchar *hash = g_compute_checksum_for_string (G_CHECKSUM_SHA256, urls, -1);
-  gchar *folder = g_strdup_printf ("%s/origin-%.16s", config->folder, hash);
-  OriginCache *cache = origin_cache_new (folder, config->cache_bytes);
+  g_autofree gchar *urls = g_strjoinv (" ", (gchar **) config->urls);
+  g_autofree gchar *hash = g_compute_checksum_for_string (G_CHECKSUM_SHA256, urls, -1);
+  g_autofree gchar *folder = g_strdup_printf ("%s/origin-%.16s", config->folder, hash);
 
-  g_free (folder);
-  g_free (hash);
-  g_free (urls);
-  return cache;
+  return origin_cache_new (folder, config->cache_bytes);
 }
 
 static Site *
 site_new (const OriginConfig *config, gchar *key)
 {
   Site *self = g_new0 (Site, 1);
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   self->refs = 1;
   self->key = key;
@@ -89,7 +82,6 @@ site_new (const OriginConfig *config, gchar *key)
   self->http = origin_http_new (&config->access, &error);
   if (error)
     self->wrong = g_strdup (error->message);
-  g_clear_error (&error);
   self->cache = config->folder ? make_cache (config) : NULL;
   self->store = weir_block_store_new_remote (
       config->urls, config->folder ? config->folder : "memory", SLICE_NS);

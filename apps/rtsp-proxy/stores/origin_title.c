@@ -100,7 +100,7 @@ origin_title_find (const gchar *const *bases, const gchar *name, OriginHttp *htt
     OriginCache *cache, guint timeout_ms, guint read_timeout_ms, GError **error)
 {
   OriginTitle *self = title_new (http, cache, read_timeout_ms);
-  gchar *path = g_uri_escape_string (name, "/", FALSE);
+  g_autofree gchar *path = g_uri_escape_string (name, "/", FALSE);
   OriginRange ranges[ORIGINS_MAX] = { 0 };
   const OriginRange *good = NULL, *bad = NULL;
   guint8 bytes[ORIGINS_MAX];
@@ -125,7 +125,6 @@ origin_title_find (const gchar *const *bases, const gchar *name, OriginHttp *htt
     g_free (ranges[i].why);
     g_free (ranges[i].found);
   }
-  g_free (path);
   if (good && self->size <= ORIGIN_TITLE_BYTES_MAX)
     return self;
   if (good)
@@ -142,7 +141,7 @@ origin_title_identify (OriginTitle *self, const gchar *name, const OriginTitle *
 {
   guint n_same = 0, n_changed = 0;
   const gchar *tag = NULL;
-  gchar *text;
+  g_autofree gchar *text = NULL;
   XXH128_hash_t hash;
 
   for (guint i = 0; i < ORIGINS_MAX; i++) {
@@ -171,7 +170,6 @@ origin_title_identify (OriginTitle *self, const gchar *name, const OriginTitle *
   text = g_strdup_printf ("%s\n%" G_GUINT64_FORMAT "\n%s", name, self->size, tag ? tag : "");
   hash = XXH3_128bits (text, strlen (text));
   memcpy (self->id, &hash, sizeof self->id);
-  g_free (text);
 }
 
 guint64
@@ -232,7 +230,7 @@ fetch (OriginTitle *self, guint origin, guint64 offset, guint8 *bytes, gsize len
   OriginRange range = {
     .url = self->urls[origin], .offset = offset, .length = length, .bytes = bytes
   };
-  gchar *tag;
+  g_autofree gchar *tag = NULL;
 
   g_mutex_lock (&self->lock);
   tag = g_strdup (self->tags[origin]);
@@ -248,7 +246,6 @@ fetch (OriginTitle *self, guint origin, guint64 offset, guint8 *bytes, gsize len
     self->tags[origin] = g_steal_pointer (&range.found);
   g_mutex_unlock (&self->lock);
   g_free (range.found);
-  g_free (tag);
   g_free (*why);
   *why = range.why;
   return range.error;

@@ -83,35 +83,32 @@ s3_keys_read (const gchar *path, GError **error)
 static void
 hmac (guint8 digest[SHA256_BYTES], const guint8 *key, gsize key_length, const gchar *text)
 {
-  GHmac *state = g_hmac_new (G_CHECKSUM_SHA256, key, key_length);
+  g_autoptr (GHmac) state = g_hmac_new (G_CHECKSUM_SHA256, key, key_length);
   gsize length = SHA256_BYTES;
 
   g_hmac_update (state, (const guchar *) text, strlen (text));
   g_hmac_get_digest (state, digest, &length);
-  g_hmac_unref (state);
 }
 
 // Returns the hash of the request in its canonical form.
 static gchar *
 hash_request (const S3Request *request, const gchar *signed_headers)
 {
-  gchar *range = request->range ? g_strdup_printf ("range:%s\n", request->range) : g_strdup ("");
-  gchar *canonical = g_strdup_printf ("%s\n%s\n%s\nhost:%s\n%sx-amz-content-sha256:%s\n"
-                                      "x-amz-date:%s\n\n%s\n%s",
+  g_autofree gchar *range =
+      request->range ? g_strdup_printf ("range:%s\n", request->range) : g_strdup ("");
+  g_autofree gchar *canonical = g_strdup_printf ("%s\n%s\n%s\nhost:%s\n%sx-amz-content-sha256:%s\n"
+                                                 "x-amz-date:%s\n\n%s\n%s",
       request->method, request->path, request->query, request->host, range, S3_EMPTY_HASH,
       request->date, signed_headers, S3_EMPTY_HASH);
-  gchar *hash = g_compute_checksum_for_string (G_CHECKSUM_SHA256, canonical, -1);
 
-  g_free (range);
-  g_free (canonical);
-  return hash;
+  return g_compute_checksum_for_string (G_CHECKSUM_SHA256, canonical, -1);
 }
 
 // Signs `text` with a key that is valid for one day, region and service.
 static gchar *
 sign (const S3Keys *keys, const gchar *day, const gchar *text)
 {
-  gchar *secret = g_strconcat ("AWS4", keys->secret_key, NULL);
+  g_autofree gchar *secret = g_strconcat ("AWS4", keys->secret_key, NULL);
   guint8 key[SHA256_BYTES];
   gchar *signature;
 
@@ -120,7 +117,6 @@ sign (const S3Keys *keys, const gchar *day, const gchar *text)
   hmac (key, key, sizeof key, "s3");
   hmac (key, key, sizeof key, "aws4_request");
   signature = g_compute_hmac_for_string (G_CHECKSUM_SHA256, key, sizeof key, text, -1);
-  g_free (secret);
   return signature;
 }
 
@@ -129,19 +125,13 @@ s3_sign (const S3Keys *keys, const S3Request *request)
 {
   const gchar *signed_headers = request->range ? "host;range;x-amz-content-sha256;x-amz-date"
                                                : "host;x-amz-content-sha256;x-amz-date";
-  gchar *day = g_strndup (request->date, strlen ("20130524"));
-  gchar *scope = g_strdup_printf ("%s/%s/s3/aws4_request", day, keys->region);
-  gchar *hash = hash_request (request, signed_headers);
-  gchar *text = g_strdup_printf ("AWS4-HMAC-SHA256\n%s\n%s\n%s", request->date, scope, hash);
-  gchar *signature = sign (keys, day, text);
-  gchar *header =
-      g_strdup_printf ("AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s",
-          keys->access_key, scope, signed_headers, signature);
+  g_autofree gchar *day = g_strndup (request->date, strlen ("20130524"));
+  g_autofree gchar *scope = g_strdup_printf ("%s/%s/s3/aws4_request", day, keys->region);
+  g_autofree gchar *hash = hash_request (request, signed_headers);
+  g_autofree gchar *text =
+      g_strdup_printf ("AWS4-HMAC-SHA256\n%s\n%s\n%s", request->date, scope, hash);
+  g_autofree gchar *signature = sign (keys, day, text);
 
-  g_free (day);
-  g_free (scope);
-  g_free (hash);
-  g_free (text);
-  g_free (signature);
-  return header;
+  return g_strdup_printf ("AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s",
+      keys->access_key, scope, signed_headers, signature);
 }

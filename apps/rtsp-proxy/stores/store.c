@@ -18,11 +18,10 @@ gboolean
 store_is_name (const gchar *name)
 {
   gboolean valid = *name && strlen (name) <= STORE_NAME_MAX && g_utf8_validate (name, -1, NULL);
-  gchar **parts = valid ? g_strsplit (name, "/", -1) : NULL;
+  g_auto (GStrv) parts = valid ? g_strsplit (name, "/", -1) : NULL;
 
   for (gchar **part = parts; part && *part; part++)
     valid &= is_valid_part (*part);
-  g_strfreev (parts);
   return valid;
 }
 

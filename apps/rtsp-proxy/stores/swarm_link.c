@@ -122,7 +122,7 @@ static gint
 open_storage (const gchar *folder)
 {
   gint fd = open (folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  gchar *name;
+  g_autofree gchar *name = NULL;
 
   if (fd >= 0)
     return fd;
@@ -131,7 +131,6 @@ open_storage (const gchar *folder)
   fd = mkostemp (name, O_CLOEXEC);
   if (fd >= 0)
     unlink (name);
-  g_free (name);
   return fd;
 }
 
@@ -472,8 +471,8 @@ swarm_link_get_figures (SwarmLink *self, StoreSwarmTitle *figures)
 static void
 make_job (SwarmLink *self, guint64 rate, guint timeout_s)
 {
-  WireMessage *message = g_new (WireMessage, 1);
-  GPtrArray *others = g_ptr_array_new ();
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
+  g_autoptr (GPtrArray) others = g_ptr_array_new ();
   SwarmReaderTitle title = *self->title;
 
   for (const gchar *const *p = title.properties; *p; p += 2) {
@@ -491,8 +490,6 @@ make_job (SwarmLink *self, guint64 rate, guint timeout_s)
     self->job_length = message->len;
     self->job = g_memdup2 (message->data, message->len);
   }
-  g_ptr_array_unref (others);
-  g_free (message);
 }
 
 SwarmLink *

@@ -27,7 +27,7 @@ take_messages (SwarmLocal *self)
   GstMessage *message;
 
   while ((message = gst_bus_pop_filtered (self->bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING))) {
-    GError *error = NULL;
+    g_autoptr (GError) error = NULL;
 
     if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ERROR) {
       gst_message_parse_error (message, &error, NULL);
@@ -37,7 +37,6 @@ take_messages (SwarmLocal *self)
       gst_message_parse_warning (message, &error, NULL);
       log_event_limited (&limit, "title %s: %s", self->title->label, error->message);
     }
-    g_clear_error (&error);
     gst_message_unref (message);
   }
   return first;
@@ -46,17 +45,14 @@ take_messages (SwarmLocal *self)
 static void
 set_error (SwarmLocal *self, gint code, GError **error)
 {
-  GError *reason = take_messages (self);
-  gchar **parts =
+  g_autoptr (GError) reason = take_messages (self);
+  g_auto (GStrv) parts =
       g_strsplit (reason ? reason->message : "the swarm gives no bytes of it", self->path, -1);
-  gchar *named = g_strjoinv (self->title->torrent_name, parts);
+  g_autofree gchar *named = g_strjoinv (self->title->torrent_name, parts);
 
   if (g_error_matches (reason, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_NOT_FOUND))
     code = G_IO_ERROR_NOT_FOUND;
   g_set_error (error, G_IO_ERROR, code, "%s: %s", self->title->label, named);
-  g_free (named);
-  g_strfreev (parts);
-  g_clear_error (&reason);
 }
 
 // ---- reading ----
@@ -64,7 +60,7 @@ set_error (SwarmLocal *self, gint code, GError **error)
 gsize
 swarm_local_read (SwarmLocal *self, guint64 offset, guint8 *bytes, gsize length, GError **error)
 {
-  GError *unused;
+  g_autoptr (GError) unused = NULL;
   gsize got = 0;
 
   length = (gsize) MIN (length, self->size - MIN (offset, self->size));
@@ -84,7 +80,6 @@ swarm_local_read (SwarmLocal *self, guint64 offset, guint8 *bytes, gsize length,
     got += n;
   }
   unused = take_messages (self);
-  g_clear_error (&unused);
   return got;
 }
 
@@ -116,7 +111,7 @@ SwarmLocal *
 swarm_local_new (const SwarmReaderTitle *title, guint64 rate, guint timeout_s, GError **error)
 {
   SwarmLocal *self = g_new0 (SwarmLocal, 1);
-  gchar *file = title->file ? g_strconcat ("/", title->file, NULL) : NULL;
+  g_autofree gchar *file = title->file ? g_strconcat ("/", title->file, NULL) : NULL;
   GError *missing = NULL;
 
   self->title = title;
@@ -125,7 +120,6 @@ swarm_local_new (const SwarmReaderTitle *title, guint64 rate, guint timeout_s, G
   if (!self->element) {
     g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, missing->message);
     g_error_free (missing);
-    g_free (file);
     swarm_local_free (self);
     return NULL;
   }
@@ -137,7 +131,6 @@ swarm_local_new (const SwarmReaderTitle *title, guint64 rate, guint timeout_s, G
     gst_util_set_object_arg (G_OBJECT (self->element), p[0], p[1]);
   g_object_set (self->element, "torrent", self->path, "file", file, "bitrate", rate, "timeout",
       timeout_s, "storage-fd", title->storage, NULL);
-  g_free (file);
   if (start (self, error))
     return self;
   swarm_local_free (self);
@@ -165,7 +158,7 @@ get_number (const GstStructure *stats, const gchar *name)
 void
 swarm_local_get_figures (SwarmLocal *self, StoreSwarmTitle *figures)
 {
-  GstStructure *stats = NULL;
+  g_autoptr (GstStructure) stats = NULL;
 
   g_object_get (self->element, "stats", &stats, NULL);
   *figures = (StoreSwarmTitle) {
@@ -185,7 +178,6 @@ swarm_local_get_figures (SwarmLocal *self, StoreSwarmTitle *figures)
   };
   figures->starts = figures->start_up_us > 0;
   figures->starts_us = figures->start_up_us;
-  gst_structure_free (stats);
 }
 
 void

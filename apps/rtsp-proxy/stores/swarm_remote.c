@@ -97,14 +97,13 @@ open_title (SwarmRemote *self, GError **error)
 static Result
 ask (SwarmRemote *self, guint64 offset, gsize length)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
   gssize sent;
 
   swarm_wire_put_read (message, offset, (guint32) length);
   do
     sent = send (self->socket, message->data, message->len, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  g_free (message);
   return sent < 0 ? RESULT_GONE : RESULT_OK;
 }
 
@@ -133,11 +132,10 @@ read_some (
 static void
 set_gone (SwarmRemote *self, GError **error)
 {
-  gchar *reason = swarm_link_dup_reason (self->link);
+  g_autofree gchar *reason = swarm_link_dup_reason (self->link);
 
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_PROXY_FAILED, "the swarm cannot be read: %s",
       reason ? reason : "its worker process does not start");
-  g_free (reason);
 }
 
 // Reads, if necessary in one process after the other, or only opens the title if `length` is 0.

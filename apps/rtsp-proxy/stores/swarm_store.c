@@ -132,12 +132,10 @@ swarm_new (const SwarmConfig *config, gchar *key)
 static gchar *
 make_key (const SwarmConfig *config)
 {
-  gchar *properties = g_strjoinv ("\n", (gchar **) config->properties);
-  gchar *key = g_strdup_printf (
-      "%s\n%u\n%d\n%s", config->folder, config->max_titles, config->seeds, properties);
+  g_autofree gchar *properties = g_strjoinv ("\n", (gchar **) config->properties);
 
-  g_free (properties);
-  return key;
+  return g_strdup_printf (
+      "%s\n%u\n%d\n%s", config->folder, config->max_titles, config->seeds, properties);
 }
 
 static Swarm *
@@ -228,7 +226,7 @@ copy_to_memory (SwarmTorrent *torrent, const guint8 *bytes, gsize n)
 static gboolean
 identify (SwarmTorrent *torrent, GError **error)
 {
-  guint8 *bytes = g_malloc (TORRENT_BYTES_MAX);
+  g_autofree guint8 *bytes = g_malloc (TORRENT_BYTES_MAX);
   const gssize n = pread (torrent->fd, bytes, TORRENT_BYTES_MAX, 0);
 
   if (n > 0 && n < TORRENT_BYTES_MAX && !copy_to_memory (torrent, bytes, (gsize) n))
@@ -240,7 +238,6 @@ identify (SwarmTorrent *torrent, GError **error)
         n < 0    ? g_strerror (errno)
         : n == 0 ? "the file is empty"
                  : "more than 16 MiB are no torrent");
-  g_free (bytes);
   return torrent->id != NULL;
 }
 
@@ -352,7 +349,7 @@ static void
 swarm_store_get_swarm (Store *store, StoreSwarmTitle *sum, StoreSwarmFunc found, gpointer data)
 {
   Swarm *self = ((SwarmStore *) store)->swarm;
-  GPtrArray *all =
+  g_autoptr (GPtrArray) all =
       g_ptr_array_new_with_free_func ((GDestroyNotify) (void (*) (void)) swarm_title_unref);
   GHashTableIter iter;
   gpointer title;
@@ -374,7 +371,6 @@ swarm_store_get_swarm (Store *store, StoreSwarmTitle *sum, StoreSwarmFunc found,
     if (found)
       found (data, swarm_title_get_name (g_ptr_array_index (all, i)), &figures);
   }
-  g_ptr_array_unref (all);
 }
 
 static void

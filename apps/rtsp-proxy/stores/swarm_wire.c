@@ -92,12 +92,11 @@ swarm_wire_put_read (WireMessage *message, guint64 offset, guint32 length)
 void
 swarm_wire_put_failure (WireMessage *message, const GError *error)
 {
-  gchar *text = g_strndup (error->message, WIRE_TEXT_MAX);
+  g_autofree gchar *text = g_strndup (error->message, WIRE_TEXT_MAX);
 
   wire_begin (message, (WireType) SWARM_WIRE_FAILED);
   wire_put (message, (guint64) error->code, 4);
   wire_put_text (message, text);
-  g_free (text);
 }
 
 static GError *
@@ -105,7 +104,7 @@ read_failure (WeirBytes *b)
 {
   GError *error = NULL;
   guint32 code;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   weir_bytes_u32 (b, &code);
   text = wire_dup_message (b, WIRE_TEXT_MAX);
@@ -114,7 +113,6 @@ read_failure (WeirBytes *b)
     code = G_IO_ERROR_PROXY_FAILED;
   if (text)
     error = g_error_new_literal (G_IO_ERROR, (gint) code, text);
-  g_free (text);
   return error;
 }
 

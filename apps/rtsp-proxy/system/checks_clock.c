@@ -16,8 +16,8 @@ check_source (const System *system, Report *report)
   static const gchar *const slow[] = { "hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit",
     NULL };
   GError *error = NULL;
-  gchar *source = system_read (system, SOURCES "current_clocksource", &error);
-  gchar *others = system_read (system, SOURCES "available_clocksource", NULL);
+  g_autofree gchar *source = system_read (system, SOURCES "current_clocksource", &error);
+  g_autofree gchar *others = system_read (system, SOURCES "available_clocksource", NULL);
   gboolean tsc = others && strstr (others, "tsc");
 
   if (!source)
@@ -33,8 +33,6 @@ check_source (const System *system, Report *report)
             tsc ? g_strdup ("echo tsc >" SOURCES "current_clocksource") : NULL,
             g_strdup ("the kernel's parameter clocksource=tsc, with tsc=reliable if the kernel "
                       "does not trust it") });
-  g_free (others);
-  g_free (source);
 }
 
 // In these drivers "powersave" follows the load.
@@ -50,11 +48,9 @@ is_dynamic (const gchar *driver)
 static gchar *
 read_policy (const System *system, const gchar *policy, const gchar *file, GError **error)
 {
-  gchar *path = g_build_filename (POLICIES, policy, file, NULL);
-  gchar *text = system_read (system, path, error);
+  g_autofree gchar *path = g_build_filename (POLICIES, policy, file, NULL);
 
-  g_free (path);
-  return text;
+  return system_read (system, path, error);
 }
 
 static void
@@ -76,21 +72,18 @@ add_governor (Report *report, const gchar *governor, const gchar *driver)
 static void
 check_governor (const System *system, Report *report)
 {
-  gchar *folder = g_strconcat (system->root, POLICIES, NULL);
-  GDir *dir = g_dir_open (folder, 0, NULL);
+  g_autofree gchar *folder = g_strconcat (system->root, POLICIES, NULL);
+  g_autoptr (GDir) dir = g_dir_open (folder, 0, NULL);
   const gchar *policy = dir ? g_dir_read_name (dir) : NULL;
   GError *error = NULL;
-  gchar *governor = policy ? read_policy (system, policy, "scaling_governor", &error) : NULL;
-  gchar *driver = governor ? read_policy (system, policy, "scaling_driver", NULL) : NULL;
+  g_autofree gchar *governor =
+      policy ? read_policy (system, policy, "scaling_governor", &error) : NULL;
+  g_autofree gchar *driver = governor ? read_policy (system, policy, "scaling_driver", NULL) : NULL;
 
   if (governor)
     add_governor (report, governor, driver);
   else if (error)
     report_unknown (report, "governor of the processors", error);
-  g_free (driver);
-  g_free (governor);
-  g_clear_pointer (&dir, g_dir_close);
-  g_free (folder);
 }
 
 void

@@ -27,7 +27,7 @@ check_ring (const SystemDevice *device, const SystemNeeds *needs, Report *report
 {
   guint64 wanted = needs->packets_per_s * MS_OF_STALL / 1000;
   guint size = RING_LEAST;
-  gchar *name = g_strdup_printf ("receive ring of %s", device->name);
+  g_autofree gchar *name = g_strdup_printf ("receive ring of %s", device->name);
 
   while (size < wanted && size < device->rx_ring_max)
     size *= 2;
@@ -42,24 +42,22 @@ check_ring (const SystemDevice *device, const SystemNeeds *needs, Report *report
         g_strdup_printf ("is %u, should be %u", device->rx_ring, size),
         "The device drops packets that find the ring full.",
         g_strdup_printf ("ethtool -G %s rx %u", device->name, size));
-  g_free (name);
 }
 
 // A bridge, a tunnel or the like has no device of its own.
 static gboolean
 is_hardware (const System *system, const SystemDevice *device)
 {
-  gchar *path = g_strconcat (system->root, "/sys/class/net/", device->name, "/device", NULL);
-  gboolean is = g_file_test (path, G_FILE_TEST_EXISTS);
+  g_autofree gchar *path =
+      g_strconcat (system->root, "/sys/class/net/", device->name, "/device", NULL);
 
-  g_free (path);
-  return is;
+  return g_file_test (path, G_FILE_TEST_EXISTS);
 }
 
 static void
 check_gro (const System *system, const SystemDevice *device, Report *report)
 {
-  gchar *name = g_strdup_printf ("GRO of %s", device->name);
+  g_autofree gchar *name = g_strdup_printf ("GRO of %s", device->name);
 
   if (device->gro == OFFLOAD_OFF && is_hardware (system, device))
     add_setting (report, FINDING_BINDS, device, "GRO", g_strdup ("is off, should be on"),
@@ -71,14 +69,13 @@ check_gro (const System *system, const SystemDevice *device, Report *report)
     report_good (report, name, "on");
   else
     report_good (report, name, "the device does not say");
-  g_free (name);
 }
 
 // Without it the kernel cuts, just before the device, which costs little more.
 static void
 check_segmentation (const SystemDevice *device, const SystemNeeds *needs, Report *report)
 {
-  gchar *name = g_strdup_printf ("UDP segmentation of %s", device->name);
+  g_autofree gchar *name = g_strdup_printf ("UDP segmentation of %s", device->name);
 
   if (device->udp_segmentation == OFFLOAD_OFF)
     add_setting (report, FINDING_HINT, device, "UDP segmentation", g_strdup ("is off, can be on"),
@@ -89,7 +86,6 @@ check_segmentation (const SystemDevice *device, const SystemNeeds *needs, Report
   else
     report_good (report, name, "not by the device; the kernel cuts just before it, which is fast%s",
         needs->clones ? ", but kernel: auto makes no clones over it" : "");
-  g_free (name);
 }
 
 static void
@@ -113,7 +109,7 @@ check_clones (const System *system, Report *report)
 static void
 check_queue (const SystemDevice *device, Report *report)
 {
-  gchar *name = g_strdup_printf ("queue of %s", device->name);
+  g_autofree gchar *name = g_strdup_printf ("queue of %s", device->name);
 
   if (!device->qdisc)
     report_good (report, name, "not known; the proxy needs no special one");
@@ -122,7 +118,6 @@ check_queue (const SystemDevice *device, Report *report)
         g_str_equal (device->qdisc, "fq")
             ? ""
             : "; only the key max-pacing-rate needs fq, for readers over UDP");
-  g_free (name);
 }
 
 void

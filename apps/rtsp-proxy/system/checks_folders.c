@@ -31,13 +31,12 @@ measure (const FolderNeed *need)
   guint64 sum = 0;
 
   for (guint i = 0; i < need->counted->len; i++) {
-    GFile *folder = g_file_new_for_path (g_ptr_array_index (need->counted, i));
+    g_autoptr (GFile) folder = g_file_new_for_path (g_ptr_array_index (need->counted, i));
     guint64 bytes = 0;
 
     if (g_file_measure_disk_usage (
             folder, G_FILE_MEASURE_NONE, NULL, NULL, NULL, &bytes, NULL, NULL, NULL))
       sum += bytes;
-    g_object_unref (folder);
   }
   return sum;
 }
@@ -54,12 +53,11 @@ look (const FolderNeed *need, Room *room, Report *report)
 
   g_object_unref (folder);
   if (error || stat (need->path, &status) < 0) {
-    gchar *name = g_strdup_printf ("disk of %s", need->path);
+    g_autofree gchar *name = g_strdup_printf ("disk of %s", need->path);
 
     if (!error)
       error = g_error_new (G_IO_ERROR, g_io_error_from_errno (errno), "%s", g_strerror (errno));
     report_unknown (report, name, error);
-    g_free (name);
     g_clear_object (&info);
     return FALSE;
   }
@@ -73,7 +71,7 @@ look (const FolderNeed *need, Room *room, Report *report)
 static void
 report_room (const Room *room, guint64 wanted, const gchar *others, Report *report)
 {
-  gchar *name = g_strdup_printf ("disk of %s%s", room->need->path, others);
+  g_autofree gchar *name = g_strdup_printf ("disk of %s%s", room->need->path, others);
   gboolean records = room->need->counted->len > 0;
 
   if (room->free_bytes >= wanted)
@@ -90,14 +88,13 @@ report_room (const Room *room, guint64 wanted, const gchar *others, Report *repo
             NULL,
             g_strdup (records ? "a smaller `keep` or `limit` of `record`; or a larger disk"
                               : "a smaller `time` or `bytes` of `cache`; or a larger disk") });
-  g_free (name);
 }
 
 // Reports each disk once, with all folders on it.
 static void
 check_rooms (const SystemNeeds *needs, Report *report)
 {
-  Room *rooms = g_new (Room, needs->folders->len);
+  g_autofree Room *rooms = g_new (Room, needs->folders->len);
   guint n = 0;
 
   for (guint i = 0; i < needs->folders->len; i++) {
@@ -111,7 +108,7 @@ check_rooms (const SystemNeeds *needs, Report *report)
     n += need->bytes > 0 && look (need, &rooms[n], report);
   }
   for (guint i = 0; i < n; i++) {
-    GString *others = g_string_new (NULL);
+    g_autoptr (GString) others = g_string_new (NULL);
     guint64 wanted = rooms[i].missing;
     gboolean first = TRUE;
 
@@ -124,9 +121,7 @@ check_rooms (const SystemNeeds *needs, Report *report)
     }
     if (first)
       report_room (&rooms[i], wanted, others->str, report);
-    g_string_free (others, TRUE);
   }
-  g_free (rooms);
 }
 
 // ---- the service ----
@@ -135,7 +130,7 @@ check_rooms (const SystemNeeds *needs, Report *report)
 static void
 add_values (GPtrArray *values, const gchar *text, const gchar *name, const gchar *before)
 {
-  GStrv lines = g_strsplit (text, "\n", -1);
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1);
 
   for (gchar **line = lines; *line; line++) {
     const gchar *value = g_strstrip (*line);
@@ -153,39 +148,35 @@ add_values (GPtrArray *values, const gchar *text, const gchar *name, const gchar
       g_ptr_array_add (values, g_strconcat (before, words[i] + strspn (words[i], "-+"), NULL));
     g_strfreev (words);
   }
-  g_strfreev (lines);
 }
 
 static void
 add_file (GPtrArray *values, const System *system, const gchar *path)
 {
-  gchar *text = system_read (system, path, NULL);
+  g_autofree gchar *text = system_read (system, path, NULL);
 
   if (text) {
     add_values (values, text, "ReadWritePaths", "");
     add_values (values, text, "StateDirectory", "/var/lib/");
     add_values (values, text, "CacheDirectory", "/var/cache/");
   }
-  g_free (text);
 }
 
 static void
 add_drop_ins (GPtrArray *values, const System *system, const gchar *folder)
 {
-  gchar *whole = g_strconcat (system->root, folder, NULL);
+  g_autofree gchar *whole = g_strconcat (system->root, folder, NULL);
   GDir *dir = g_dir_open (whole, 0, NULL);
   const gchar *name;
 
   while (dir && (name = g_dir_read_name (dir)) != NULL) {
-    gchar *path = g_strconcat (folder, "/", name, NULL);
+    g_autofree gchar *path = g_strconcat (folder, "/", name, NULL);
 
     if (g_str_has_suffix (name, ".conf"))
       add_file (values, system, path);
-    g_free (path);
   }
   if (dir)
     g_dir_close (dir);
-  g_free (whole);
 }
 
 // Returns the folders below which the unit lets the service write, or NULL if there is no unit.
@@ -197,16 +188,15 @@ find_writable (const System *system)
   GPtrArray *values = g_ptr_array_new_with_free_func (g_free);
 
   for (guint i = 0; i < G_N_ELEMENTS (folders); i++) {
-    gchar *path = g_strconcat (folders[i], UNIT, NULL), *text = system_read (system, path, NULL);
+    g_autofree gchar *path = g_strconcat (folders[i], UNIT, NULL);
+    gchar *text = system_read (system, path, NULL);
 
     if (text) {
       add_file (values, system, path);
       add_drop_ins (values, system, "/etc/systemd/system/" UNIT ".d");
       g_free (text);
-      g_free (path);
       return values;
     }
-    g_free (path);
   }
   g_ptr_array_unref (values);
   return NULL;
@@ -250,7 +240,7 @@ static void
 check_unit (const SystemNeeds *needs, GPtrArray *writable, Report *report)
 {
   const gchar *name = "folders that the service may write";
-  GString *missing = g_string_new (NULL);
+  g_autoptr (GString) missing = g_string_new (NULL);
   gboolean home = FALSE;
 
   for (guint i = 0; i < needs->folders->len; i++) {
@@ -269,7 +259,6 @@ check_unit (const SystemNeeds *needs, GPtrArray *writable, Report *report)
             g_strdup ("The unit " UNIT " lets it write nowhere else."), NULL,
             g_strdup_printf ("ReadWritePaths=%s%s" CHECKS_IN_UNIT, missing->str,
                 home ? CHECKS_IN_UNIT "\n             ProtectHome=read-only" : "") });
-  g_string_free (missing, TRUE);
 }
 
 static gboolean
@@ -288,7 +277,7 @@ static void
 check_owner (const System *system, const gchar *path, Report *report)
 {
   struct stat status;
-  gchar *quoted = g_shell_quote (path), *name = g_strdup_printf ("owner of %s", path);
+  g_autofree gchar *quoted = g_shell_quote (path), *name = g_strdup_printf ("owner of %s", path);
 
   if (stat (path, &status) < 0)
     report_add (
@@ -300,14 +289,12 @@ check_owner (const System *system, const gchar *path, Report *report)
                             g_strdup_printf ("is user %u, should be " USER, (guint) status.st_uid),
                             g_strdup ("The service runs as that user, who may not write there."),
                             g_strdup_printf ("chown -R " USER ": %s", quoted), NULL });
-  g_free (name);
-  g_free (quoted);
 }
 
 void
 checks_folders (const System *system, const SystemNeeds *needs, Report *report)
 {
-  GPtrArray *writable = needs->folders->len ? find_writable (system) : NULL;
+  g_autoptr (GPtrArray) writable = needs->folders->len ? find_writable (system) : NULL;
 
   check_rooms (needs, report);
   if (!writable)
@@ -317,5 +304,4 @@ checks_folders (const System *system, const SystemNeeds *needs, Report *report)
     for (guint i = 0; i < needs->folders->len; i++)
       check_owner (system, ((FolderNeed *) g_ptr_array_index (needs->folders, i))->path, report);
   }
-  g_ptr_array_unref (writable);
 }

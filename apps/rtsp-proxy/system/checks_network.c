@@ -79,7 +79,7 @@ check_flows (const System *system, const SystemNeeds *needs, Report *report)
   const gchar *key = "net.netfilter.nf_conntrack_max";
   guint64 most, used = 0, wanted = needs->flows, value = 65536;
   GError *error = NULL;
-  gchar *is, *needed, *text;
+  g_autofree gchar *is = NULL, *needed = NULL, *text = NULL;
 
   if (!system_read_numbers (system, "/proc/sys/net/netfilter/nf_conntrack_max", &most, 1, &error)) {
     if (g_error_matches (error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
@@ -102,9 +102,6 @@ check_flows (const System *system, const SystemNeeds *needs, Report *report)
       "The firewall follows each connection and each pair of UDP ports; it drops packets of "
       "others.",
       text);
-  g_free (text);
-  g_free (needed);
-  g_free (is);
 }
 
 // ---- drops ----
@@ -114,7 +111,7 @@ check_flows (const System *system, const SystemNeeds *needs, Report *report)
 static guint64
 find_count (const gchar *text, const gchar *protocol, const gchar *name)
 {
-  GStrv lines = g_strsplit (text, "\n", -1), names = NULL;
+  g_auto (GStrv) lines = g_strsplit (text, "\n", -1), names = NULL;
   guint64 value = 0;
 
   for (gchar **line = lines; *line; line++) {
@@ -132,8 +129,6 @@ find_count (const gchar *text, const gchar *protocol, const gchar *name)
       g_strfreev (words);
     }
   }
-  g_strfreev (names);
-  g_strfreev (lines);
   return value;
 }
 

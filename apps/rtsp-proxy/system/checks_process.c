@@ -136,8 +136,8 @@ check_group_threads (const System *system, const SystemNeeds *needs, Report *rep
 static guint64
 available_memory (const System *system, GError **error)
 {
-  gchar *text = system_read (system, "/proc/meminfo", error);
-  GStrv lines = text ? g_strsplit (text, "\n", -1) : NULL;
+  g_autofree gchar *text = system_read (system, "/proc/meminfo", error);
+  g_auto (GStrv) lines = text ? g_strsplit (text, "\n", -1) : NULL;
   guint64 kib = 0;
 
   for (gchar **line = lines; line && *line; line++) {
@@ -147,8 +147,6 @@ available_memory (const System *system, GError **error)
   if (text && kib == 0)
     g_set_error (
         error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "/proc/meminfo has no line MemAvailable");
-  g_strfreev (lines);
-  g_free (text);
   return kib * 1024;
 }
 

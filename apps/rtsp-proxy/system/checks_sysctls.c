@@ -142,7 +142,7 @@ checks_sysctl_binds (Report *report, const gchar *key, const gchar *is, const gc
 static void
 compare (Report *report, guint i, guint64 is, guint64 needed)
 {
-  gchar *has, *should, *value;
+  g_autofree gchar *has = NULL, *should = NULL, *value = NULL;
 
   if (is >= needed) {
     report_good (report, sysctls[i].key,
@@ -153,9 +153,6 @@ compare (Report *report, guint i, guint64 is, guint64 needed)
   should = g_strdup_printf ("%" G_GUINT64_FORMAT, needed);
   value = g_strdup_printf ("%" G_GUINT64_FORMAT, round_up (needed));
   checks_sysctl_binds (report, sysctls[i].key, has, should, sysctls[i].why, value);
-  g_free (value);
-  g_free (should);
-  g_free (has);
 }
 
 // A container may not see the files of these two, but a socket tells the value.
@@ -172,18 +169,16 @@ found_by_trying (const System *system, const gchar *key)
 static gchar *
 dup_path (const gchar *key)
 {
-  gchar *name = g_strdelimit (g_strdup (key), ".", '/');
-  gchar *path = g_strconcat ("/proc/sys/", name, NULL);
+  g_autofree gchar *name = g_strdelimit (g_strdup (key), ".", '/');
 
-  g_free (name);
-  return path;
+  return g_strconcat ("/proc/sys/", name, NULL);
 }
 
 void
 checks_sysctls (const System *system, const SystemNeeds *needs, Report *report)
 {
   for (guint i = 0; i < G_N_ELEMENTS (sysctls); i++) {
-    gchar *path = dup_path (sysctls[i].key);
+    g_autofree gchar *path = dup_path (sysctls[i].key);
     GError *error = NULL;
     guint64 is = 0;
 
@@ -195,6 +190,5 @@ checks_sysctls (const System *system, const SystemNeeds *needs, Report *report)
       report_unknown (report, sysctls[i].key, error);
     else
       compare (report, i, is, sysctls[i].need (needs));
-    g_free (path);
   }
 }

@@ -175,7 +175,7 @@ free_folder (gpointer data)
 static FolderNeed *
 add_folder (SystemNeeds *self, const gchar *folder, guint64 bytes)
 {
-  gchar *path = g_canonicalize_filename (folder, NULL);
+  g_autofree gchar *path = g_canonicalize_filename (folder, NULL);
   FolderNeed *found = NULL;
 
   for (guint i = 0; i < self->folders->len && !found; i++) {
@@ -190,7 +190,6 @@ add_folder (SystemNeeds *self, const gchar *folder, guint64 bytes)
     g_ptr_array_add (self->folders, found);
   }
   found->bytes += bytes;
-  g_free (path);
   return found;
 }
 
@@ -211,13 +210,12 @@ static void
 add_store (SystemNeeds *self, const gchar *path)
 {
   WeirBlockStore *store = weir_block_store_open (path, NULL);
-  WeirStoreDisk *disks = store ? g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX) : NULL;
+  g_autofree WeirStoreDisk *disks = store ? g_new (WeirStoreDisk, WEIR_STORE_DISKS_MAX) : NULL;
   guint n = store ? weir_block_store_get_disks (store, disks, WEIR_STORE_DISKS_MAX) : 0;
 
   add_folder (self, path, 0);
   for (guint i = 0; i < n; i++)
     add_folder (self, disks[i].path, 0);
-  g_free (disks);
   g_clear_pointer (&store, weir_block_store_unref);
 }
 
@@ -287,7 +285,7 @@ add_mount (SystemNeeds *self, GHashTable *hosts, const MountConfig *mount, Isola
 SystemNeeds *
 system_needs_new (const ProxyConfig *config, const Expectation *expectation)
 {
-  GHashTable *hosts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GHashTable) hosts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   SystemNeeds *self = g_new0 (SystemNeeds, 1);
 
   self->mounts = config->mounts->len;
@@ -311,7 +309,6 @@ system_needs_new (const ProxyConfig *config, const Expectation *expectation)
   self->hosts += self->readers;
   // All readers may read one mount.
   self->default_buffer = self->readers * REPORT_BYTES / REPORT_INTERVAL_S;
-  g_hash_table_unref (hosts);
   return self;
 }
 

@@ -110,8 +110,8 @@ static void
 read_features (int fd, SystemDevice *device)
 {
   guint n = count_features (fd, device->name), blocks = (n + 31) / 32;
-  struct ethtool_gstrings *names = g_malloc0 (sizeof *names + n * ETH_GSTRING_LEN);
-  struct ethtool_gfeatures *features =
+  g_autofree struct ethtool_gstrings *names = g_malloc0 (sizeof *names + n * ETH_GSTRING_LEN);
+  g_autofree struct ethtool_gfeatures *features =
       g_malloc0 (sizeof *features + blocks * sizeof *features->features);
 
   *names = (struct ethtool_gstrings) { ETHTOOL_GSTRINGS, ETH_SS_FEATURES, n };
@@ -126,8 +126,6 @@ read_features (int fd, SystemDevice *device)
         device->udp_segmentation = offload_of (features, i);
     }
   }
-  g_free (names);
-  g_free (features);
 }
 
 // ---- queues ----
@@ -193,7 +191,7 @@ take_queues (System *system, gpointer bytes, gssize n)
 static void
 read_queues (System *system)
 {
-  gpointer bytes = g_malloc (ANSWER_BYTES);
+  g_autofree gpointer bytes = g_malloc (ANSWER_BYTES);
   int fd = ask_queues ();
   gssize n;
 
@@ -201,7 +199,6 @@ read_queues (System *system)
     ;
   if (fd >= 0)
     close (fd);
-  g_free (bytes);
 }
 
 // ---- devices ----

@@ -70,8 +70,8 @@ gboolean
 system_read_numbers (
     const System *self, const gchar *path, guint64 *numbers, guint n, GError **error)
 {
-  gchar *text = system_read (self, path, error);
-  gchar **words;
+  g_autofree gchar *text = system_read (self, path, error);
+  g_auto (GStrv) words = NULL;
   guint read = 0;
 
   if (!text)
@@ -84,8 +84,6 @@ system_read_numbers (
       break;
     read++;
   }
-  g_strfreev (words);
-  g_free (text);
   if (read < n)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: expected %u number%s", path, n,
         n == 1 ? "" : "s");
@@ -99,12 +97,12 @@ system_read_numbers (
 static GStrv
 find_group (const System *self, const gchar *controller)
 {
-  gchar *text = system_read (self, "/proc/self/cgroup", NULL);
+  g_autofree gchar *text = system_read (self, "/proc/self/cgroup", NULL);
   GStrv lines = text ? g_strsplit (text, "\n", -1) : NULL, found = NULL;
 
   for (gchar **line = lines; line && *line; line++) {
-    GStrv parts = g_strsplit (*line, ":", 3);
-    GStrv names = g_strv_length (parts) == 3 ? g_strsplit (parts[1], ",", -1) : NULL;
+    g_auto (GStrv) parts = g_strsplit (*line, ":", 3);
+    g_auto (GStrv) names = g_strv_length (parts) == 3 ? g_strsplit (parts[1], ",", -1) : NULL;
 
     if (names && g_strv_contains ((const gchar *const *) names, controller)) {
       g_strfreev (found);
@@ -112,18 +110,15 @@ find_group (const System *self, const gchar *controller)
     } else if (names && !*parts[1] && !found) {
       found = g_steal_pointer (&parts);
     }
-    g_strfreev (names);
-    g_strfreev (parts);
   }
   g_strfreev (lines);
-  g_free (text);
   return found;
 }
 
 gchar *
 system_dup_group_file (const System *self, const gchar *controller, guint level, const gchar *file)
 {
-  GStrv group = find_group (self, controller);
+  g_auto (GStrv) group = find_group (self, controller);
   gchar *path = NULL, *end;
 
   if (!group)
@@ -137,6 +132,5 @@ system_dup_group_file (const System *self, const gchar *controller, guint level,
   }
   if (level == 0 && !strstr (group[2], "/.."))
     path = g_build_filename ("/sys/fs/cgroup", *group[1] ? controller : "", group[2], file, NULL);
-  g_strfreev (group);
   return path;
 }

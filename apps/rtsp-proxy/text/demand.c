@@ -44,7 +44,7 @@ cut_track (gchar *text, gsize kept)
 static guint
 cut_param (const gchar *query, const gchar *param, gboolean bare, gchar **value, gchar **rest)
 {
-  gchar **items;
+  g_auto (GStrv) items = NULL;
   GString *left;
   gsize len = strlen (param);
   guint n = 0;
@@ -64,7 +64,6 @@ cut_param (const gchar *query, const gchar *param, gboolean bare, gchar **value,
     else if (n++ == 0)
       *value = g_strdup (*item + len + ((*item)[len] == '='));
   }
-  g_strfreev (items);
   *rest = left->len > 0 ? g_string_free (left, FALSE) : (g_string_free (left, TRUE), NULL);
   return n;
 }
@@ -82,7 +81,7 @@ write_url (Demand *self)
 static void
 take_token (Demand *self)
 {
-  gchar *value, *rest;
+  g_autofree gchar *value = NULL, *rest = NULL;
   guint n = cut_param (self->query, "token", FALSE, &value, &rest);
 
   if (n == 1 && *value)
@@ -94,14 +93,12 @@ take_token (Demand *self)
     self->query = g_steal_pointer (&rest);
     write_url (self);
   }
-  g_free (value);
-  g_free (rest);
 }
 
 const gchar *
 demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
 {
-  gchar *value, *left;
+  g_autofree gchar *value = NULL, *left = NULL;
   guint n = cut_param (query, "layers", TRUE, &value, &left);
   gboolean fine = n == 0;
 
@@ -110,8 +107,6 @@ demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
     fine = layer_choice_parse (value, layers);
   // A query without layers stays unchanged, even if it is empty.
   *rest = n > 0 ? g_steal_pointer (&left) : g_strdup (query);
-  g_free (value);
-  g_free (left);
   return fine ? NULL
               : "layers must be given once, as SPATIAL.QUALITY.TEMPORAL, such as layers=1.0.2";
 }
@@ -132,17 +127,15 @@ static gboolean
 parse_delay (const gchar *value, guint *ms)
 {
   gboolean bare = *value && g_ascii_isdigit (value[strlen (value) - 1]);
-  gchar *text = g_strconcat (value, bare ? "s" : "", NULL);
-  gboolean ok = schema_parse_duration (text, ms);
+  g_autofree gchar *text = g_strconcat (value, bare ? "s" : "", NULL);
 
-  g_free (text);
-  return ok;
+  return schema_parse_duration (text, ms);
 }
 
 static void
 take_delay (Demand *self)
 {
-  gchar *value;
+  g_autofree gchar *value = NULL;
   guint n = cut_param (self->stages, "delay", TRUE, &value, &self->choices), ms;
 
   self->delay_ns = -1;
@@ -156,7 +149,6 @@ take_delay (Demand *self)
     self->wrong_delay = "delay is not a time; write it like 30, 30s or 2m";
   if (self->wrong_delay)
     self->delay_ns = -1;
-  g_free (value);
 }
 
 // Cuts the track off the URL. Some players append it to the query, others to the path before the
@@ -210,16 +202,13 @@ read_utc (const GstRTSPTimeRange *range)
 {
   const GstRTSPTime2 *day = &range->min2;
   gint64 seconds = (gint64) range->min.seconds;
-  GDateTime *time = g_date_time_new_utc ((gint) day->year, (gint) day->month, (gint) day->day,
-      (gint) (seconds / 3600), (gint) (seconds / 60 % 60), 0);
-  gint64 us;
+  g_autoptr (GDateTime) time = g_date_time_new_utc ((gint) day->year, (gint) day->month,
+      (gint) day->day, (gint) (seconds / 3600), (gint) (seconds / 60 % 60), 0);
 
   if (!time)
     return -1;
-  us = g_date_time_to_unix (time) * G_USEC_PER_SEC
-       + (gint64) ((range->min.seconds - (gdouble) (seconds / 60 * 60)) * G_USEC_PER_SEC);
-  g_date_time_unref (time);
-  return us;
+  return g_date_time_to_unix (time) * G_USEC_PER_SEC
+         + (gint64) ((range->min.seconds - (gdouble) (seconds / 60 * 60)) * G_USEC_PER_SEC);
 }
 
 // Reports whether the range begins at a time or at the live edge, and does not end before it

@@ -95,7 +95,7 @@ json_strict_read (const gchar *text, gsize len, guint depth)
 {
   Members members = { NULL };
   JsonObject *object = NULL;
-  JsonParser *parser;
+  g_autoptr (JsonParser) parser = NULL;
   JsonNode *root;
 
   if (len > G_MAXINT || !is_one_object (text, len, depth))
@@ -110,7 +110,6 @@ json_strict_read (const gchar *text, gsize len, guint depth)
     if (root && JSON_NODE_HOLDS_OBJECT (root))
       object = json_node_dup_object (root);
   }
-  g_object_unref (parser);
   g_array_unref (members.members);
   return object;
 }

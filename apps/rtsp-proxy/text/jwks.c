@@ -281,7 +281,7 @@ read_file (const gchar *file, gchar *text, gsize size)
 Jwks *
 jwks_load (const gchar *file, GError **error)
 {
-  gchar *text = g_malloc (JWKS_SIZE_MAX + 1);
+  g_autofree gchar *text = g_malloc (JWKS_SIZE_MAX + 1);
   gssize len = read_file (file, text, JWKS_SIZE_MAX + 1);
   Jwks *self = NULL;
 
@@ -293,7 +293,6 @@ jwks_load (const gchar *file, GError **error)
     if (!self)
       g_prefix_error (error, "%s: ", file);
   }
-  g_free (text);
   return self;
 }
 

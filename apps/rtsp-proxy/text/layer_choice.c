@@ -22,7 +22,7 @@ parse_one (const gchar *text, guint max, gint8 *layer)
 gboolean
 layer_choice_parse (const gchar *text, WeirLayerSet *set)
 {
-  gchar **parts = g_strsplit (text, ".", 4);
+  g_auto (GStrv) parts = g_strsplit (text, ".", 4);
   WeirLayerSet read;
   gboolean ok = g_strv_length (parts) == 3
                 && parse_one (parts[0], WEIR_SPATIAL_LAYERS - 1, &read.spatial)
@@ -31,7 +31,6 @@ layer_choice_parse (const gchar *text, WeirLayerSet *set)
 
   if (ok)
     *set = read;
-  g_strfreev (parts);
   return ok;
 }
 

@@ -9,15 +9,13 @@
 static void
 add_path (GString *path, const gchar *text, gsize len)
 {
-  gchar *part = g_strndup (text, len);
-  gchar **segments = g_strsplit (part, "/", -1);
+  g_autofree gchar *part = g_strndup (text, len);
+  g_auto (GStrv) segments = g_strsplit (part, "/", -1);
 
   for (gchar **segment = segments; *segment; segment++) {
     if (**segment)
       g_string_append_printf (path, "/%s", *segment);
   }
-  g_strfreev (segments);
-  g_free (part);
 }
 
 // Takes the value of a credential, unless there is one already.
@@ -48,7 +46,7 @@ static gboolean
 add (RtmpName *self, GString *path, GString *query, const gchar *text, const gchar **wrong)
 {
   gsize len = strcspn (text, "?");
-  gchar **items = g_strsplit (text[len] ? text + len + 1 : "", "&", -1);
+  g_auto (GStrv) items = g_strsplit (text[len] ? text + len + 1 : "", "&", -1);
   gboolean ok = TRUE;
 
   add_path (path, text, len);
@@ -56,14 +54,13 @@ add (RtmpName *self, GString *path, GString *query, const gchar *text, const gch
     ok = add_item (self, query, *item, wrong);
   for (gchar **item = items; *item; item++)
     explicit_bzero (*item, strlen (*item));
-  g_strfreev (items);
   return ok;
 }
 
 gboolean
 rtmp_name_read (RtmpName *self, const gchar *app, const gchar *name, const gchar **wrong)
 {
-  GString *path = g_string_new (NULL), *query = g_string_new (NULL);
+  g_autoptr (GString) path = g_string_new (NULL), query = g_string_new (NULL);
   gboolean ok;
 
   *self = (RtmpName) { 0 };
@@ -77,8 +74,6 @@ rtmp_name_read (RtmpName *self, const gchar *app, const gchar *name, const gchar
     self->url = g_strconcat (path->str, query->str, NULL);
   else
     rtmp_name_clear (self);
-  g_string_free (path, TRUE);
-  g_string_free (query, TRUE);
   return !*wrong;
 }
 

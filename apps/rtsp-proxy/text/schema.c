@@ -273,7 +273,7 @@ static gboolean
 read_list (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node,
     SchemaMode mode, GError **error)
 {
-  GStrvBuilder *texts = g_strv_builder_new ();
+  g_autoptr (GStrvBuilder) texts = g_strv_builder_new ();
   GStrv *list = at (key, object);
   gboolean ok = yaml_is_sequence (node);
   YamlNode *item;
@@ -298,7 +298,6 @@ read_list (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *
   }
   g_strfreev (*list);
   *list = g_strv_builder_end (texts);
-  g_strv_builder_unref (texts);
   return ok;
 }
 
@@ -357,42 +356,34 @@ read_key (const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *n
 static GStrv
 dup_names (const SchemaKey *keys)
 {
-  GStrvBuilder *names = g_strv_builder_new ();
-  GStrv all;
+  g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
 
   for (const SchemaKey *key = keys; key->name; key++)
     g_strv_builder_add (names, key->name);
-  all = g_strv_builder_end (names);
-  g_strv_builder_unref (names);
-  return all;
+  return g_strv_builder_end (names);
 }
 
 static GStrv
 dup_renamed (const SchemaKey *keys)
 {
-  GStrvBuilder *names = g_strv_builder_new ();
-  GStrv all;
+  g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
 
   for (const SchemaKey *key = keys; key->name; key++) {
     if (key->was)
       g_strv_builder_add_many (names, key->was, key->name, NULL);
   }
-  all = g_strv_builder_end (names);
-  g_strv_builder_unref (names);
-  return all;
+  return g_strv_builder_end (names);
 }
 
 gboolean
 schema_read (const SchemaKey *keys, gpointer object, YamlReader *reader, const YamlNode *mapping,
     const gchar *name, SchemaMode mode, GError **error)
 {
-  GStrv names = dup_names (keys), renamed = dup_renamed (keys);
+  g_auto (GStrv) names = dup_names (keys), renamed = dup_renamed (keys);
   gboolean known = yaml_check_keys (
       reader, mapping, name, (const gchar *const *) names, (const gchar *const *) renamed, error);
   gboolean ok = known;
 
-  g_strfreev (names);
-  g_strfreev (renamed);
   if (!known)
     yaml_set_wrong (reader, mapping);
   for (const SchemaKey *key = keys; yaml_is_mapping (mapping) && key->name; key++) {
@@ -472,10 +463,9 @@ const SchemaValue schema_secret_elsewhere = { .read = read_secret, .reset = rese
 static void
 add_text (const SchemaKey *key, JsonBuilder *builder, const gchar *text)
 {
-  gchar *shown = key->show ? key->show (text) : g_strdup (text);
+  g_autofree gchar *shown = key->show ? key->show (text) : g_strdup (text);
 
   json_builder_add_string_value (builder, shown);
-  g_free (shown);
 }
 
 static void
@@ -490,7 +480,7 @@ add_list (const SchemaKey *key, JsonBuilder *builder, GStrv list)
 static void
 add_number (const SchemaKey *key, JsonBuilder *builder, gconstpointer value)
 {
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   if (key->type == SCHEMA_NUMBER) {
     json_builder_add_int_value (builder, *(guint *) value);
@@ -502,7 +492,6 @@ add_number (const SchemaKey *key, JsonBuilder *builder, gconstpointer value)
          : key->zero && *(guint *) value == 0 ? g_strdup (key->zero)
                                               : schema_dup_duration (*(guint *) value);
   json_builder_add_string_value (builder, text);
-  g_free (text);
 }
 
 // Reports whether a value differs from one that nobody has set. That of a key with a default does

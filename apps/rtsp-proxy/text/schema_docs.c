@@ -43,12 +43,11 @@ schema_to_markdown (const SchemaKey *keys, const gchar *prefix, const gchar *con
                                "|---|---|---|---|---|\n");
 
   for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *form = schema_dup_form (key);
+    g_autofree gchar *form = schema_dup_form (key);
     const gchar *quote = key->preset ? "`" : "";
 
     g_string_append_printf (out, "| `%s%s` | %s | %s%s%s | %s | %s |\n", prefix, key->name, form,
         quote, key->preset ? key->preset : "", quote, effects[key->effect], key->help);
-    g_free (form);
   }
   return g_string_free (out, FALSE);
 }
@@ -71,12 +70,12 @@ schema_each_table (const SchemaKey *keys, const gchar *prefix,
 static void
 append_wrapped (GString *out, const gchar *text)
 {
-  gchar **words = g_strsplit (text, " ", 0);
+  g_auto (GStrv) words = g_strsplit (text, " ", 0);
   gsize column = HELP_COLUMN;
 
   for (gchar **word = words; *word; word++) {
-    gchar **parts = g_strsplit (*word, "`", 0);
-    gchar *plain = g_strjoinv ("", parts);
+    g_auto (GStrv) parts = g_strsplit (*word, "`", 0);
+    g_autofree gchar *plain = g_strjoinv ("", parts);
 
     if (column > HELP_COLUMN && column + 1 + strlen (plain) > HELP_WIDTH) {
       g_string_append_printf (out, "\n%*s", HELP_COLUMN, "");
@@ -84,10 +83,7 @@ append_wrapped (GString *out, const gchar *text)
     }
     g_string_append_printf (out, "%s%s", column > HELP_COLUMN ? " " : "", plain);
     column += (column > HELP_COLUMN) + strlen (plain);
-    g_strfreev (parts);
-    g_free (plain);
   }
-  g_strfreev (words);
 }
 
 void
@@ -111,12 +107,10 @@ schema_to_help (const SchemaKey *keys, const gchar *indent)
   GString *out = g_string_new (NULL);
 
   for (const SchemaKey *key = keys; key->name; key++) {
-    gchar *form = key->preset ? g_strdup (key->preset) : schema_dup_form (key);
-    gchar *subject = g_strdup_printf ("%s%s: %s", indent, key->name, form);
+    g_autofree gchar *form = key->preset ? g_strdup (key->preset) : schema_dup_form (key);
+    g_autofree gchar *subject = g_strdup_printf ("%s%s: %s", indent, key->name, form);
 
     schema_append_help (out, subject, key->help);
-    g_free (subject);
-    g_free (form);
   }
   return g_string_free (out, FALSE);
 }

@@ -123,13 +123,10 @@ gchar *
 schema_dup_range (const SchemaKey *key)
 {
   guint64 most = get_most (key);
-  gchar *from = dup_bound (key, key->min), *to = dup_bound (key, most);
-  gchar *range =
-      most ? g_strdup_printf ("from %s to %s", from, to) : g_strdup_printf ("of at least %s", from);
+  g_autofree gchar *from = dup_bound (key, key->min), *to = dup_bound (key, most);
 
-  g_free (from);
-  g_free (to);
-  return range;
+  return most ? g_strdup_printf ("from %s to %s", from, to)
+              : g_strdup_printf ("of at least %s", from);
 }
 
 const gchar *
@@ -175,12 +172,10 @@ schema_parse_number (const SchemaKey *key, const gchar *text, guint64 *number)
 gchar *
 schema_dup_wrong_number (const SchemaKey *key, const gchar *text)
 {
-  gchar *range = schema_dup_range (key);
-  gchar *wrong = g_strdup_printf ("\"%s\" is not %s%sa %s %s%s", text, key->zero ? key->zero : "",
-      key->zero ? " or " : "", schema_get_noun (key), range, get_way (key));
+  g_autofree gchar *range = schema_dup_range (key);
 
-  g_free (range);
-  return wrong;
+  return g_strdup_printf ("\"%s\" is not %s%sa %s %s%s", text, key->zero ? key->zero : "",
+      key->zero ? " or " : "", schema_get_noun (key), range, get_way (key));
 }
 
 // ---- to text ----

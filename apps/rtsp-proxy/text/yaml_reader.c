@@ -187,11 +187,9 @@ gboolean
 yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code, GError **error,
     const gchar *text)
 {
-  gchar *hint = dup_hint (node), *whole = hint ? g_strconcat (text, hint, NULL) : NULL;
+  g_autofree gchar *hint = dup_hint (node), *whole = hint ? g_strconcat (text, hint, NULL) : NULL;
 
   fail_at (self, node->start_mark, key, code, error, whole ? whole : text);
-  g_free (whole);
-  g_free (hint);
   return FALSE;
 }
 
@@ -261,7 +259,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   YamlReader *self = g_new0 (YamlReader, 1);
   yaml_parser_t parser;
   yaml_mark_t mark;
-  gchar *wrong;
+  g_autofree gchar *wrong = NULL;
 
   self->file = g_strdup (name);
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
@@ -278,7 +276,6 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   if (!wrong)
     return self;
   fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
-  g_free (wrong);
   reader_free (self);
   return NULL;
 }

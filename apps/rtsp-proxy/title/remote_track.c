@@ -84,14 +84,13 @@ is_stale (RemoteTrack *self)
 static void
 begin_track (RemoteTrack *self)
 {
-  gchar *id;
+  g_autofree gchar *id = NULL;
 
   if (self->begun)
     return;
   self->begun = TRUE;
   id = g_strdup_printf ("title/%u", self->number);
   gst_pad_push_event (self->pad, gst_event_new_stream_start (id));
-  g_free (id);
 }
 
 static void
@@ -250,7 +249,7 @@ end (RemoteTrack *self)
 static void
 tell_taken (RemoteTrack *self)
 {
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
 
   if (self->n_told == self->n_taken)
     return;
@@ -259,7 +258,6 @@ tell_taken (RemoteTrack *self)
   // A worker that does not read harms its own title only.
   if (send (self->socket, message->data, message->len, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
     self->n_told = self->n_taken;
-  g_free (message);
 }
 
 static gssize

@@ -90,13 +90,12 @@ title_file_is_cut_off (GstElement *self)
 void
 title_file_give_up (GstElement *self)
 {
-  GError *error =
+  g_autoptr (GError) error =
       g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, "it took too long");
 
   if (CLASS (self)->give_up)
     CLASS (self)->give_up ((TitleFile *) self);
   title_file_post_failure ((TitleFile *) self, error, NULL);
-  g_error_free (error);
 }
 
 // ---- failures ----
@@ -124,8 +123,8 @@ title_file_parse_failure (GstElement *self, GstMessage *message, GError **error,
 static void
 title_file_handle_message (GstBin *bin, GstMessage *message)
 {
-  GError *error;
-  gchar *debug;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *debug = NULL;
 
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR) {
     GST_BIN_CLASS (title_file_parent_class)->handle_message (bin, message);
@@ -133,8 +132,6 @@ title_file_handle_message (GstBin *bin, GstMessage *message)
   }
   gst_message_parse_error (message, &error, &debug);
   title_file_post_failure ((TitleFile *) bin, error, debug);
-  g_error_free (error);
-  g_free (debug);
   gst_message_unref (message);
 }
 

@@ -103,10 +103,10 @@ tell_failure (TitleLink *self, const GError *error, const gchar *debug)
 static void
 tell_reason (TitleLink *self, const gchar *reason)
 {
-  GError *error = g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, reason);
+  g_autoptr (GError) error =
+      g_error_new_literal (GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_FAILED, reason);
 
   tell_failure (self, error, NULL);
-  g_error_free (error);
 }
 
 // ---- the main thread ----
@@ -387,12 +387,11 @@ static gpointer
 run_link (gpointer data)
 {
   TitleLink *self = data;
-  guint8 *scratch = g_malloc (WIRE_MAX);
+  g_autofree guint8 *scratch = g_malloc (WIRE_MAX);
   gboolean read_on;
 
   thread_set_name ("title-control");
   read_on = read_tracks (self, scratch);
-  g_free (scratch);
   if (!read_on && !g_atomic_int_get (&self->closing))
     tell_gone (self);
   return NULL;
@@ -465,13 +464,12 @@ title_link_open (int fd, const TitleLinkHandler *handler, gpointer owner,
 void
 title_link_send (TitleLink *self, const TitleCommand *command)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   title_wire_put_command (message, command);
   // A worker that does not read is killed when the title is closed.
   if (send (self->control, message->data, message->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
     GST_WARNING ("the worker takes no command: %s", g_strerror (errno));
-  g_free (message);
 }
 
 static void

@@ -64,7 +64,7 @@ G_DEFINE_TYPE (TitleLocal, title_local, title_file_get_type ())
 static gboolean
 is_inside (GstPad *pad, GstClockTime at)
 {
-  GstEvent *event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
+  g_autoptr (GstEvent) event = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
   const GstSegment *segment;
   gboolean inside = TRUE;
 
@@ -73,7 +73,6 @@ is_inside (GstPad *pad, GstClockTime at)
     inside =
         at >= segment->start && (!GST_CLOCK_TIME_IS_VALID (segment->stop) || at < segment->stop);
   }
-  gst_clear_event (&event);
   return inside;
 }
 
@@ -272,8 +271,8 @@ hold (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 static void
 expose (TitleLocal *self, GstElement *branch)
 {
-  GstPad *inner = gst_element_get_static_pad (branch, "src");
-  gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
+  g_autoptr (GstPad) inner = gst_element_get_static_pad (branch, "src");
+  g_autofree gchar *name = g_strdup_printf ("src_%u", self->n_tracks - 1);
   GstPad *pad = gst_ghost_pad_new (name, inner);
   Track *track = &self->tracks[self->n_tracks - 1];
 
@@ -284,27 +283,23 @@ expose (TitleLocal *self, GstElement *branch)
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, change_seek, self, NULL);
   gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);
-  gst_object_unref (inner);
-  g_free (name);
 }
 
 static void
 watch_raw (GstElement *branch, const gchar *payloader, Track *track)
 {
-  GstElement *element = gst_bin_get_by_name (GST_BIN (branch), payloader);
-  GstPad *pad = gst_element_get_static_pad (element, "sink");
+  g_autoptr (GstElement) element = gst_bin_get_by_name (GST_BIN (branch), payloader);
+  g_autoptr (GstPad) pad = gst_element_get_static_pad (element, "sink");
 
   if (track->video) // parsers of sound know the times
     gst_pad_add_probe (
         pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_FLUSH, stamp, track, NULL);
-  gst_object_unref (pad);
-  gst_object_unref (element);
 }
 
 static void
 watch (GstElement *branch, Track *track)
 {
-  GstPad *entry = gst_element_get_static_pad (branch, "sink");
+  g_autoptr (GstPad) entry = gst_element_get_static_pad (branch, "sink");
   GstElement *queue = gst_bin_get_by_name (GST_BIN (branch), "queue");
 
   gst_pad_add_probe (entry,
@@ -317,7 +312,6 @@ watch (GstElement *branch, Track *track)
   }
   track->queue = queue;
   track->entry = entry;
-  gst_object_unref (entry);
 }
 
 // Returns the static payload type of the kind for its first track, as tracks do (sources/tracks.c):
@@ -368,12 +362,11 @@ make_branch (TitleLocal *self, const TracksKind *kind, GError **error)
 static void
 join (TitleLocal *self, GstPad *pad, GstElement *element)
 {
-  GstPad *end = gst_element_get_static_pad (element, "sink");
+  g_autoptr (GstPad) end = gst_element_get_static_pad (element, "sink");
 
   gst_element_set_locked_state (element, TRUE);
   gst_bin_add (GST_BIN (self), element);
   gst_pad_link (pad, end);
-  gst_object_unref (end);
 }
 
 static void
@@ -422,7 +415,7 @@ static void
 on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
 {
   GstElement *branch;
-  GstCaps *caps;
+  g_autoptr (GstCaps) caps = NULL;
 
   if (self->complete) // too late
     return;
@@ -432,7 +425,6 @@ on_pad_added (GstElement *demuxer, GstPad *pad, TitleLocal *self)
   branch = add_stream (self, pad, caps);
   if (branch)
     start (branch);
-  gst_caps_unref (caps);
 }
 
 static void on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self);
@@ -455,12 +447,11 @@ add_demuxer (TitleLocal *self, GstPad *pad, const gchar *name)
 {
   GstElement *demuxer = gst_element_factory_make (name, NULL);
   GstPad *src; // id3demux has one from the beginning
-  gchar *missing;
+  g_autofree gchar *missing = NULL;
 
   if (!demuxer) {
     missing = element_missing (name);
     GST_ELEMENT_ERROR (self, CORE, MISSING_PLUGIN, ("%s", missing), (NULL));
-    g_free (missing);
     return;
   }
   title_type_guard (name, demuxer, self->source);
@@ -491,10 +482,9 @@ add_raw (TitleLocal *self, GstPad *pad, GstCaps *caps)
 static void
 stop_task (GstElement *typefind, gpointer unused)
 {
-  GstPad *pad = gst_element_get_static_pad (typefind, "sink");
+  g_autoptr (GstPad) pad = gst_element_get_static_pad (typefind, "sink");
 
   gst_pad_stop_task (pad);
-  gst_object_unref (pad);
 }
 
 // Ends the thread of typefind, which only waits once the element after it pulls. A thread cannot
@@ -509,7 +499,7 @@ let_go (GstElement *typefind, GstPad *src)
 static void
 on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal *self)
 {
-  GstPad *pad = gst_element_get_static_pad (typefind, "src");
+  g_autoptr (GstPad) pad = gst_element_get_static_pad (typefind, "src");
   const TitleType *type = title_type_find (caps);
 
   title_source_note_type (self->source);
@@ -524,7 +514,6 @@ on_have_type (GstElement *typefind, guint probability, GstCaps *caps, TitleLocal
     add_raw (self, pad, caps);
   }
   let_go (typefind, pad);
-  gst_object_unref (pad);
 }
 
 GstClockTime

@@ -244,11 +244,10 @@ static void
 on_malformed (gpointer owner, guint track)
 {
   TitleRemote *self = owner;
-  GError *error = g_error_new_literal (
+  g_autoptr (GError) error = g_error_new_literal (
       GST_STREAM_ERROR, GST_STREAM_ERROR_DEMUX, "its worker process sent a malformed message");
 
   title_file_post_failure (&self->parent, error, NULL);
-  g_error_free (error);
   title_link_blame (self->link, "was killed: it sent a malformed message");
 }
 
@@ -259,23 +258,20 @@ static const RemoteTrackHandler track_handler = { on_seek, on_mtu, on_waits, on_
 static void
 expose (TitleRemote *self, guint number, GstElement *last)
 {
-  GstPad *inner = gst_element_get_static_pad (last, "src");
-  gchar *name = g_strdup_printf ("src_%u", number);
+  g_autoptr (GstPad) inner = gst_element_get_static_pad (last, "src");
+  g_autofree gchar *name = g_strdup_printf ("src_%u", number);
   GstPad *pad = gst_ghost_pad_new (name, inner);
 
   gst_pad_set_active (pad, TRUE);
   gst_element_add_pad (GST_ELEMENT (self), pad);
-  gst_object_unref (inner);
-  g_free (name);
 }
 
 static void
 add_track (TitleRemote *self, GstElement *track, GstElement *pacer, guint number)
 {
-  gchar *name = g_strdup_printf ("pay_src_%u", number);
+  g_autofree gchar *name = g_strdup_printf ("pay_src_%u", number);
 
   gst_object_set_name (GST_OBJECT (track), name);
-  g_free (name);
   // The elements start when all pads are linked.
   gst_element_set_locked_state (track, TRUE);
   gst_bin_add (GST_BIN (self), track);
@@ -422,7 +418,7 @@ static gboolean
 begin_title (TitleRemote *self)
 {
   gboolean ok = self->link != NULL;
-  GError *error;
+  g_autoptr (GError) error = NULL;
 
   g_mutex_lock (&self->lock);
   self->started = TRUE;
@@ -432,7 +428,6 @@ begin_title (TitleRemote *self)
     return ok;
   ok = ok && g_error_matches (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ);
   on_failed (self, error, NULL);
-  g_error_free (error);
   return ok;
 }
 

@@ -33,10 +33,9 @@ const TitleType *
 title_type_find (const GstCaps *caps)
 {
   for (guint i = 0; i < G_N_ELEMENTS (types); i++) {
-    GstCaps *of = gst_caps_from_string (types[i].caps);
+    g_autoptr (GstCaps) of = gst_caps_from_string (types[i].caps);
     const gboolean fits = gst_caps_is_subset (caps, of);
 
-    gst_caps_unref (of);
     if (fits)
       return &types[i];
   }
@@ -55,12 +54,11 @@ title_type_guard (const gchar *name, GstElement *demuxer, GstElement *source)
 static GstClockTime
 frames_duration (GstPad *pad, guint64 n)
 {
-  GstCaps *caps = gst_pad_get_current_caps (pad);
+  g_autoptr (GstCaps) caps = gst_pad_get_current_caps (pad);
   gint num = 0, den = 1;
 
   if (caps)
     gst_structure_get_fraction (gst_caps_get_structure (caps, 0), "framerate", &num, &den);
-  gst_clear_caps (&caps);
   if (num <= 0 || den <= 0) {
     num = 25;
     den = 1;

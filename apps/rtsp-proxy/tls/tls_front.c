@@ -267,10 +267,11 @@ start (TlsFront *self, Arrival *arrival)
 void
 tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpointer data)
 {
-  GSocket *connection = g_socket_accept (listening, NULL, NULL);
-  GSocketAddress *peer = connection ? g_socket_get_remote_address (connection, NULL) : NULL;
-  gchar *host = peer ? dup_host (peer) : NULL, *ended = NULL;
-  gchar *key = host ? address_dup_key_of_text (host) : NULL;
+  g_autoptr (GSocket) connection = g_socket_accept (listening, NULL, NULL);
+  g_autoptr (GSocketAddress) peer =
+      connection ? g_socket_get_remote_address (connection, NULL) : NULL;
+  g_autofree gchar *host = peer ? dup_host (peer) : NULL, *ended = NULL;
+  g_autofree gchar *key = host ? address_dup_key_of_text (host) : NULL;
   Arrival *arrival;
 
   if (key) {
@@ -286,11 +287,6 @@ tls_front_accept (TlsFront *self, GSocket *listening, TlsFrontFunc taken, gpoint
     if (ended)
       log_refused (ended, "", TOO_MANY "; this one makes room for another");
   }
-  g_free (ended);
-  g_free (key);
-  g_free (host);
-  g_clear_object (&peer);
-  g_clear_object (&connection);
 }
 
 guint

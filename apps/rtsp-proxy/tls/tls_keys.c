@@ -23,14 +23,13 @@ take_stamps (TlsKeys *self, FileStamp stamps[2])
 static void
 log_pair (TlsKeys *self)
 {
-  gchar *summary = tls_pair_dup_summary (self->pair);
-  gchar *warning = tls_pair_dup_warning (self->pair, g_get_real_time () / G_USEC_PER_SEC);
+  g_autofree gchar *summary = tls_pair_dup_summary (self->pair);
+  g_autofree gchar *warning =
+      tls_pair_dup_warning (self->pair, g_get_real_time () / G_USEC_PER_SEC);
 
   log_event ("tls certificate read: %s: %s", self->certificate, summary);
   if (warning)
     log_event ("warning: the tls certificate in %s %s", self->certificate, warning);
-  g_free (warning);
-  g_free (summary);
 }
 
 void

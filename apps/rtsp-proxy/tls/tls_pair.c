@@ -181,23 +181,18 @@ tls_pair_get_credentials (const TlsPair *self)
 static gchar *
 dup_date (gint64 seconds)
 {
-  GDateTime *date = g_date_time_new_from_unix_utc (seconds);
-  gchar *text = date ? g_date_time_format (date, "%Y-%m-%d") : g_strdup ("an unknown date");
+  g_autoptr (GDateTime) date = g_date_time_new_from_unix_utc (seconds);
 
-  g_clear_pointer (&date, g_date_time_unref);
-  return text;
+  return date ? g_date_time_format (date, "%Y-%m-%d") : g_strdup ("an unknown date");
 }
 
 gchar *
 tls_pair_dup_summary (const TlsPair *self)
 {
-  gchar *until = dup_date (self->until);
-  gchar *fingerprint = tls_fingerprint_to_text (self->fingerprint);
-  gchar *text = g_strdup_printf ("valid until %s, SHA-256 %s", until, fingerprint);
+  g_autofree gchar *until = dup_date (self->until);
+  g_autofree gchar *fingerprint = tls_fingerprint_to_text (self->fingerprint);
 
-  g_free (fingerprint);
-  g_free (until);
-  return text;
+  return g_strdup_printf ("valid until %s, SHA-256 %s", until, fingerprint);
 }
 
 gchar *

@@ -99,7 +99,7 @@ static gboolean
 end_job (gpointer data)
 {
   Job *self = data;
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
 
   if (self->closing)
     return G_SOURCE_REMOVE;
@@ -107,7 +107,6 @@ end_job (gpointer data)
   wire_begin (message, self->is_unfit ? WIRE_UNFIT : WIRE_ENDED);
   wire_put_text (message, self->reason);
   job_send (self, message);
-  g_free (message);
   close_job (self);
   return G_SOURCE_REMOVE;
 }
@@ -133,12 +132,11 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
 static void
 on_cued (gpointer owner, const WeirCue *cue)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   wire_begin (message, WIRE_CUE);
   wire_put_cue (message, cue);
   job_send (owner, message);
-  g_free (message);
 }
 
 static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_connecting, on_connecting,

@@ -34,7 +34,7 @@ ask (Job *job, guint track)
 static void
 on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
   PullJob *self = sink;
 
   if (self->job.config.once) { // its tracks are known on the main thread
@@ -45,7 +45,6 @@ on_begun (gpointer sink, Relay *relay, GPtrArray *caps, gint64 start)
   wire_begin (message, WIRE_TRACKS);
   wire_put_tracks (message, caps);
   job_send (sink, message);
-  g_free (message);
 }
 
 static void
@@ -80,7 +79,7 @@ on_push (gpointer sink, const RelayPacket *packet)
 static void
 on_mapped (gpointer sink, guint track, const WeirNtpMap *map)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   wire_begin (message, WIRE_NTP);
   wire_put (message, track, 1);
@@ -88,13 +87,12 @@ on_mapped (gpointer sink, guint track, const WeirNtpMap *map)
   wire_put (message, map->timestamp, 4);
   wire_put (message, map->ssrc, 4);
   job_send (sink, message);
-  g_free (message);
 }
 
 static void
 on_counted (gpointer sink, RelayCount what, guint64 n)
 {
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
 
   if (what != RELAY_OVERFLOW)
     return;
@@ -102,7 +100,6 @@ on_counted (gpointer sink, RelayCount what, guint64 n)
   wire_begin (message, WIRE_OVERFLOW);
   wire_put (message, MIN (n, G_MAXUINT32), 4);
   job_send (sink, message);
-  g_free (message);
 }
 
 static const RelaySink sink_functions = { on_begun, on_push, on_mapped, job_unref,
@@ -153,7 +150,7 @@ pull_job_start (const guint8 *message, gsize len, gint socket, gint upstream)
 {
   PullJob *self = g_new0 (PullJob, 1);
   Job *job = &self->job;
-  gchar *wrong;
+  g_autofree gchar *wrong = NULL;
 
   job->socket = socket;
   job->ask = ask;
@@ -164,5 +161,4 @@ pull_job_start (const guint8 *message, gsize len, gint socket, gint upstream)
   job_init (job);
   relay_add_sink (job->relay, &sink_functions, job_ref (job), G_MAXUINT32, 0);
   job_start (job, job->config.make, wrong);
-  g_free (wrong);
 }

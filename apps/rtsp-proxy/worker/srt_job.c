@@ -375,7 +375,7 @@ srt_job_start (const guint8 *message, gsize len, const gint *fds)
 {
   const struct timeval patience = { .tv_sec = VERDICT_S };
   SrtJob *self = g_new0 (SrtJob, 1);
-  gchar *passphrase;
+  g_autofree gchar *passphrase = NULL;
   guint32 latency_ms;
 
   self->commands = fds[0];
@@ -391,6 +391,5 @@ srt_job_start (const guint8 *message, gsize len, const gint *fds)
     log_event ("SRT: cannot listen: %s", srt_getlasterror_str ());
     _exit (EXIT_FAILURE);
   }
-  g_free (passphrase);
   g_thread_unref (g_thread_new ("srt", serve, self));
 }

@@ -131,7 +131,7 @@ on_upstream_event (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 static void
 tell_caps (StageTrack *track, GstCaps *caps)
 {
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
 
   if (track->is_told)
     return;
@@ -141,7 +141,6 @@ tell_caps (StageTrack *track, GstCaps *caps)
   wire_put (message, track->track, 1);
   wire_put_track (message, caps);
   job_send (track->job, message);
-  g_free (message);
 }
 
 static void
@@ -165,14 +164,12 @@ static GstFlowReturn
 on_sample (GstAppSink *sink, gpointer data)
 {
   StageTrack *track = data;
-  GstSample *sample = gst_app_sink_pull_sample (sink);
+  g_autoptr (GstSample) sample = gst_app_sink_pull_sample (sink);
   GstBufferList *list = sample ? gst_sample_get_buffer_list (sample) : NULL;
   gint64 now = clock_now ();
 
-  if (!sample || g_atomic_int_get (&track->context->cancelled)) {
-    g_clear_pointer (&sample, gst_sample_unref);
+  if (!sample || g_atomic_int_get (&track->context->cancelled))
     return GST_FLOW_OK;
-  }
   tell_caps (track, gst_sample_get_caps (sample));
   begin_batch (track);
   for (guint i = 0; list && i < gst_buffer_list_length (list); i++)
@@ -180,7 +177,6 @@ on_sample (GstAppSink *sink, gpointer data)
   if (!list && gst_sample_get_buffer (sample))
     put_packet (track, gst_sample_get_buffer (sample), now);
   job_send (track->job, track->batch);
-  gst_sample_unref (sample);
   return GST_FLOW_OK;
 }
 
@@ -202,33 +198,29 @@ on_frame (GstPad *pad, GstPadProbeInfo *info, gpointer data)
 static GstElement *
 find (GstElement *pipeline, const gchar *prefix, guint track)
 {
-  gchar *name = g_strdup_printf ("%s%u", prefix, track);
-  GstElement *element = gst_bin_get_by_name (GST_BIN (pipeline), name);
+  g_autofree gchar *name = g_strdup_printf ("%s%u", prefix, track);
 
-  g_free (name);
-  return element;
+  return gst_bin_get_by_name (GST_BIN (pipeline), name);
 }
 
 static void
 connect_in (GstElement *pipeline, StageTrack *track)
 {
-  GstElement *in = find (pipeline, "in", track->track);
+  g_autoptr (GstElement) in = find (pipeline, "in", track->track);
   GstAppSrcCallbacks callbacks = { .need_data = on_need_data };
-  GstPad *pad = gst_element_get_static_pad (in, "src");
+  g_autoptr (GstPad) pad = gst_element_get_static_pad (in, "src");
 
   track->src = GST_APP_SRC (in); // the pipeline keeps it
   track->scratch = g_malloc (WIRE_MAX);
   gst_app_src_set_caps (track->src, track->caps);
   gst_app_src_set_callbacks (track->src, &callbacks, track, NULL);
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_EVENT_UPSTREAM, on_upstream_event, track, NULL);
-  gst_object_unref (pad);
-  gst_object_unref (in);
 }
 
 static void
 connect_out (GstElement *pipeline, StageTrack *track)
 {
-  GstElement *out = find (pipeline, "out", track->track);
+  g_autoptr (GstElement) out = find (pipeline, "out", track->track);
   GstAppSinkCallbacks callbacks = { .new_sample = on_sample };
 
   track->out = gst_element_get_static_pad (out, "sink");
@@ -238,7 +230,6 @@ connect_out (GstElement *pipeline, StageTrack *track)
     track->batch = g_new (WireMessage, 1);
     gst_app_sink_set_callbacks (GST_APP_SINK (out), &callbacks, track, NULL);
   }
-  gst_object_unref (out);
 }
 
 static GstElement *

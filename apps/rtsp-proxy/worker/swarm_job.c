@@ -94,26 +94,20 @@ send_message (Job *self, const WireMessage *message)
 static gboolean
 send_failure (Job *self, const GError *error)
 {
-  WireMessage *message = g_new (WireMessage, 1);
-  gboolean sent;
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   swarm_wire_put_failure (message, error);
-  sent = send_message (self, message);
-  g_free (message);
-  return sent;
+  return send_message (self, message);
 }
 
 static gboolean
 send_size (Job *self)
 {
-  WireMessage *message = g_new (WireMessage, 1);
-  gboolean sent;
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   wire_begin (message, (WireType) SWARM_WIRE_OPENED);
   wire_put (message, swarm_local_get_size (self->reader), 8);
-  sent = send_message (self, message);
-  g_free (message);
-  return sent;
+  return send_message (self, message);
 }
 
 // ---- in a thread of a pool ----
@@ -164,9 +158,9 @@ read_chunk (Job *self, WireMessage *message, guint64 at, gsize length, GError **
 static gboolean
 send_bytes (Job *self, guint64 at, gsize length)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
   gboolean sent = TRUE;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   while (length > 0 && sent && !error) {
     const gsize got = read_chunk (self, message, at, length, &error);
@@ -176,8 +170,6 @@ send_bytes (Job *self, guint64 at, gsize length)
     at += got;
     length -= got;
   }
-  g_clear_error (&error);
-  g_free (message);
   return sent;
 }
 

@@ -56,7 +56,7 @@ send_message (Job *self, const WireMessage *message)
 static void
 send_numbers (Job *self, TitleWireType type, guint32 number, guint8 flag)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   wire_begin (message, (WireType) type);
   if (type != TITLE_WIRE_COMPLETE)
@@ -64,7 +64,6 @@ send_numbers (Job *self, TitleWireType type, guint32 number, guint8 flag)
   if (type != TITLE_WIRE_FLUSHING)
     wire_put (message, flag, 1);
   send_message (self, message);
-  g_free (message);
 }
 
 static gboolean
@@ -81,7 +80,7 @@ send_alive (gpointer data)
 static GstBusSyncReply
 on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
 {
-  WireMessage *wire;
+  g_autofree WireMessage *wire = NULL;
   GError *error;
   gchar *debug;
 
@@ -89,7 +88,6 @@ on_message_posted (GstBus *bus, GstMessage *message, gpointer data)
     wire = g_new (WireMessage, 1);
     title_wire_put_error (wire, error, debug);
     send_message (data, wire);
-    g_free (wire);
     g_error_free (error);
     g_free (debug);
   }
@@ -131,24 +129,21 @@ on_far (gpointer owner)
 static GstElement *
 get_payloader (Job *self, guint track)
 {
-  gchar *name = g_strdup_printf ("pay_src_%u", track);
-  GstElement *payloader = gst_bin_get_by_name (GST_BIN (self->title), name);
+  g_autofree gchar *name = g_strdup_printf ("pay_src_%u", track);
 
-  g_free (name);
-  return payloader;
+  return gst_bin_get_by_name (GST_BIN (self->title), name);
 }
 
 static void
 tell_track (Job *self, guint track, guint payload_type, guint mtu)
 {
-  WireMessage *message = g_new (WireMessage, 1);
+  g_autofree WireMessage *message = g_new (WireMessage, 1);
 
   wire_begin (message, (WireType) TITLE_WIRE_TRACK);
   wire_put (message, track, 1);
   wire_put (message, payload_type, 1);
   wire_put (message, mtu, 4);
   send_message (self, message);
-  g_free (message);
 }
 
 static guint
@@ -186,7 +181,7 @@ on_track (GstElement *title, GstPad *pad, Job *self)
   TitlePadConfig config = {
     .outbox = self->outbox, .get_lead = get_lead, .flushes = on_flush, .far = on_far, .owner = self
   };
-  GstElement *payloader;
+  g_autoptr (GstElement) payloader = NULL;
 
   if (sscanf (GST_PAD_NAME (pad), "src_%u", &config.number) != 1
       || config.number >= RELAY_MAX_TRACKS || self->sockets[config.number] < 0
@@ -195,7 +190,6 @@ on_track (GstElement *title, GstPad *pad, Job *self)
   self->sockets[config.number] = -1;
   payloader = get_payloader (self, config.number);
   add_track (self, &config, pad, payloader);
-  gst_object_unref (payloader);
 }
 
 static void
@@ -211,16 +205,14 @@ close_sockets (Job *self)
 static void
 tell_left_out (Job *self)
 {
-  gchar *text = title_file_dup_left_out (self->title);
-  WireMessage *message;
+  g_autofree gchar *text = title_file_dup_left_out (self->title);
+  g_autofree WireMessage *message = NULL;
 
   if (!text)
     return;
   message = g_new (WireMessage, 1);
   title_wire_put_left_out (message, text);
   send_message (self, message);
-  g_free (message);
-  g_free (text);
 }
 
 static void

@@ -331,18 +331,16 @@ title_pad_push_event (TitlePad *self, GstEvent *event)
 void
 title_pad_fill_gap (TitlePad *self)
 {
-  GstEvent *event = gst_pad_get_sticky_event (self->pad, GST_EVENT_SEGMENT, 0);
+  g_autoptr (GstEvent) event = gst_pad_get_sticky_event (self->pad, GST_EVENT_SEGMENT, 0);
   const GstSegment *segment;
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
 
   if (event && title_outbox_is_empty (self->config.outbox, self->config.number)) {
     message = g_new (WireMessage, 1);
     gst_event_parse_segment (event, &segment);
     put_gap (message, segment->start, GST_CLOCK_TIME_NONE);
     send_message (self, message);
-    g_free (message);
   }
-  gst_clear_event (&event);
 }
 
 // ---- construction ----

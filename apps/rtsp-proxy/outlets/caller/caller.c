@@ -70,7 +70,7 @@ caller_init (Caller *self, const CallerOps *ops, CallerContext *context, GInetSo
     const gchar *scheme)
 {
   GInetAddress *address = g_inet_socket_address_get_address (from);
-  gchar *ip = g_inet_address_to_string (address);
+  g_autofree gchar *ip = g_inet_address_to_string (address);
 
   self->ops = ops;
   self->context = g_atomic_rc_box_acquire (context);
@@ -79,7 +79,6 @@ caller_init (Caller *self, const CallerOps *ops, CallerContext *context, GInetSo
   self->address = g_object_ref (address);
   self->peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
   self->visitor = access_peer_new (ip, scheme);
-  g_free (ip);
 }
 
 gpointer
@@ -186,11 +185,9 @@ caller_ask (
 PublishCheck
 caller_check_publish (Caller *self, const gchar **why)
 {
-  gchar *identity = access_decision_dup_identity (self->asked);
-  PublishCheck check = publish_check (self->context->mounts, self->demand->path, identity, why);
+  g_autofree gchar *identity = access_decision_dup_identity (self->asked);
 
-  g_free (identity);
-  return check;
+  return publish_check (self->context->mounts, self->demand->path, identity, why);
 }
 
 static MountConfig *
@@ -240,11 +237,10 @@ caller_check_mount (Caller *self)
 static void
 end_publishing (Caller *self, const gchar *reason)
 {
-  gchar *whole = g_strdup_printf ("the publisher has left (%s)", reason);
+  g_autofree gchar *whole = g_strdup_printf ("the publisher has left (%s)", reason);
 
   log_event ("publisher %s out: %s: %s", self->peer, self->demand->path, reason);
   published_stream_end (self->published, whole);
-  g_free (whole);
 }
 
 void

@@ -85,11 +85,10 @@ hls_group_dup_left_out (HlsGroup *self)
 static void
 add_codec (GString *text, const gchar *codec)
 {
-  gchar **codecs = g_strsplit (text->str, ",", -1);
+  g_auto (GStrv) codecs = g_strsplit (text->str, ",", -1);
 
   if (!g_strv_contains ((const gchar *const *) codecs, codec))
     g_string_append_printf (text, ",%s", codec);
-  g_strfreev (codecs);
 }
 
 // Adds a rendition of sound of stream `i` to its group. Its number counts from 1; `uri` may be
@@ -129,7 +128,7 @@ static gboolean
 add_sounds (GString *text, HlsStream *stream, guint i, const gchar *folder, HlsKind kind,
     SegmentFormat *format)
 {
-  GPtrArray *languages = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GPtrArray) languages = g_ptr_array_new_with_free_func (g_free);
   GString *codecs = g_string_new (format->codecs);
   gboolean is_first = format->channels > 0; // the variant is the first of them
   guint64 average = 0, peak = 0;
@@ -137,7 +136,7 @@ add_sounds (GString *text, HlsStream *stream, guint i, const gchar *folder, HlsK
   guint n = 0;
 
   for (guint k = 1; k < SEGMENT_TRACKS_MAX; k++) {
-    gchar *uri = dup_uri (folder, i, k, kind);
+    g_autofree gchar *uri = dup_uri (folder, i, k, kind);
 
     if (hls_window_dup_format (hls_stream_get_window (stream, k), &sound)) {
       if (n == 0 && is_first)
@@ -148,13 +147,11 @@ add_sounds (GString *text, HlsStream *stream, guint i, const gchar *folder, HlsK
       peak = MAX (peak, sound.peak);
       hls_format_clear (&sound);
     }
-    g_free (uri);
   }
   g_free (format->codecs);
   format->codecs = g_string_free (codecs, FALSE);
   format->average = is_first ? MAX (format->average, average) : format->average + average;
   format->peak = is_first ? MAX (format->peak, peak) : format->peak + peak;
-  g_ptr_array_unref (languages);
   return n > 0;
 }
 
@@ -183,7 +180,7 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
   for (guint i = 0; i < self->n_streams; i++) {
     SegmentFormat format = { 0 };
     gboolean has_sounds;
-    gchar *uri;
+    g_autofree gchar *uri = NULL;
 
     if (!hls_window_dup_format (hls_stream_get_window (self->streams[i], 0), &format))
       continue;
@@ -194,7 +191,6 @@ hls_group_write_master (HlsGroup *self, const gchar *folder, HlsKind kind)
       g_string_append_printf (text, ",AUDIO=\"sound%u\"", i);
     g_string_append_printf (text, "\n%s\n", uri);
     hls_format_clear (&format);
-    g_free (uri);
     n++;
   }
   if (n > 0)
@@ -211,13 +207,12 @@ hls_group_write_reports (HlsGroup *self, const HlsWindow *own)
   for (guint i = 0; i < self->n_streams; i++) {
     for (guint k = 0; k < SEGMENT_TRACKS_MAX && !hls_stream_has_failed (self->streams[i]); k++) {
       HlsWindow *window = hls_stream_get_window (self->streams[i], k);
-      gchar *uri;
+      g_autofree gchar *uri = NULL;
 
       if (window == own || !hls_window_has_begun (window))
         continue;
       uri = dup_uri ("..", i, k, HLS_LIVE);
       hls_window_add_report (window, text, uri);
-      g_free (uri);
     }
   }
   if (text->len > 0)

@@ -17,14 +17,12 @@ add_seconds (GString *text, const gchar *before, gint64 ns)
 static void
 add_wall (GString *text, gint64 us)
 {
-  GDateTime *date = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
-  gchar *seconds = date ? g_date_time_format (date, "%Y-%m-%dT%H:%M:%S") : NULL;
+  g_autoptr (GDateTime) date = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
+  g_autofree gchar *seconds = date ? g_date_time_format (date, "%Y-%m-%dT%H:%M:%S") : NULL;
 
   if (seconds)
     g_string_append_printf (
         text, "#EXT-X-PROGRAM-DATE-TIME:%s.%03uZ\n", seconds, (guint) (us % G_USEC_PER_SEC / 1000));
-  g_free (seconds);
-  g_clear_pointer (&date, g_date_time_unref);
 }
 
 static void

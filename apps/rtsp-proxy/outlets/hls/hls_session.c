@@ -181,9 +181,7 @@ hls_session_is_over (HlsSession *self)
 GBytes *
 hls_session_write_master (HlsSession *self, HlsKind kind)
 {
-  gchar *folder = g_strconcat ("~", self->id, NULL);
-  GBytes *text = hls_group_write_master (self->group, folder, kind);
+  g_autofree gchar *folder = g_strconcat ("~", self->id, NULL);
 
-  g_free (folder);
-  return text;
+  return hls_group_write_master (self->group, folder, kind);
 }

@@ -67,7 +67,7 @@ use_renditions (Mount *mount, const MountConfig *config, HlsVariant *variants)
   guint n = 1;
 
   for (gchar **each = config->renditions; *each && n < HLS_STREAMS_MAX; each++) {
-    gchar *choices;
+    g_autofree gchar *choices = NULL;
     const WeirLayerSet layers = mount_rendition_split (config, *each, &choices);
     const Resolved rendition = { .mount = mount, .choices = choices };
     GError *error = NULL;
@@ -79,7 +79,6 @@ use_renditions (Mount *mount, const MountConfig *config, HlsVariant *variants)
       log_event ("hls %s: no rendition %s: %s", mount_get_path (mount), *each, error->message);
       g_error_free (error);
     }
-    g_free (choices);
   }
   return n;
 }
@@ -155,9 +154,9 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand,
   const WeirLayerSet layers = adaptation_limit (config, demand->layers);
   gboolean is_choice =
       !weir_layer_set_equal (layers, adaptation_limit (config, WEIR_LAYER_SET_ALL));
-  gchar *layers_text = layer_choice_dup_text (layers);
-  gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
-  gchar *key =
+  g_autofree gchar *layers_text = layer_choice_dup_text (layers);
+  g_autofree gchar *renditions = varies ? g_strjoinv ("\n", config->renditions) : g_strdup ("");
+  g_autofree gchar *key =
       g_strjoin ("\n", presentation_get_path (presentation), layers_text, renditions, NULL);
   HlsGroup *group;
 
@@ -170,9 +169,6 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand,
     group = add_group (self, key, (HlsVariant) { presentation, layers }, resolved->mount,
         varies ? config : NULL, is_choice ? presentation : NULL, error);
   mount_config_unref (config);
-  g_free (layers_text);
-  g_free (renditions);
-  g_free (key);
   return group;
 }
 
@@ -213,7 +209,7 @@ is_over (const Used *used)
 static void
 forget_over (HlsSessions *self)
 {
-  GPtrArray *over = g_ptr_array_new_with_free_func (free_used);
+  g_autoptr (GPtrArray) over = g_ptr_array_new_with_free_func (free_used);
   GHashTableIter iter;
   gpointer used;
 
@@ -227,7 +223,6 @@ forget_over (HlsSessions *self)
     }
   }
   g_mutex_unlock (&self->lock);
-  g_ptr_array_unref (over);
 }
 
 // ---- sessions ----
@@ -284,11 +279,10 @@ take_out (HlsSessions *self, gboolean all)
 static void
 end_sessions (HlsSessions *self, gboolean all)
 {
-  GPtrArray *out = take_out (self, all);
+  g_autoptr (GPtrArray) out = take_out (self, all);
 
   for (guint i = 0; i < out->len; i++)
     end (self, g_ptr_array_index (out, i), FALSE);
-  g_ptr_array_unref (out);
 }
 
 static gboolean

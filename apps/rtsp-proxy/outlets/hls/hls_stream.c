@@ -86,14 +86,13 @@ static void
 on_waited (gpointer data)
 {
   HlsStream *self = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (presentation_ask (self->shown.presentation, &error) == PRESENTATION_DOWN)
     set_state (self,
         g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) ? HLS_STREAM_UNFIT
                                                                       : HLS_STREAM_FAILED,
         error ? error->message : NULL);
-  g_clear_error (&error);
   hls_stream_unref (self);
 }
 

@@ -75,15 +75,12 @@ static void
 add_item (List *self, const gchar *path)
 {
   const gchar *token = self->demand->token;
-  gchar *url = g_uri_escape_string (path + 1, "/", FALSE);
-  gchar *query = token ? g_uri_escape_string (token, NULL, FALSE) : NULL;
-  gchar *item = g_markup_printf_escaped ("<li><a href=\"/watch/%s%s%s\">%s</a></li>\n", url,
-      query ? "?token=" : "", query ? query : "", path);
+  g_autofree gchar *url = g_uri_escape_string (path + 1, "/", FALSE);
+  g_autofree gchar *query = token ? g_uri_escape_string (token, NULL, FALSE) : NULL;
+  g_autofree gchar *item = g_markup_printf_escaped ("<li><a href=\"/watch/%s%s%s\">%s</a></li>\n",
+      url, query ? "?token=" : "", query ? query : "", path);
 
   g_string_append (self->items, item);
-  g_free (item);
-  g_free (query);
-  g_free (url);
 }
 
 static void

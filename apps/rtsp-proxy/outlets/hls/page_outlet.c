@@ -55,12 +55,10 @@ static const HttpReplyOps page_ops = { .begin = begin, .next = next, .free = fre
 static GBytes *
 find_file (const gchar *name)
 {
-  gchar *path = g_strconcat ("/weir/page/", name, NULL);
-  GBytes *bytes = g_resource_lookup_data (
-      rtsp_proxy_page_get_resource (), path, G_RESOURCE_LOOKUP_FLAGS_NONE, NULL);
+  g_autofree gchar *path = g_strconcat ("/weir/page/", name, NULL);
 
-  g_free (path);
-  return bytes;
+  return g_resource_lookup_data (
+      rtsp_proxy_page_get_resource (), path, G_RESOURCE_LOOKUP_FLAGS_NONE, NULL);
 }
 
 static const gchar *

@@ -62,7 +62,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
     config->hls.n_segments };
   Mounts *mounts = proxy_get_mounts (proxy);
   Access *access = proxy_get_access (proxy);
-  GStrv urls;
+  g_auto (GStrv) urls = NULL;
   Web *self;
 
   if (!config->http.listen.address && !config->http.tls_listen.address)
@@ -86,7 +86,6 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   urls = http_outlet_dup_base_urls (self->http);
   for (gchar **url = urls; *url; url++)
     log_event ("live mounts and titles %s", *url);
-  g_strfreev (urls);
   return self;
 }
 

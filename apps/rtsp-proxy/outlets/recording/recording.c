@@ -94,7 +94,7 @@ static gboolean
 use_presentation (Recording *self)
 {
   Demand *demand;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (self->presentation)
     return TRUE;
@@ -104,7 +104,6 @@ use_presentation (Recording *self)
   if (!self->presentation && !self->told)
     log_event ("record %s: %s", get_mount (self), error->message);
   self->told = TRUE;
-  g_clear_error (&error);
   // The pipeline is made only when the tracks are known, which readers may be before.
   if (self->presentation)
     relay_await_sink (presentation_get_relay (self->presentation), TRUE);

@@ -74,7 +74,8 @@ get_lead_ns (const Piece *piece, const WeirMp4Moof *moof)
 static guint64
 find_box_before (int fd, const Piece *piece, guint64 at)
 {
-  GArray *entries = piece->facts.complete ? recording_file_read_entries (fd, &piece->facts) : NULL;
+  g_autoptr (GArray) entries =
+      piece->facts.complete ? recording_file_read_entries (fd, &piece->facts) : NULL;
   guint64 found = piece->facts.init.size;
 
   for (guint i = 0; entries && i < entries->len; i++) {
@@ -83,7 +84,6 @@ find_box_before (int fd, const Piece *piece, guint64 at)
     if (entry <= at && entry >= found)
       found = entry;
   }
-  g_clear_pointer (&entries, g_array_unref);
   return found;
 }
 
@@ -155,7 +155,7 @@ set_first_base (RecordingCut *self, int fd, GError **error)
   Piece *first = nth (self, 0);
   const WeirMp4Init *init = &first->facts.init;
   guint64 at = first->from;
-  guint8 *bytes = NULL;
+  g_autofree guint8 *bytes = NULL;
   WeirMp4Moof moof;
   WeirMp4Box box = { 0 };
   gint64 lead_ns;
@@ -164,11 +164,8 @@ set_first_base (RecordingCut *self, int fd, GError **error)
     at += box.size;
   if (at < first->to)
     bytes = recording_file_read_moof (fd, &first->facts, at, box.size, &moof);
-  if (!bytes || !moof.trafs[init->lead].has) {
-    g_free (bytes);
+  if (!bytes || !moof.trafs[init->lead].has)
     return fail (self, "cannot be read", error);
-  }
-  g_free (bytes);
   first->base_ns = lead_ns = get_lead_ns (first, &moof);
   self->start_us =
       first->facts.start_us + (lead_ns - recording_facts_get_first_ns (&first->facts)) / 1000;
@@ -220,7 +217,7 @@ trim (RecordingCut *self, guint i, gint64 start_us, gint64 end_us, GError **erro
   gint64 zero_us = piece->facts.start_us;
   gint64 end_ns = recording_facts_get_first_ns (&piece->facts) + (end_us - zero_us) * 1000;
   int fd = open_piece (self, piece, error);
-  GArray *entries;
+  g_autoptr (GArray) entries = NULL;
   gboolean ok = TRUE;
 
   if (fd < 0)
@@ -232,7 +229,6 @@ trim (RecordingCut *self, guint i, gint64 start_us, gint64 end_us, GError **erro
     piece->to = find_end (fd, piece, find_entry (entries, piece, piece->from, end_ns), end_ns);
   if (i == 0)
     ok = set_first_base (self, fd, error);
-  g_array_unref (entries);
   close (fd);
   return ok;
 }
@@ -274,7 +270,8 @@ recording_cut_new (const gchar *folder, const gchar *mount, RecordingList *list,
     gint64 duration_us, GError **error)
 {
   RecordingCut *self = g_new0 (RecordingCut, 1);
-  GArray *found = recording_list_dup (list, start_us, start_us + duration_us, SEGMENTS_MAX);
+  g_autoptr (GArray) found =
+      recording_list_dup (list, start_us, start_us + duration_us, SEGMENTS_MAX);
 
   self->folder = g_strdup (folder);
   self->mount = g_strdup (mount);
@@ -289,7 +286,6 @@ recording_cut_new (const gchar *folder, const gchar *mount, RecordingList *list,
     }
     g_array_append_val (self->pieces, piece);
   }
-  g_array_unref (found);
   if (self->pieces->len == 0) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
         "the recording of %s has nothing in this time", mount);
@@ -397,7 +393,7 @@ append_some (RecordingCut *self, GByteArray *out, GError **error)
   guint before = out->len;
   WeirMp4Moof moof;
   WeirMp4Box box;
-  guint8 *bytes;
+  g_autofree guint8 *bytes = NULL;
   guint64 at;
   gsize size;
 
@@ -412,7 +408,6 @@ append_some (RecordingCut *self, GByteArray *out, GError **error)
       if (!bytes)
         return fail (self, "cannot be read", error);
       append_moof (self, piece, out, bytes, box.size, &moof);
-      g_free (bytes);
       self->at += box.size;
       return TRUE;
     }
@@ -432,7 +427,7 @@ append_beginning (RecordingCut *self, GByteArray *out, GError **error)
   static const WeirMp4Times none;
   const Piece *first = nth (self, 0);
   gsize size = first->facts.init.size;
-  guint8 *bytes;
+  g_autofree guint8 *bytes = NULL;
 
   self->piece = 0;
   close_piece (self);
@@ -443,7 +438,6 @@ append_beginning (RecordingCut *self, GByteArray *out, GError **error)
   if (!bytes)
     return fail (self, "cannot be read", error);
   g_byte_array_append (out, bytes + self->at, (guint) (size - self->at));
-  g_free (bytes);
   self->at = size;
   return TRUE;
 }

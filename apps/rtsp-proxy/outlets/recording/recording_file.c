@@ -42,9 +42,8 @@ gboolean
 recording_file_parse_name (const gchar *name, gint64 *start_us)
 {
   gint year, month, day, hour, minute, second, us, used = 0;
-  GDateTime *time;
-  gchar *again;
-  gboolean same;
+  g_autoptr (GDateTime) time = NULL;
+  g_autofree gchar *again = NULL;
 
   if (strlen (name) != strlen ("2026-11-23T11-15-11.123456Z.mp4")
       || sscanf (name, "%4d-%2d-%2dT%2d-%2d-%2d.%6dZ.mp4%n", &year, &month, &day, &hour, &minute,
@@ -56,13 +55,10 @@ recording_file_parse_name (const gchar *name, gint64 *start_us)
   if (!time)
     return FALSE;
   *start_us = g_date_time_to_unix (time) * G_USEC_PER_SEC + us;
-  g_date_time_unref (time);
   if (*start_us < 0)
     return FALSE;
   again = recording_file_dup_name (*start_us);
-  same = g_str_equal (again, name);
-  g_free (again);
-  return same;
+  return g_str_equal (again, name);
 }
 
 // ---- facts ----
@@ -91,7 +87,7 @@ gboolean
 recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size)
 {
   static const WeirMp4Times none;
-  GChecksum *sum;
+  g_autoptr (GChecksum) sum = NULL;
   guint8 digest[32], *plain;
   gsize len = sizeof digest;
 
@@ -103,7 +99,6 @@ recording_facts_set_init (RecordingFacts *facts, const guint8 *init, gsize size)
   sum = g_checksum_new (G_CHECKSUM_SHA256);
   g_checksum_update (sum, plain, (gssize) facts->init.size);
   g_checksum_get_digest (sum, digest, &len);
-  g_checksum_free (sum);
   g_free (plain);
   memcpy (&facts->format, digest, sizeof facts->format);
   return TRUE;
@@ -222,11 +217,9 @@ static gboolean
 read_beginning (int fd, RecordingFacts *facts)
 {
   gsize size = MIN (facts->size, INIT_MAX);
-  guint8 *bytes = g_malloc (size + 1);
-  gboolean ok = read_all (fd, 0, bytes, size) && recording_facts_set_init (facts, bytes, size);
+  g_autofree guint8 *bytes = g_malloc (size + 1);
 
-  g_free (bytes);
-  return ok;
+  return read_all (fd, 0, bytes, size) && recording_facts_set_init (facts, bytes, size);
 }
 
 GArray *
@@ -234,7 +227,7 @@ recording_file_read_entries (int fd, const RecordingFacts *facts)
 {
   GArray *entries = g_array_new (FALSE, FALSE, sizeof (WeirMp4Entry));
   gsize size = facts->size - facts->end;
-  guint8 *bytes = size <= INDEX_MAX ? g_malloc (size + 1) : NULL;
+  g_autofree guint8 *bytes = size <= INDEX_MAX ? g_malloc (size + 1) : NULL;
   gint64 n = bytes && read_all (fd, facts->end, bytes, size)
                  ? weir_mp4_read_index (bytes, size, NULL, 0)
                  : 0;
@@ -245,7 +238,6 @@ recording_file_read_entries (int fd, const RecordingFacts *facts)
     for (guint i = 0; i < entries->len; i++)
       g_array_index (entries, WeirMp4Entry, i).time += facts->times.bases[facts->init.lead];
   }
-  g_free (bytes);
   return entries;
 }
 
@@ -253,7 +245,7 @@ guint8 *
 recording_file_make_index (const RecordingFacts *facts, const GArray *entries, gsize *size)
 {
   const guint lead = facts->init.lead;
-  WeirMp4Entry *own = g_new (WeirMp4Entry, entries->len);
+  g_autofree WeirMp4Entry *own = g_new (WeirMp4Entry, entries->len);
   guint8 *bytes;
 
   for (guint i = 0; i < entries->len; i++) {
@@ -263,7 +255,6 @@ recording_file_make_index (const RecordingFacts *facts, const GArray *entries, g
   *size = weir_mp4_write_index (NULL, 0, lead + 1, own, entries->len);
   bytes = g_malloc (*size);
   weir_mp4_write_index (bytes, *size, lead + 1, own, entries->len);
-  g_free (own);
   return bytes;
 }
 
@@ -274,14 +265,11 @@ recording_file_write_duration (int fd, RecordingFacts *facts)
   gint64 end_ns = recording_facts_get_ns (facts, lead, facts->shown + facts->last - facts->first);
   gint64 ns =
       MAX (end_ns, facts->over_ns) - recording_facts_get_ns (facts, lead, facts->times.bases[lead]);
-  guint8 *bytes;
-  gboolean ok;
+  g_autofree guint8 *bytes = NULL;
 
   facts->times.duration_ms = (guint64) MAX (ns, 0) / (NS_PER_S / 1000);
   bytes = recording_file_read_init (fd, facts, &facts->times);
-  ok = bytes && pwrite (fd, bytes, facts->init.size, 0) == (gssize) facts->init.size;
-  g_free (bytes);
-  return ok;
+  return bytes && pwrite (fd, bytes, facts->init.size, 0) == (gssize) facts->init.size;
 }
 
 // Finds the end of the parts by the index, if there is one. Returns where to go on from.
@@ -321,11 +309,10 @@ follow (int fd, RecordingFacts *facts, guint64 at, gboolean begun, GArray *entri
 
   for (; recording_file_read_box (fd, at, facts->end, &box); at += box.size) {
     if (g_str_equal (box.type, "moof")) {
-      guint8 *bytes = recording_file_read_moof (fd, facts, at, box.size, &moof);
+      g_autofree guint8 *bytes = recording_file_read_moof (fd, facts, at, box.size, &moof);
 
       if (!bytes)
         break;
-      g_free (bytes);
       moof_at = at;
     } else if (g_str_equal (box.type, "mdat") && moof_at > 0) {
       recording_facts_note (facts, &moof, moof_at, &begun, entries);
@@ -346,7 +333,7 @@ read_first (int fd, RecordingFacts *facts)
   WeirMp4Moof moof;
   WeirMp4Box box = { 0 };
   gboolean begun = FALSE;
-  guint8 *bytes;
+  g_autofree guint8 *bytes = NULL;
 
   while (recording_file_read_box (fd, at, facts->end, &box) && g_str_equal (box.type, "styp"))
     at += box.size;
@@ -355,7 +342,6 @@ read_first (int fd, RecordingFacts *facts)
               : NULL;
   if (bytes)
     recording_facts_note (facts, &moof, at, &begun, NULL);
-  g_free (bytes);
   return begun;
 }
 

@@ -124,10 +124,9 @@ static gboolean
 complete (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries, GError **error)
 {
   gsize size;
-  guint8 *bytes = recording_file_make_index (facts, entries, &size);
+  g_autofree guint8 *bytes = recording_file_make_index (facts, entries, &size);
   gboolean ok = write_duration (fd, facts) && write_all (fd, bytes, size) && fdatasync (fd) == 0;
 
-  g_free (bytes);
   if (!ok)
     return fail (self, "cannot end a segment", error);
   facts->size = facts->end + size;
@@ -139,13 +138,11 @@ complete (RecordingFolder *self, int fd, RecordingFacts *facts, GArray *entries,
 static void
 tell_complete (RecordingFolder *self, const RecordingFacts *facts)
 {
-  gchar *name = recording_file_dup_name (facts->start_us);
-  gchar *path = g_strconcat (self->settings->folder, self->mount, "/", name, NULL);
+  g_autofree gchar *name = recording_file_dup_name (facts->start_us);
+  g_autofree gchar *path = g_strconcat (self->settings->folder, self->mount, "/", name, NULL);
 
   recording_list_put (self->list, facts);
   self->complete (path, facts, self->data);
-  g_free (path);
-  g_free (name);
 }
 
 gboolean
@@ -219,7 +216,7 @@ static gboolean
 begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
   gboolean ok;
-  gchar *name;
+  g_autofree gchar *name = NULL;
 
   self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us + self->ahead_us, 0) };
   while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
@@ -230,7 +227,6 @@ begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
   ok = self->fd >= 0 ? write_init (self, part, error) : fail (self, "cannot make a file", error);
   if (!ok && self->fd >= 0)
     unlinkat (self->dir, name, 0);
-  g_free (name);
   return ok;
 }
 
@@ -342,7 +338,7 @@ static int
 open_mount (RecordingFolder *self)
 {
   int at = open (self->settings->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  GStrv parts = g_strsplit (self->mount + 1, "/", -1);
+  g_auto (GStrv) parts = g_strsplit (self->mount + 1, "/", -1);
 
   for (gchar **part = parts; *part && at >= 0; part++) {
     int next = -1;
@@ -354,7 +350,6 @@ open_mount (RecordingFolder *self)
     close (at);
     at = next;
   }
-  g_strfreev (parts);
   return at;
 }
 
@@ -404,7 +399,7 @@ look_at (RecordingFolder *self, const gchar *name, GError **error)
 {
   RecordingFacts facts = { 0 };
   gboolean ok = TRUE, has_parts;
-  GArray *entries;
+  g_autoptr (GArray) entries = NULL;
   int fd;
 
   if (!recording_file_parse_name (name, &facts.start_us)
@@ -433,7 +428,6 @@ look_at (RecordingFolder *self, const gchar *name, GError **error)
   } else {
     log_event ("record %s: %s has no frame of its leading track; it stays", self->mount, name);
   }
-  g_array_unref (entries);
   close (fd);
   return ok;
 }
@@ -471,14 +465,13 @@ list_names (RecordingFolder *self)
 static gboolean
 look_at_all (RecordingFolder *self, GError **error)
 {
-  GPtrArray *names = list_names (self);
+  g_autoptr (GPtrArray) names = list_names (self);
   gboolean ok = TRUE;
 
   if (!names)
     return fail (self, "cannot read the folder", error);
   for (guint i = 0; i < names->len && ok; i++)
     ok = look_at (self, g_ptr_array_index (names, i), error);
-  g_ptr_array_unref (names);
   return ok;
 }
 
@@ -518,7 +511,7 @@ recording_folder_free (RecordingFolder *self)
 
 static void delete (RecordingFolder *self, const RecordingFacts *facts)
 {
-  gchar *name = recording_file_dup_name (facts->start_us);
+  g_autofree gchar *name = recording_file_dup_name (facts->start_us);
 
   if (unlinkat (self->dir, name, 0) == 0 || errno == ENOENT) {
     recording_list_remove (self->list, facts->start_us);
@@ -527,7 +520,6 @@ static void delete (RecordingFolder *self, const RecordingFacts *facts)
     log_event_limited (
         &self->told, "record %s: cannot delete %s: %s", self->mount, name, g_strerror (errno));
   }
-  g_free (name);
 }
 
 // Notes the clock. Returns FALSE for some time after a step of it: a clock that is wrong for a
@@ -552,7 +544,7 @@ recording_folder_prune (RecordingFolder *self, gint64 now_us)
   const RecordingSettings *settings = self->settings;
   guint n_past = 0;
   gboolean steady;
-  GArray *all;
+  g_autoptr (GArray) all = NULL;
   guint64 bytes;
 
   recording_list_count (self->list, &bytes);
@@ -574,7 +566,6 @@ recording_folder_prune (RecordingFolder *self, gint64 now_us)
     delete (self, facts);
     bytes -= MIN (facts->size, bytes);
   }
-  g_array_unref (all);
 }
 
 const RecordingFolderCounts *
@@ -588,11 +579,8 @@ recording_folder_get_counts (RecordingFolder *self)
 int
 recording_folder_open_file (const gchar *folder, const gchar *mount, gint64 start_us)
 {
-  gchar *name = recording_file_dup_name (start_us);
-  gchar *path = g_strconcat (mount + 1, "/", name, NULL);
-  int fd = beneath_open (folder, path);
+  g_autofree gchar *name = recording_file_dup_name (start_us);
+  g_autofree gchar *path = g_strconcat (mount + 1, "/", name, NULL);
 
-  g_free (path);
-  g_free (name);
-  return fd;
+  return beneath_open (folder, path);
 }

@@ -105,14 +105,13 @@ static void
 on_ended (GObject *process, GAsyncResult *result, gpointer data)
 {
   RecordingHook *self = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   gboolean timed_out = !self->timeout;
 
   g_subprocess_wait_check_finish (G_SUBPROCESS (process), result, &error);
   g_clear_pointer (&self->timeout, timer_remove);
   g_clear_object (&self->process);
   finish (self, timed_out ? "it ran for more than a minute" : error ? error->message : NULL);
-  g_clear_error (&error);
 }
 
 static gboolean
@@ -130,7 +129,7 @@ run_command (RecordingHook *self, const Event *event)
 {
   GSubprocessLauncher *launcher = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_SILENCE);
   GError *error = NULL;
-  GStrv words = NULL;
+  g_auto (GStrv) words = NULL;
 
   g_subprocess_launcher_setenv (launcher, "WEIR_MOUNT", self->mount, TRUE);
   g_subprocess_launcher_setenv (launcher, "WEIR_FILE", event->path, TRUE);
@@ -140,7 +139,6 @@ run_command (RecordingHook *self, const Event *event)
   if (g_shell_parse_argv (self->text, NULL, &words, &error))
     self->process = g_subprocess_launcher_spawnv (launcher, (const gchar *const *) words, &error);
   g_object_unref (launcher);
-  g_strfreev (words);
   if (self->process) {
     self->timeout = timer_add (TIMEOUT_MS, on_timeout, self);
     g_subprocess_wait_check_async (self->process, NULL, on_ended, self);
@@ -153,13 +151,12 @@ run_command (RecordingHook *self, const Event *event)
 static void
 on_answer (const HttpAnswer *answer, gpointer data)
 {
-  gchar *problem = answer->error ? g_strdup (answer->error->message)
-                   : answer->status / 100 != 2
-                       ? g_strdup_printf ("the server answered %u", answer->status)
-                       : NULL;
+  g_autofree gchar *problem = answer->error ? g_strdup (answer->error->message)
+                              : answer->status / 100 != 2
+                                  ? g_strdup_printf ("the server answered %u", answer->status)
+                                  : NULL;
 
   finish (data, problem);
-  g_free (problem);
 }
 
 static void

@@ -222,7 +222,7 @@ static void
 write_part (RecordingWriter *self, const RecordingPart *part)
 {
   RecordingWritten written = RECORDING_SKIPPED;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (is_open (self))
     written = recording_folder_add (self->folder, part, &error);
@@ -230,18 +230,16 @@ write_part (RecordingWriter *self, const RecordingPart *part)
     succeed (self);
   else if (written == RECORDING_FAILED)
     fail (self, error);
-  g_clear_error (&error);
   note (self, part, written == RECORDING_WRITTEN);
 }
 
 static void
 end_file (RecordingWriter *self)
 {
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (!recording_folder_end (self->folder, &error))
     fail (self, error);
-  g_clear_error (&error);
 }
 
 // Takes the next part, or else that the file ends, or that all ends. Returns FALSE if there is

@@ -41,8 +41,8 @@ static gboolean
 tick (gpointer data)
 {
   Recordings *self = data;
-  GHashTable *wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  g_autoptr (GHashTable) wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
   GHashTableIter iter;
   gpointer recording;
 
@@ -52,8 +52,6 @@ tick (gpointer data)
   g_hash_table_iter_init (&iter, self->all);
   while (g_hash_table_iter_next (&iter, NULL, &recording))
     recording_tick (recording);
-  g_ptr_array_unref (mounts);
-  g_hash_table_unref (wanted);
   return G_SOURCE_CONTINUE;
 }
 
@@ -98,7 +96,7 @@ static gboolean
 stop (gpointer data, guint timeout_ms)
 {
   Recordings *self = data;
-  GPtrArray *hooks = g_ptr_array_new_with_free_func (recording_hook_unref);
+  g_autoptr (GPtrArray) hooks = g_ptr_array_new_with_free_func (recording_hook_unref);
   GHashTableIter iter;
   gpointer recording;
 
@@ -110,7 +108,6 @@ stop (gpointer data, guint timeout_ms)
   g_hash_table_unref (self->all);
   recording_writer_wait_all (timeout_ms);
   end_hooks (hooks, timeout_ms);
-  g_ptr_array_unref (hooks);
   g_free (self);
   return TRUE;
 }

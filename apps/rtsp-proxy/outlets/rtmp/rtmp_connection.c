@@ -116,11 +116,10 @@ take_publish (RtmpConnection *self, const WeirRtmpEvent *event)
   RtmpName name;
 
   if (!rtmp_name_read (&name, event->app, event->name, &wrong)) {
-    gchar *why = g_strdup_printf ("the name of its stream cannot be used: %s", wrong);
+    g_autofree gchar *why = g_strdup_printf ("the name of its stream cannot be used: %s", wrong);
 
     refusals_count (REFUSED_MALFORMED);
     refuse (self, "NetStream.Publish.BadName", why);
-    g_free (why);
     return;
   }
   self->caller.demand = demand_new (name.url);
@@ -137,9 +136,8 @@ take_publish (RtmpConnection *self, const WeirRtmpEvent *event)
 static gboolean
 send_output (RtmpConnection *self)
 {
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   const uint8_t *output;
-  gboolean waits;
   size_t len;
   gssize n;
 
@@ -152,9 +150,7 @@ send_output (RtmpConnection *self)
       break;
     weir_rtmp_session_drop_output (self->session, (size_t) n);
   }
-  waits = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK);
-  g_error_free (error);
-  return waits;
+  return g_error_matches (error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK);
 }
 
 static gboolean

@@ -87,13 +87,11 @@ static void
 on_connection (GSocket *listening, gpointer data)
 {
   RtmpOutlet *self = data;
-  GSocket *socket = g_socket_accept (listening, NULL, NULL);
-  GSocketAddress *from = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
+  g_autoptr (GSocket) socket = g_socket_accept (listening, NULL, NULL);
+  g_autoptr (GSocketAddress) from = socket ? g_socket_get_remote_address (socket, NULL) : NULL;
 
   if (from && G_IS_INET_SOCKET_ADDRESS (from) && may_enter (self, G_INET_SOCKET_ADDRESS (from)))
     take (self, g_steal_pointer (&socket), G_INET_SOCKET_ADDRESS (from), FALSE);
-  g_clear_object (&from);
-  g_clear_object (&socket);
 }
 
 static void
@@ -158,11 +156,10 @@ static void
 log_port (const gchar *scheme, const ListenAddress *listen, Port *port)
 {
   ListenAddress at = { listen->address, port ? port_get_number (port) : 0 };
-  gchar *url = port ? listen_address_dup_url (&at, scheme) : NULL;
+  g_autofree gchar *url = port ? listen_address_dup_url (&at, scheme) : NULL;
 
   if (url)
     log_event ("takes publishers at %s", url);
-  g_free (url);
 }
 
 static gpointer

@@ -30,14 +30,13 @@ answer_send (GstRTSPContext *ctx, GstRTSPSession *session)
 GstRTSPStatusCode
 answer_refuse (GstRTSPContext *ctx, GstRTSPStatusCode status, guint retry_s, const gchar *why)
 {
-  gchar *body = g_strconcat (why, "\r\n", NULL);
+  g_autofree gchar *body = g_strconcat (why, "\r\n", NULL);
 
   answer_begin (ctx, status);
   if (retry_s > 0)
     gst_rtsp_message_take_header (
         ctx->response, GST_RTSP_HDR_RETRY_AFTER, g_strdup_printf ("%u", retry_s));
   answer_add_body (ctx, "text/plain", body, strlen (body));
-  g_free (body);
   return answer_send (ctx, NULL);
 }
 

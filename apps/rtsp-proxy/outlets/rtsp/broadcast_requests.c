@@ -63,14 +63,13 @@ broadcast_requests_clear (BroadcastRequests *self)
 static gboolean
 list_has (const gchar *list, const gchar *wanted)
 {
-  GStrv items = g_strsplit (list, ",", 0);
+  g_auto (GStrv) items = g_strsplit (list, ",", 0);
   gboolean has = FALSE;
 
   for (gchar **item = items; *item && !has; item++) {
     (*item)[strcspn (*item, ";")] = '\0';
     has = g_ascii_strcasecmp (g_strstrip (*item), wanted) == 0;
   }
-  g_strfreev (items);
   return has;
 }
 
@@ -142,11 +141,10 @@ refuse_error (BroadcastRequests *self, GstRTSPContext *ctx, const GError *error)
 static GstRTSPStatusCode
 refuse_type (BroadcastRequests *self, GstRTSPContext *ctx, const gchar *type)
 {
-  gchar *why = g_strdup_printf ("the answer is %s, which the header Accept does not name", type);
-  GstRTSPStatusCode status = refuse (self, ctx, GST_RTSP_STS_NOT_ACCEPTABLE, 0, why);
+  g_autofree gchar *why =
+      g_strdup_printf ("the answer is %s, which the header Accept does not name", type);
 
-  g_free (why);
-  return status;
+  return refuse (self, ctx, GST_RTSP_STS_NOT_ACCEPTABLE, 0, why);
 }
 
 // ---- finding ----
@@ -251,20 +249,18 @@ add_run (GstRTSPContext *ctx, const gchar *run)
 static void
 add_expiry (GstRTSPContext *ctx, guint valid_s)
 {
-  GDateTime *now = g_date_time_new_now_utc ();
-  GDateTime *end = g_date_time_add_seconds (now, valid_s);
+  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
+  g_autoptr (GDateTime) end = g_date_time_add_seconds (now, valid_s);
 
   gst_rtsp_message_take_header (
       ctx->response, GST_RTSP_HDR_EXPIRES, soup_date_time_to_string (end, SOUP_DATE_HTTP));
-  g_date_time_unref (end);
-  g_date_time_unref (now);
 }
 
 static GstRTSPStatusCode
 answer_description (
     GstRTSPContext *ctx, const gchar *run, const gchar *sdp, const gchar *etag, guint valid_s)
 {
-  gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri);
+  g_autofree gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri);
 
   // Clients append the URLs of the tracks to it, so it has no query.
   uri[strcspn (uri, "?")] = '\0';
@@ -277,7 +273,6 @@ answer_description (
     add_run (ctx, run);
   add_expiry (ctx, valid_s);
   answer_add_body (ctx, SDP_TYPE, sdp, strlen (sdp));
-  g_free (uri);
   return answer_send (ctx, NULL);
 }
 
@@ -450,14 +445,10 @@ answer_live (BroadcastRequests *self, GstRTSPContext *ctx, LiveBroadcast *live)
 {
   gsize length;
   const gchar *ranges = get_ranges (ctx, &length);
-  GError *error = NULL;
-  GstRTSPStatusCode status;
-  GBytes *body = live_broadcast_read (live, ranges, length, &error);
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) body = live_broadcast_read (live, ranges, length, &error);
 
-  status = answer_packets (self, ctx, body, NULL, error);
-  g_clear_pointer (&body, g_bytes_unref);
-  g_clear_error (&error);
-  return status;
+  return answer_packets (self, ctx, body, NULL, error);
 }
 
 // Puts the request aside while the client has not read its last answer, so that at most one answer
@@ -474,7 +465,7 @@ static GstRTSPStatusCode
 check_packets (BroadcastRequests *self, RequestTarget *request)
 {
   GstRTSPContext *ctx = request->ctx;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
   GstRTSPStatusCode status;
   Found found;
 
@@ -493,7 +484,6 @@ check_packets (BroadcastRequests *self, RequestTarget *request)
     status = answer_live (self, ctx, found.live);
   else
     status = begin_reading (self, ctx, &found);
-  g_clear_error (&error);
   found_clear (&found);
   return status;
 }

@@ -327,7 +327,7 @@ end_session (Client *self, const gchar *reason)
   Reader *reader = NULL;
   Content *content;
   gboolean plays;
-  gchar *why;
+  g_autofree gchar *why = NULL;
 
   g_mutex_lock (&self->lock);
   plays = self->session != NULL;
@@ -346,7 +346,6 @@ end_session (Client *self, const gchar *reason)
     log_event ("reader %s out: %s: %s", self->connection.peer, content_get_label (content), why);
     g_clear_pointer (&content, content_unref);
   }
-  g_free (why);
 }
 
 void
@@ -375,10 +374,9 @@ on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 static void
 end_with_connection (Client *self)
 {
-  gchar *reason = weir_client_get_close_reason (GST_RTSP_CLIENT (self));
+  g_autofree gchar *reason = weir_client_get_close_reason (GST_RTSP_CLIENT (self));
 
   end_session (self, reason ? reason : "connection closed");
-  g_free (reason);
 }
 
 static GPrivate cleaning_up;
@@ -399,7 +397,7 @@ client_cleanup_sessions (GstRTSPClient *client, gint64 now)
 {
   Client *self = (Client *) client;
   gint left_ms = session_pool_get_left (self->pool, now);
-  GMainContext *context;
+  g_autoptr (GMainContext) context = NULL;
 
   if (left_ms > 0)
     return left_ms;
@@ -409,7 +407,6 @@ client_cleanup_sessions (GstRTSPClient *client, gint64 now)
   if (context)
     g_main_context_invoke_full (
         context, G_PRIORITY_DEFAULT, clean_up_here, g_object_ref (self), g_object_unref);
-  g_clear_pointer (&context, g_main_context_unref);
   return left_ms;
 }
 
@@ -475,7 +472,7 @@ client_connected (GstRTSPClient *client)
 {
   GstRTSPConnection *connection = gst_rtsp_client_get_connection (client);
   RtspConnection *self = &((Client *) client)->connection;
-  gchar *ip = peer_dup_address (client);
+  g_autofree gchar *ip = peer_dup_address (client);
 
   self->peer = peer_dup_name (client);
   self->tls = tls_answer_is_needed (client);
@@ -483,7 +480,6 @@ client_connected (GstRTSPClient *client)
   // No HTTP tunnels, because gst-rtsp-server joins two connections by a cookie that any client may
   // choose.
   gst_rtsp_connection_set_http_mode (connection, TRUE);
-  g_free (ip);
   tls_answer_begin (client);
 }
 

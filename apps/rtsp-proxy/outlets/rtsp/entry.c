@@ -34,12 +34,11 @@ answer_busy (GSocket *socket)
 static GInetAddress *
 dup_address (GSocket *socket)
 {
-  GSocketAddress *peer = g_socket_get_remote_address (socket, NULL);
+  g_autoptr (GSocketAddress) peer = g_socket_get_remote_address (socket, NULL);
   GInetAddress *address = NULL;
 
   if (peer && G_IS_INET_SOCKET_ADDRESS (peer))
     address = g_object_ref (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (peer)));
-  g_clear_object (&peer);
   return address;
 }
 
@@ -47,12 +46,11 @@ dup_address (GSocket *socket)
 static gboolean
 admit (Entry *self, GSocket *socket)
 {
-  GInetAddress *address = dup_address (socket);
+  g_autoptr (GInetAddress) address = dup_address (socket);
   // A connection that has ended already has no address.
   gboolean admitted =
       address && connections_admit (self->connections, address, "connections", NULL, NULL);
 
-  g_clear_object (&address);
   return admitted;
 }
 
@@ -74,7 +72,7 @@ entry_admit (Entry *self)
 void
 entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
 {
-  gchar *ip;
+  g_autofree gchar *ip = NULL;
 
   if (!admit (self, client)) {
     g_object_unref (client);
@@ -85,7 +83,6 @@ entry_take (Entry *self, GSocket *client, GInetSocketAddress *peer)
   gst_rtsp_server_transfer_connection (
       self->server, client, ip, g_inet_socket_address_get_port (peer), NULL);
   guard_connection_end ();
-  g_free (ip);
 }
 
 // Leaves the connections when its client is freed.

@@ -48,14 +48,13 @@ drop_capabilities (void)
 static GError *
 take_reason (GstBus *bus)
 {
-  GstMessage *message =
+  g_autoptr (GstMessage) message =
       gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR | GST_MESSAGE_WARNING | GST_MESSAGE_INFO);
   const GstStructure *structure = message ? gst_message_get_structure (message) : NULL;
   GError *reason = NULL;
 
   if (structure)
     gst_structure_get (structure, "gerror", G_TYPE_ERROR, &reason, NULL);
-  g_clear_pointer (&message, gst_message_unref);
   return reason;
 }
 
@@ -89,8 +88,8 @@ kernel_path_load (KernelPath wanted, GError **error)
   gboolean ok = TRUE;
   GstElement *sink;
   GThread *starter;
-  GError *reason;
-  GstBus *bus;
+  g_autoptr (GError) reason = NULL;
+  g_autoptr (GstBus) bus = NULL;
 
   if (wanted == KERNEL_PATH_OFF)
     return TRUE;
@@ -119,10 +118,8 @@ kernel_path_load (KernelPath wanted, GError **error)
   } else if (reason) {
     log_event ("%s", reason->message);
   }
-  g_clear_error (&reason);
   gst_element_set_state (sink, GST_STATE_NULL);
   gst_element_set_bus (sink, NULL);
-  gst_object_unref (bus);
   gst_object_unref (sink);
   return ok;
 }

@@ -98,9 +98,9 @@ media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *ur
     return NULL;
   bin = gst_bin_new (NULL);
   for (guint i = 0; i < n; i++) {
-    GstCaps *caps = relay_dup_caps (relay, i);
-    gchar *feed_name = g_strdup_printf ("feed%u", i);
-    gchar *pay_name = g_strdup_printf ("pay%u", i);
+    g_autoptr (GstCaps) caps = relay_dup_caps (relay, i);
+    g_autofree gchar *feed_name = g_strdup_printf ("feed%u", i);
+    g_autofree gchar *pay_name = g_strdup_printf ("pay%u", i);
     GstElement *feed = caps ? (GstElement *) feed_new (caps, FALSE) : NULL;
     GstElement *pay = gst_element_factory_make ("rtprelaypay", pay_name);
 
@@ -109,9 +109,6 @@ media_factory_create_element (GstRTSPMediaFactory *factory, const GstRTSPUrl *ur
       gst_bin_add_many (GST_BIN (bin), feed, pay, NULL);
       gst_element_link (feed, pay);
     }
-    gst_clear_caps (&caps);
-    g_free (feed_name);
-    g_free (pay_name);
   }
   return bin;
 }
@@ -356,13 +353,12 @@ find_problem (Relay *relay)
   gchar *problem = relay_n_tracks (relay) == 0 ? g_strdup ("it has no tracks") : NULL;
 
   for (guint i = 0; i < relay_n_tracks (relay) && !problem; i++) {
-    GstCaps *caps = relay_dup_caps (relay, i);
+    g_autoptr (GstCaps) caps = relay_dup_caps (relay, i);
 
     for (guint j = 0; caps && j < G_N_ELEMENTS (needed) && !problem; j++) {
       if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), needed[j]))
         problem = g_strdup_printf ("the upstream's track %u has no %s", i, needed[j]);
     }
-    gst_clear_caps (&caps);
   }
   return problem;
 }
@@ -379,7 +375,7 @@ typedef struct {
 static gboolean
 has_picture (GstRTSPMedia *media, Relay *relay, guint track)
 {
-  GstCaps *caps = relay_dup_caps (relay, track);
+  g_autoptr (GstCaps) caps = relay_dup_caps (relay, track);
   GstElement *sink = weir_stream_find_sink (gst_rtsp_media_get_stream (media, track));
   WeirCodec codec = caps ? relay_caps_get_codec (caps) : WEIR_CODEC_OPAQUE;
   gboolean has = codec == WEIR_CODEC_OPAQUE || codec == WEIR_CODEC_AUDIO || !sink;
@@ -390,7 +386,6 @@ has_picture (GstRTSPMedia *media, Relay *relay, guint track)
   has |= list && gst_buffer_list_length (list) > 0;
   gst_clear_buffer_list (&list);
   g_clear_object (&sink);
-  gst_clear_caps (&caps);
   return has;
 }
 
@@ -472,7 +467,7 @@ open_media (GstRTSPMediaFactory *factory)
 static void
 open_in_thread (gpointer factory, gpointer unused)
 {
-  gchar *problem = NULL;
+  g_autofree gchar *problem = NULL;
 
   thread_set_name ("media-opener");
   if (files_promise (FILES_FOR_MEDIA)) {
@@ -483,7 +478,6 @@ open_in_thread (gpointer factory, gpointer unused)
   }
   if (problem)
     live_media_opened (((MediaFactory *) factory)->live, problem);
-  g_free (problem);
   g_object_unref (factory);
   thread_set_name (THREAD_IDLE);
 }

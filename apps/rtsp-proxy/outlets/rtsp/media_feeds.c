@@ -6,12 +6,10 @@
 static Feed *
 find_feed (GstRTSPMedia *media, guint i)
 {
-  GstElement *bin = gst_rtsp_media_get_element (media);
-  gchar *name = g_strdup_printf ("feed%u", i);
+  g_autoptr (GstElement) bin = gst_rtsp_media_get_element (media);
+  g_autofree gchar *name = g_strdup_printf ("feed%u", i);
   GstElement *feed = gst_bin_get_by_name (GST_BIN (bin), name);
 
-  g_free (name);
-  gst_object_unref (bin);
   return (Feed *) feed;
 }
 

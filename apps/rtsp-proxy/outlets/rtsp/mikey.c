@@ -13,8 +13,8 @@
 gchar *
 mikey_write (GBytes *key, guint32 ssrc)
 {
-  GstBuffer *buffer = gst_buffer_new_wrapped_bytes (key);
-  GstCaps *caps =
+  g_autoptr (GstBuffer) buffer = gst_buffer_new_wrapped_bytes (key);
+  g_autoptr (GstCaps) caps =
       gst_caps_new_simple ("application/x-srtp", "srtp-key", GST_TYPE_BUFFER, buffer, "srtp-cipher",
           G_TYPE_STRING, "aes-128-icm", "srtp-auth", G_TYPE_STRING, "hmac-sha1-80", "srtcp-cipher",
           G_TYPE_STRING, "aes-128-icm", "srtcp-auth", G_TYPE_STRING, "hmac-sha1-80", NULL);
@@ -24,8 +24,6 @@ mikey_write (GBytes *key, guint32 ssrc)
   gst_mikey_message_add_cs_srtp (message, 0, ssrc, 0);
   text = gst_mikey_message_base64_encode (message);
   gst_mikey_message_unref (message);
-  gst_caps_unref (caps);
-  gst_buffer_unref (buffer);
   return text;
 }
 
@@ -177,7 +175,7 @@ read_message (const guint8 *data, gsize size, GBytes **key)
 {
   MikeyVerdict verdict = check_form (data, size);
   GstMIKEYMessage *message;
-  GstCaps *caps;
+  g_autoptr (GstCaps) caps = NULL;
 
   if (verdict != MIKEY_GOOD)
     return verdict;
@@ -187,7 +185,6 @@ read_message (const guint8 *data, gsize size, GBytes **key)
   caps = gst_caps_new_empty_simple ("application/x-srtp");
   if (gst_mikey_message_to_caps (message, caps))
     *key = take_key (gst_caps_get_structure (caps, 0));
-  gst_caps_unref (caps);
   gst_mikey_message_unref (message);
   return *key ? MIKEY_GOOD : MIKEY_UNSUPPORTED;
 }
@@ -223,8 +220,8 @@ is_base64 (const gchar *text)
 MikeyVerdict
 mikey_read_header (const gchar *header, GBytes **key)
 {
-  gchar **fields = g_strsplit (header, ";", 16);
-  gchar *protocol = find_field (fields, "prot"), *data = find_field (fields, "data");
+  g_auto (GStrv) fields = g_strsplit (header, ";", 16);
+  g_autofree gchar *protocol = find_field (fields, "prot"), *data = find_field (fields, "data");
   MikeyVerdict verdict = MIKEY_MALFORMED;
 
   *key = NULL;
@@ -232,13 +229,9 @@ mikey_read_header (const gchar *header, GBytes **key)
     verdict = MIKEY_UNSUPPORTED;
   } else if (protocol && data && is_base64 (data)) {
     gsize size;
-    guint8 *message = g_base64_decode (data, &size);
+    g_autofree guint8 *message = g_base64_decode (data, &size);
 
     verdict = read_message (message, size, key);
-    g_free (message);
   }
-  g_free (protocol);
-  g_free (data);
-  g_strfreev (fields);
   return verdict;
 }

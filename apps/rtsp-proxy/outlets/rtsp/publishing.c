@@ -119,7 +119,7 @@ void
 publishing_end (Publishing *self, const gchar *reason)
 {
   Publisher *publisher = g_steal_pointer (&self->publisher);
-  gchar *whole;
+  g_autofree gchar *whole = NULL;
 
   if (!publisher)
     return;
@@ -127,7 +127,6 @@ publishing_end (Publishing *self, const gchar *reason)
     log_event ("publisher %s out: %s: %s", self->connection->peer, publisher->path, reason);
   whole = g_strdup_printf ("the publisher has left (%s)", reason);
   publisher_free (publisher, whole);
-  g_free (whole);
 }
 
 // ---- the watch ----
@@ -144,7 +143,7 @@ watch (gpointer data)
   gboolean exists;
   MountConfig *config =
       mounts_dup_publish_config (publishing->connection->mounts, self->path, &exists);
-  gchar *reason = NULL;
+  g_autofree gchar *reason = NULL;
 
   if (!config)
     reason = g_strdup ("the mount no longer takes publishers");
@@ -156,7 +155,6 @@ watch (gpointer data)
   if (!reason)
     return G_SOURCE_CONTINUE;
   publishing->close (publishing->connection->client, reason);
-  g_free (reason);
   return G_SOURCE_REMOVE;
 }
 
@@ -253,7 +251,7 @@ begin_publisher (
   Publisher *publisher;
   GError *error = NULL;
   GstRTSPStatusCode status;
-  gchar *identity;
+  g_autofree gchar *identity = NULL;
 
   if (!sdp)
     return refuse (
@@ -272,7 +270,6 @@ begin_publisher (
       publication_claim (&(PublicationClaim) { path, self->connection->peer, identity,
                              config->takeover, clock_now () },
           &publication_ops, publisher->shared.owner, free_handle, &error);
-  g_free (identity);
   if (!publisher->shared.publication) {
     publisher_free (publisher, NULL);
     status = refuse (self, ctx, GST_RTSP_STS_SERVICE_UNAVAILABLE, error->message);
@@ -321,7 +318,7 @@ static PublishedTrack *
 find_track (Publisher *self, const GstRTSPUrl *url)
 {
   const gchar *path = url->abspath ? url->abspath : "", *query = url->query ? url->query : "";
-  gchar *text = g_strconcat (path, *query ? "?" : "", query, NULL);
+  g_autofree gchar *text = g_strconcat (path, *query ? "?" : "", query, NULL);
   PublishedTrack *found = NULL;
 
   for (guint i = 0; !found && i < self->tracks->len; i++) {
@@ -336,7 +333,6 @@ find_track (Publisher *self, const GstRTSPUrl *url)
   path = rtsp_connection_get_demand (self->publishing->connection, url)->path;
   if (!found && self->tracks->len == 1 && g_str_equal (path, self->path))
     found = g_ptr_array_index (self->tracks, 0);
-  g_free (text);
   return found;
 }
 
@@ -364,7 +360,7 @@ read_transport (Publishing *self, GstRTSPContext *ctx, GstRTSPTransport *transpo
     .tls = self->connection->tls,
     .records = TRUE,
   };
-  gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
+  g_autofree gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
   gboolean srtp;
   TransportVerdict verdict = transport_check (header, &peer, &good, &srtp);
 
@@ -373,8 +369,6 @@ read_transport (Publishing *self, GstRTSPContext *ctx, GstRTSPTransport *transpo
     if (gst_rtsp_transport_parse (good, transport) != GST_RTSP_OK)
       verdict = TRANSPORT_MALFORMED;
   }
-  g_free (good);
-  g_free (header);
   return verdict;
 }
 
@@ -438,8 +432,8 @@ set_up (Publisher *self, GstRTSPContext *ctx, const GstRTSPUrl *url)
 static GstRTSPStatusCode
 record (Publisher *self, GstRTSPContext *ctx)
 {
-  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  GPtrArray *begun = g_ptr_array_new ();
+  g_autoptr (GPtrArray) caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
+  g_autoptr (GPtrArray) begun = g_ptr_array_new ();
   PublisherHandle *handle = self->shared.owner;
   gboolean interleaved = TRUE;
 
@@ -463,8 +457,6 @@ record (Publisher *self, GstRTSPContext *ctx)
     g_mutex_unlock (&handle->lock);
     publication_begin (self->shared.publication, interleaved ? "TCP" : "UDP", caps);
   }
-  g_ptr_array_unref (begun);
-  g_ptr_array_unref (caps);
   return self->records ? agree (self, ctx)
                        : refuse (self->publishing, ctx, GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE,
                              "RECORD comes before SETUP");

@@ -51,14 +51,13 @@ static void
 on_decided (AccessDecision *decided, gpointer data)
 {
   Later *later = data;
-  GMainContext *context = g_steal_pointer (&later->context);
+  g_autoptr (GMainContext) context = g_steal_pointer (&later->context);
   GSource *source = g_idle_source_new ();
 
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
   g_source_set_callback (source, resume_later, later, later_free);
   g_source_attach (source, context);
   g_source_unref (source);
-  g_main_context_unref (context);
 }
 
 // Reports whether the request is a PLAY that seeks in a live stream by clock time. A position of
@@ -426,12 +425,11 @@ static gboolean
 session_has_path (GstRTSPContext *ctx)
 {
   GstRTSPClient *client = ctx->client;
-  gchar *path = GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
+  g_autofree gchar *path =
+      GST_RTSP_CLIENT_GET_CLASS (client)->make_path_from_uri (client, ctx->uri);
   gint matched;
-  gboolean has = gst_rtsp_session_get_media (ctx->session, path, &matched) != NULL;
 
-  g_free (path);
-  return has;
+  return gst_rtsp_session_get_media (ctx->session, path, &matched) != NULL;
 }
 
 // Reports whether the request is a PLAY for a path that is not part of the session.
@@ -505,11 +503,10 @@ requests_clear (Requests *self)
 static void
 explain_full (RtspConnection *self, GstRTSPContext *ctx)
 {
-  gchar *why = self->full ? g_strconcat (self->full, "\r\n", NULL) : NULL;
+  g_autofree gchar *why = self->full ? g_strconcat (self->full, "\r\n", NULL) : NULL;
 
   if (why)
     answer_add_body (ctx, "text/plain", why, strlen (why));
-  g_free (why);
   g_clear_pointer (&self->full, g_free);
 }
 

@@ -154,7 +154,7 @@ const Demand *
 rtsp_connection_get_demand (RtspConnection *self, const GstRTSPUrl *url)
 {
   const gchar *path = url->abspath ? url->abspath : "";
-  gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
+  g_autofree gchar *text = url->query ? g_strconcat (path, "?", url->query, NULL) : g_strdup (path);
 
   if (!self->demand || !g_str_equal (self->url, text)) {
     g_clear_pointer (&self->demand, demand_free);
@@ -162,7 +162,6 @@ rtsp_connection_get_demand (RtspConnection *self, const GstRTSPUrl *url)
     self->demand = demand_new (text);
     self->url = g_steal_pointer (&text);
   }
-  g_free (text);
   return self->demand;
 }
 

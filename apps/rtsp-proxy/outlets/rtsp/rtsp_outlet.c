@@ -110,11 +110,10 @@ static void
 publish (Presentation *presentation, gpointer data)
 {
   Server *self = data;
-  gchar *address = gst_rtsp_server_get_address (GST_RTSP_SERVER (self->listener));
+  g_autofree gchar *address = gst_rtsp_server_get_address (GST_RTSP_SERVER (self->listener));
 
   gst_rtsp_mount_points_add_factory (self->points, presentation_get_path (presentation),
       media_factory_new (presentation, strchr (address, ':') != NULL));
-  g_free (address);
 }
 
 static void
@@ -193,7 +192,7 @@ check_clients (gpointer data)
 static void
 make_listener (Server *self, const ProxyConfig *config)
 {
-  gchar *port = g_strdup_printf ("%u", config->listen.port);
+  g_autofree gchar *port = g_strdup_printf ("%u", config->listen.port);
   GstRTSPServer *listener;
 
   self->listener = g_object_new (listener_get_type (), NULL);
@@ -203,7 +202,6 @@ make_listener (Server *self, const ProxyConfig *config)
   gst_rtsp_server_set_address (listener, config->listen.address);
   gst_rtsp_server_set_service (listener, port);
   gst_rtsp_server_set_backlog (listener, RTSP_BACKLOG);
-  g_free (port);
 }
 
 static void
@@ -223,11 +221,9 @@ make_points (Server *self)
 static guint16
 get_port (Server *self)
 {
-  GSocketAddress *bound = g_socket_get_local_address (self->socket, NULL);
-  guint16 port = bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
+  g_autoptr (GSocketAddress) bound = g_socket_get_local_address (self->socket, NULL);
 
-  g_clear_object (&bound);
-  return port;
+  return bound ? g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (bound)) : 0;
 }
 
 static gboolean

@@ -73,7 +73,7 @@ sample_kernel (const GstStructure *stats, const gchar **kernel)
 static void
 sample_sink (Track *track, ReaderSample *sample)
 {
-  GstStructure *stats = ask_sink (track);
+  g_autoptr (GstStructure) stats = ask_sink (track);
 
   sink_sample_add (stats, sample);
   if (sample->state < READER_STATES - 1) {
@@ -81,7 +81,6 @@ sample_sink (Track *track, ReaderSample *sample)
     if (track->video && !sample->layers.has_layers)
       sink_sample_layers (stats, &sample->layers);
   }
-  g_clear_pointer (&stats, gst_structure_free);
 }
 
 static GstStructure *
@@ -97,7 +96,7 @@ ask_report (Track *track)
 static void
 sample_reports (Track *track, ReaderSample *sample)
 {
-  GstStructure *report = ask_report (track);
+  g_autoptr (GstStructure) report = ask_report (track);
   gint lost = 0;
   gdouble fraction = 0;
 
@@ -108,7 +107,6 @@ sample_reports (Track *track, ReaderSample *sample)
     sample->lost += (guint64) MAX (lost, 0);
     sample->fraction_lost = MAX (sample->fraction_lost, fraction);
   }
-  g_clear_pointer (&report, gst_structure_free);
 }
 
 // ---- all tracks ----
@@ -193,25 +191,23 @@ ref_report_count (gpointer served)
 static void
 sample_report (Track *track, ReaderVideo *sample)
 {
-  GstStructure *report = ask_report (track);
+  g_autoptr (GstStructure) report = ask_report (track);
 
   if (!report)
     return;
   gst_structure_get_int (report, "packets-lost", &sample->lost);
   gst_structure_get_uint (report, "highest-seq", &sample->highest);
-  gst_structure_free (report);
 }
 
 static gboolean
 sample_video (gpointer served, ReaderVideo *sample)
 {
   Track *track = find_video (served);
-  GstStructure *stats = track ? ask_sink (track) : NULL;
+  g_autoptr (GstStructure) stats = track ? ask_sink (track) : NULL;
   gboolean there = sink_sample_video (stats, sample);
 
   if (there)
     sample_report (track, sample);
-  g_clear_pointer (&stats, gst_structure_free);
   return there;
 }
 
@@ -294,7 +290,7 @@ rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *pe
 void
 rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
 {
-  GPtrArray *addresses = sink_addresses_new (media);
+  g_autoptr (GPtrArray) addresses = sink_addresses_new (media);
   gboolean done = FALSE;
 
   for (guint i = 0; i < addresses->len && !done; i++) {
@@ -304,5 +300,4 @@ rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers)
     if (done)
       sink_set_layers (address->sink, address->host, address->port, layers);
   }
-  g_ptr_array_unref (addresses);
 }

@@ -27,11 +27,10 @@ serving_live_describe_sets (Presentation *presentation, GstSDPMessage *sdp)
   Relay *relay = presentation_get_relay (presentation);
 
   for (guint i = 0; i < gst_sdp_message_medias_len (sdp); i++) {
-    GstCaps *caps = relay_dup_caps (relay, i);
+    g_autoptr (GstCaps) caps = relay_dup_caps (relay, i);
 
     if (caps)
       relay_sets_describe (caps, (GstSDPMedia *) gst_sdp_message_get_media (sdp, i));
-    gst_clear_caps (&caps);
   }
 }
 

@@ -91,7 +91,7 @@ describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
   Presentation *own = media_get_own (media);
   GstSDPAttribute range;
   TitlePlace place;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   serving_live_describe_sets (own, sdp);
   if (!presentation_get_place (own, &place))
@@ -104,7 +104,6 @@ describe (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp)
       gst_sdp_message_remove_attribute (sdp, i - 1);
   }
   gst_sdp_message_insert_attribute (sdp, -1, &range);
-  g_free (text);
 }
 
 // ---- PLAY ----

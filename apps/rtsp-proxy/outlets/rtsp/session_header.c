@@ -8,10 +8,9 @@ static gchar *
 dup_value (const gchar *line, const gchar *name)
 {
   const gchar *colon = strchr (line, ':');
-  gchar *own = colon ? g_strstrip (g_strndup (line, (gsize) (colon - line))) : NULL;
+  g_autofree gchar *own = colon ? g_strstrip (g_strndup (line, (gsize) (colon - line))) : NULL;
   gboolean is_it = own && g_ascii_strcasecmp (own, name) == 0;
 
-  g_free (own);
   return is_it ? g_strstrip (g_strdup (colon + 1)) : NULL;
 }
 
@@ -55,7 +54,7 @@ dup_id_of_url (GstRTSPClient *client, GstRTSPSessionPool *pool, const gchar *tex
 {
   GstRTSPUrl *url = NULL;
   Search search = { 0 };
-  gchar *path;
+  g_autofree gchar *path = NULL;
 
   if (gst_rtsp_url_parse (text, &url) != GST_RTSP_OK)
     return NULL;
@@ -63,7 +62,6 @@ dup_id_of_url (GstRTSPClient *client, GstRTSPSessionPool *pool, const gchar *tex
   search.path = path;
   if (path && *path)
     g_list_free_full (gst_rtsp_session_pool_filter (pool, find_media, &search), g_object_unref);
-  g_free (path);
   gst_rtsp_url_free (url);
   return search.id;
 }
@@ -85,13 +83,13 @@ join (GPtrArray *lines, const gchar *id)
 
   for (guint i = 0; i < lines->len; i++) {
     const gchar *line = g_ptr_array_index (lines, i);
-    gchar *session = i == 0 && id ? g_strconcat ("\r\nSession: ", id, NULL) : g_strdup ("");
+    g_autofree gchar *session =
+        i == 0 && id ? g_strconcat ("\r\nSession: ", id, NULL) : g_strdup ("");
 
     g_byte_array_append (head, (const guint8 *) line, (guint) strlen (line));
     g_byte_array_append (head, (const guint8 *) session, (guint) strlen (session));
     if (i + 1 < lines->len)
       g_byte_array_append (head, (const guint8 *) "\r\n", 2);
-    g_free (session);
   }
   return head;
 }
@@ -100,15 +98,13 @@ static GByteArray *
 correct (GstRTSPClient *client, GPtrArray *lines, const gchar *url)
 {
   GstRTSPSessionPool *pool = gst_rtsp_client_get_session_pool (client);
-  gchar *given = cut_session (lines), *id = NULL;
+  g_autofree gchar *given = cut_session (lines), *id = NULL;
   GByteArray *head = NULL;
 
   if (!has_session (pool, given)) {
     id = url ? dup_id_of_url (client, pool, url) : NULL;
     head = given || id ? join (lines, id) : NULL;
   }
-  g_free (id);
-  g_free (given);
   g_object_unref (pool);
   return head;
 }
@@ -116,12 +112,13 @@ correct (GstRTSPClient *client, GPtrArray *lines, const gchar *url)
 GByteArray *
 session_header_correct (GstRTSPClient *client, const guint8 *head, gsize len)
 {
-  gchar *text = g_strndup ((const gchar *) head, len), **all = g_strsplit (text, "\r\n", -1);
-  gchar *first = g_strstrip (g_strdelimit (g_strdup (all[0]), "\t", ' '));
-  gchar **words = g_strsplit (first, " ", 2);
+  g_autofree gchar *text = g_strndup ((const gchar *) head, len);
+  g_auto (GStrv) all = g_strsplit (text, "\r\n", -1);
+  g_autofree gchar *first = g_strstrip (g_strdelimit (g_strdup (all[0]), "\t", ' '));
+  g_auto (GStrv) words = g_strsplit (first, " ", 2);
   gboolean sets_up = words[0] && g_ascii_strcasecmp (words[0], "SETUP") == 0;
-  gchar *url = sets_up && words[1] ? g_strstrip (g_strdup (words[1])) : NULL;
-  GPtrArray *lines = g_ptr_array_new ();
+  g_autofree gchar *url = sets_up && words[1] ? g_strstrip (g_strdup (words[1])) : NULL;
+  g_autoptr (GPtrArray) lines = g_ptr_array_new ();
   GByteArray *corrected = NULL;
 
   for (gchar **line = all; *line; line++)
@@ -130,11 +127,5 @@ session_header_correct (GstRTSPClient *client, const guint8 *head, gsize len)
     url[strcspn (url, " ")] = '\0';
   if (url || (words[0] && g_ascii_strcasecmp (words[0], "ANNOUNCE") == 0))
     corrected = correct (client, lines, url);
-  g_ptr_array_unref (lines);
-  g_free (url);
-  g_strfreev (words);
-  g_free (first);
-  g_strfreev (all);
-  g_free (text);
   return corrected;
 }

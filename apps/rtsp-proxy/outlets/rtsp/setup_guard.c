@@ -28,11 +28,10 @@ static const gchar *const reasons[N_TRANSPORT_VERDICTS] = {
 static void
 note (GstRTSPContext *ctx, TransportVerdict verdict)
 {
-  gchar *peer = peer_dup_name (ctx->client);
+  g_autofree gchar *peer = peer_dup_name (ctx->client);
 
   __atomic_fetch_add (&counts[verdict], 1, __ATOMIC_RELAXED);
   log_event_limited (&refusals, "reader %s refused: SETUP: %s", peer, reasons[verdict]);
-  g_free (peer);
 }
 
 guint64
@@ -106,19 +105,17 @@ setup_guard_refuse (GstRTSPContext *ctx, TransportVerdict verdict)
 GstRTSPStatusCode
 setup_guard_check (GstRTSPContext *ctx, gboolean tls)
 {
-  gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
+  g_autofree gchar *header = setup_guard_dup_transport (ctx->request), *good = NULL;
   TransportVerdict verdict = TRANSPORT_GOOD;
 
   if (!srtp_has_begun (ctx, header))
     verdict = check_header (ctx, tls, header, &good);
-  g_free (header);
   // gst-rtsp-server would keep the keys of each client as long as the media.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_KEYMGMT, -1);
   if (verdict == TRANSPORT_GOOD && good) {
     gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_TRANSPORT, -1);
     gst_rtsp_message_take_header (ctx->request, GST_RTSP_HDR_TRANSPORT, g_strdup (good));
   }
-  g_free (good);
   return verdict == TRANSPORT_GOOD ? GST_RTSP_STS_OK : setup_guard_refuse (ctx, verdict);
 }
 
@@ -208,13 +205,12 @@ on_setup (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 static GstRTSPStatusCode
 on_pre_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
+  g_autoptr (GPtrArray) transports = gst_rtsp_session_media_get_transports (ctx->sessmedia);
 
   for (guint i = 0; i < transports->len; i++) {
     if (g_ptr_array_index (transports, i))
       set_ports (g_ptr_array_index (transports, i), NULL);
   }
-  g_ptr_array_unref (transports);
   return GST_RTSP_STS_OK;
 }
 

@@ -77,7 +77,7 @@ check (gpointer data)
 static gboolean
 uses_udp (GstRTSPSessionMedia *media)
 {
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  g_autoptr (GPtrArray) transports = gst_rtsp_session_media_get_transports (media);
   gboolean udp = FALSE;
 
   for (guint i = 0; i < transports->len; i++) {
@@ -86,7 +86,6 @@ uses_udp (GstRTSPSessionMedia *media)
     udp |=
         transport && !weir_transport_is_tcp (gst_rtsp_stream_transport_get_transport (transport));
   }
-  g_ptr_array_unref (transports);
   return udp;
 }
 

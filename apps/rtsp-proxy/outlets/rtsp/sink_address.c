@@ -33,7 +33,7 @@ GPtrArray *
 sink_addresses_new (GstRTSPSessionMedia *media)
 {
   GPtrArray *addresses = g_ptr_array_new_with_free_func (sink_address_free);
-  GPtrArray *transports = gst_rtsp_session_media_get_transports (media);
+  g_autoptr (GPtrArray) transports = gst_rtsp_session_media_get_transports (media);
 
   for (guint i = 0; i < transports->len; i++) {
     GstRTSPStreamTransport *transport = g_ptr_array_index (transports, i);
@@ -44,7 +44,6 @@ sink_addresses_new (GstRTSPSessionMedia *media)
       add (addresses, transport, gst_rtsp_stream_transport_get_stream (transport), t->destination,
           t->client_port.min);
   }
-  g_ptr_array_unref (transports);
   return addresses;
 }
 
@@ -61,12 +60,10 @@ sink_addresses_new_for_media (GstRTSPMedia *media, const gchar *name)
 gboolean
 sink_address_is_video (const SinkAddress *self)
 {
-  GstCaps *caps = gst_rtsp_stream_get_caps (self->stream);
+  g_autoptr (GstCaps) caps = gst_rtsp_stream_get_caps (self->stream);
   const gchar *media = caps && gst_caps_get_size (caps) > 0
                            ? gst_structure_get_string (gst_caps_get_structure (caps, 0), "media")
                            : NULL;
-  gboolean is = !g_strcmp0 (media, "video");
 
-  gst_clear_caps (&caps);
-  return is;
+  return !g_strcmp0 (media, "video");
 }

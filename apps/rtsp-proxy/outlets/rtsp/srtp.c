@@ -84,15 +84,13 @@ static void
 offer (Srtp *self, GstRTSPStream *stream, GstSDPMedia *track)
 {
   GBytes *key = make_key ();
-  gchar *message, *value;
+  g_autofree gchar *message = NULL, *value = NULL;
 
   g_ptr_array_add (self->keys, key);
   message = write_key (key, stream);
   value = g_strconcat ("mikey ", message, NULL);
   gst_sdp_media_set_proto (track, SECURE);
   gst_sdp_media_add_attribute (track, "key-mgmt", value);
-  g_free (value);
-  g_free (message);
 }
 
 void
@@ -173,13 +171,12 @@ static void
 add_key (GstRTSPContext *ctx, GstRTSPMessage *answer, GBytes *key)
 {
   gchar *uri = gst_rtsp_url_get_request_uri (ctx->uri), *query = strchr (uri, '?');
-  gchar *message = write_key (key, ctx->stream);
+  g_autofree gchar *message = write_key (key, ctx->stream);
 
   if (query)
     *query = '\0';
   gst_rtsp_message_take_header (answer, GST_RTSP_HDR_KEYMGMT,
       g_strdup_printf ("prot=mikey;uri=\"rtsps%s\";data=\"%s\"", strchr (uri, ':'), message));
-  g_free (message);
   g_free (uri);
 }
 
@@ -200,7 +197,7 @@ void
 srtp_answer (GstRTSPContext *ctx, GstRTSPMessage *answer)
 {
   Srtp *self = get (ctx->client);
-  GBytes *key;
+  g_autoptr (GBytes) key = NULL;
 
   if (!self->asked) {
     weir_transport_clear_srtp (ctx->trans);
@@ -210,6 +207,5 @@ srtp_answer (GstRTSPContext *ctx, GstRTSPMessage *answer)
   weir_transport_set_srtp (ctx->client, ctx->trans, key, self->receive ? self->receive : key);
   secure_header (answer);
   add_key (ctx, answer, key);
-  g_bytes_unref (key);
   forget_setup (self);
 }

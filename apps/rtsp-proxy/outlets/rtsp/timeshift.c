@@ -89,15 +89,12 @@ static gboolean
 ask_plan (
     const SinkAddress *address, const gchar *host, gint port, guint64 *delay_ns, gboolean *moved)
 {
-  GstStructure *plan = NULL;
-  gboolean known;
+  g_autoptr (GstStructure) plan = NULL;
 
   g_signal_emit_by_name (address->sink, "plan", host, port, &plan);
-  known = plan
-          && gst_structure_get (
-              plan, "delay", G_TYPE_UINT64, delay_ns, "moved", G_TYPE_BOOLEAN, moved, NULL);
-  g_clear_pointer (&plan, gst_structure_free);
-  return known;
+  return plan
+         && gst_structure_get (
+             plan, "delay", G_TYPE_UINT64, delay_ns, "moved", G_TYPE_BOOLEAN, moved, NULL);
 }
 
 // Returns the longest delay up to `delay_ns` that all tracks can give, so that they stay in sync.
@@ -249,11 +246,10 @@ timeshift_play (GstRTSPContext *ctx, gint64 delay_ns, const gchar *name, Reader 
 void
 timeshift_pause (GstRTSPContext *ctx)
 {
-  GPtrArray *addresses = sink_addresses_new (ctx->sessmedia);
+  g_autoptr (GPtrArray) addresses = sink_addresses_new (ctx->sessmedia);
 
   pause_sinks (addresses);
   get_shift (ctx->sessmedia)->paused = TRUE;
-  g_ptr_array_unref (addresses);
 }
 
 // ---- answers ----
@@ -263,13 +259,10 @@ static gchar *
 format_clock (gint64 received_ns)
 {
   gint64 us = g_get_real_time () + (received_ns - now_ns ()) / 1000;
-  GDateTime *time = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
-  gchar *day = g_date_time_format (time, "%Y%m%dT%H%M%S");
-  gchar *text = g_strdup_printf ("%s.%03dZ", day, (gint) (us / 1000 % 1000));
+  g_autoptr (GDateTime) time = g_date_time_new_from_unix_utc (us / G_USEC_PER_SEC);
+  g_autofree gchar *day = g_date_time_format (time, "%Y%m%dT%H%M%S");
 
-  g_date_time_unref (time);
-  g_free (day);
-  return text;
+  return g_strdup_printf ("%s.%03dZ", day, (gint) (us / 1000 % 1000));
 }
 
 void
@@ -293,16 +286,13 @@ timeshift_answer (GstRTSPContext *ctx)
 void
 timeshift_describe (GstRTSPMedia *media, GstSDPMessage *sdp, const gchar *name)
 {
-  GPtrArray *addresses = sink_addresses_new_for_media (media, name);
+  g_autoptr (GPtrArray) addresses = sink_addresses_new_for_media (media, name);
   gint64 now = now_ns ();
-  gchar *clock, *text;
+  g_autofree gchar *clock = NULL, *text = NULL;
 
   clock = format_clock (now - (gint64) grant (addresses, name, OLDEST));
   text = g_strdup_printf ("clock=%s-", clock);
   gst_sdp_message_add_attribute (sdp, "range", text);
-  g_free (text);
-  g_free (clock);
-  g_ptr_array_unref (addresses);
 }
 
 // Resets a property to its default, unless it has its default: the sink acts on each setting, even
@@ -333,7 +323,7 @@ close_folder (gpointer folder)
 static void
 set_spill (GstElement *sink, const MountConfig *config)
 {
-  gchar *name;
+  g_autofree gchar *name = NULL;
   int fd;
 
   if (!config->cache.spill.is_limited) {
@@ -346,7 +336,6 @@ set_spill (GstElement *sink, const MountConfig *config)
   name = file_roots_dup_name (fd);
   g_object_set_data_full (G_OBJECT (sink), SPILL_FOLDER, GINT_TO_POINTER (fd + 1), close_folder);
   g_object_set (sink, "spill-dir", name, NULL);
-  g_free (name);
 }
 
 void
@@ -382,7 +371,7 @@ on_full (GstBus *bus, GstMessage *message, gpointer name)
 void
 timeshift_watch (GstElement *pipeline, const MountConfig *config)
 {
-  GstBus *bus;
+  g_autoptr (GstBus) bus = NULL;
 
   if (!config->cache.spill.path)
     return;
@@ -390,5 +379,4 @@ timeshift_watch (GstElement *pipeline, const MountConfig *config)
   gst_bus_enable_sync_message_emission (bus);
   g_signal_connect_data (bus, "sync-message::element", G_CALLBACK (on_full),
       g_strdup (config->path), (GClosureNotify) (void (*) (void)) g_free, 0);
-  gst_object_unref (bus);
 }

@@ -49,11 +49,9 @@ G_DEFINE_TYPE (TitleMedia, title_media, GST_TYPE_RTSP_MEDIA)
 static GstBin *
 dup_pipeline (GstRTSPMedia *media)
 {
-  GstElement *element = gst_rtsp_media_get_element (media);
-  GstBin *pipeline = (GstBin *) gst_object_get_parent (GST_OBJECT (element));
+  g_autoptr (GstElement) element = gst_rtsp_media_get_element (media);
 
-  gst_object_unref (element);
-  return pipeline;
+  return (GstBin *) gst_object_get_parent (GST_OBJECT (element));
 }
 
 void
@@ -82,7 +80,7 @@ learn_beginning (GstRTSPMedia *media)
 {
   TitleMedia *self = (TitleMedia *) media;
   GstRTSPTimeRange *whole = NULL;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   if (self->beginning >= 0)
     return;
@@ -91,7 +89,6 @@ learn_beginning (GstRTSPMedia *media)
   if (text && gst_rtsp_range_parse (text, &whole) == GST_RTSP_OK && is_position (&whole->min))
     self->beginning = whole->min.seconds;
   g_clear_pointer (&whole, gst_rtsp_range_free);
-  g_free (text);
 }
 
 // Reports whether the range has a part of the title. Removes an end that lies after the title's
@@ -123,12 +120,11 @@ mute_others (GstRTSPMedia *media, GstElement *file)
 static GstRTSPTimeRange *
 range_from (GstClockTime start)
 {
-  gchar *text = g_strdup_printf (
+  g_autofree gchar *text = g_strdup_printf (
       "npt=%" G_GUINT64_FORMAT ".%09u-", start / GST_SECOND, (guint) (start % GST_SECOND));
   GstRTSPTimeRange *range = NULL;
 
   gst_rtsp_range_parse (text, &range);
-  g_free (text);
   return range;
 }
 
@@ -165,7 +161,7 @@ title_media_adjust_play (
 static void
 settle (GstRTSPMedia *media)
 {
-  GstBin *pipeline;
+  g_autoptr (GstBin) pipeline = NULL;
 
   // Before the first PLAY the streams block, and hold their first packets.
   for (guint i = 0; i < gst_rtsp_media_n_streams (media); i++) {
@@ -174,7 +170,6 @@ settle (GstRTSPMedia *media)
   }
   pipeline = dup_pipeline (media);
   gst_element_get_state (GST_ELEMENT (pipeline), NULL, NULL, SETTLE_LIMIT);
-  gst_object_unref (pipeline);
 }
 
 // Reports whether all tracks that are sent have a segment, with the same rates.
@@ -367,11 +362,10 @@ title_media_dup_left_out (GstRTSPMedia *media)
 static void
 log_left_out (TitleMedia *self)
 {
-  gchar *text = title_file_dup_left_out (self->file);
+  g_autofree gchar *text = title_file_dup_left_out (self->file);
 
   if (text)
     left_out_log (self->label, text);
-  g_free (text);
 }
 
 gboolean
@@ -409,11 +403,10 @@ pass_on (GstRTSPMedia *media, GstMessage *message)
 static gboolean
 pass_error_on (TitleMedia *self, const GError *error)
 {
-  GstMessage *message = gst_message_new_error (GST_OBJECT (self->file), (GError *) error, NULL);
-  gboolean passed = pass_on (GST_RTSP_MEDIA (self), message);
+  g_autoptr (GstMessage) message =
+      gst_message_new_error (GST_OBJECT (self->file), (GError *) error, NULL);
 
-  gst_message_unref (message);
-  return passed;
+  return pass_on (GST_RTSP_MEDIA (self), message);
 }
 
 // Logs an error of media that is ready. The stream ends there, but the reader may seek to another

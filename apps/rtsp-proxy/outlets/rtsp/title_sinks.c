@@ -22,7 +22,7 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, gpointer u
 static GstClockTime
 sent_up_to (GstElement *sink)
 {
-  GstSample *sample = NULL;
+  g_autoptr (GstSample) sample = NULL;
   GstClockTime at = GST_CLOCK_TIME_NONE;
 
   g_object_get (sink, "last-sample", &sample, NULL);
@@ -33,7 +33,6 @@ sent_up_to (GstElement *sink)
           gst_caps_get_structure (gst_sample_get_caps (sample), 0), "application/x-rtp"))
     at = gst_segment_to_stream_time (gst_sample_get_segment (sample), GST_FORMAT_TIME,
         GST_BUFFER_PTS (gst_sample_get_buffer (sample)));
-  gst_sample_unref (sample);
   return at;
 }
 
@@ -49,11 +48,10 @@ note_sent (const GValue *item, gpointer least)
 GstClockTime
 title_sinks_get_sent (GstBin *pipeline)
 {
-  GstIterator *sinks = gst_bin_iterate_sinks (pipeline);
+  g_autoptr (GstIterator) sinks = gst_bin_iterate_sinks (pipeline);
   GstClockTime least = GST_CLOCK_TIME_NONE;
 
   gst_iterator_foreach (sinks, note_sent, &least);
-  gst_iterator_free (sinks);
   return least;
 }
 

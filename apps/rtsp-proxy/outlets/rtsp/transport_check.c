@@ -40,7 +40,7 @@ static gboolean
 read_pair (const gchar *text, guint max, guint pair[2])
 {
   const gchar *dash = strchr (text, '-');
-  gchar *first = dash ? g_strndup (text, (gsize) (dash - text)) : g_strdup (text);
+  g_autofree gchar *first = dash ? g_strndup (text, (gsize) (dash - text)) : g_strdup (text);
   guint64 low = 0, high = 0;
   gboolean ok = g_ascii_string_to_unsigned (first, 10, 0, max, &low, NULL);
 
@@ -48,7 +48,6 @@ read_pair (const gchar *text, guint max, guint pair[2])
     ok = g_ascii_string_to_unsigned (dash + 1, 10, 0, max, &high, NULL);
   else if (ok)
     ok = (high = low + 1) <= max;
-  g_free (first);
   pair[0] = (guint) low;
   pair[1] = (guint) high;
   return ok;
@@ -64,13 +63,10 @@ is_pair (const guint pair[2])
 static gboolean
 is_peer (const gchar *host, const gchar *peer)
 {
-  GInetAddress *a = g_inet_address_new_from_string (host);
-  GInetAddress *b = g_inet_address_new_from_string (peer);
-  gboolean same = a && b && g_inet_address_equal (a, b);
+  g_autoptr (GInetAddress) a = g_inet_address_new_from_string (host);
+  g_autoptr (GInetAddress) b = g_inet_address_new_from_string (peer);
 
-  g_clear_object (&a);
-  g_clear_object (&b);
-  return same;
+  return a && b && g_inet_address_equal (a, b);
 }
 
 // live555 says "receive" for what RFC 2326 calls "record".
@@ -121,7 +117,7 @@ static const gchar *
 read_protocol (const gchar *text, Transport *out)
 {
   static const gchar *const profiles[] = { "AVP", "AVPF", "SAVP", "SAVPF" };
-  gchar **parts = g_strsplit (text, "/", 4);
+  g_auto (GStrv) parts = g_strsplit (text, "/", 4);
   guint n = g_strv_length (parts);
   const gchar *profile = NULL;
 
@@ -133,7 +129,6 @@ read_protocol (const gchar *text, Transport *out)
         profile = profiles[i];
     }
   }
-  g_strfreev (parts);
   return profile;
 }
 
@@ -157,14 +152,13 @@ check_transport (const Transport *self, const TransportPeer *peer)
 static TransportVerdict
 check_one (const gchar *text, const TransportPeer *peer, GString *out, gboolean *srtp)
 {
-  gchar **fields = g_strsplit (text, ";", -1);
+  g_auto (GStrv) fields = g_strsplit (text, ";", -1);
   Transport transport = { 0 };
   const gchar *profile = fields[0] ? read_protocol (g_strstrip (fields[0]), &transport) : NULL;
   TransportVerdict verdict = profile ? TRANSPORT_GOOD : TRANSPORT_UNSUPPORTED;
 
   for (guint i = 1; verdict == TRANSPORT_GOOD && fields[i]; i++)
     verdict = read_field (fields[i], peer, &transport);
-  g_strfreev (fields);
   transport.srtp = profile && profile[0] == 'S';
   if (verdict == TRANSPORT_GOOD)
     verdict = check_transport (&transport, peer);
@@ -184,14 +178,13 @@ check_one (const gchar *text, const TransportPeer *peer, GString *out, gboolean 
 TransportVerdict
 transport_check (const gchar *header, const TransportPeer *peer, gchar **good, gboolean *srtp)
 {
-  gchar **transports = g_strsplit (header, ",", TRANSPORTS_MAX + 1);
+  g_auto (GStrv) transports = g_strsplit (header, ",", TRANSPORTS_MAX + 1);
   TransportVerdict last = TRANSPORT_MALFORMED;
   GString *out = g_string_new (NULL);
 
   *srtp = FALSE;
   for (guint i = 0; i < TRANSPORTS_MAX && transports[i]; i++)
     last = check_one (transports[i], peer, out, srtp);
-  g_strfreev (transports);
   *good = g_string_free (out, out->len == 0);
   return *good ? TRANSPORT_GOOD : last;
 }

@@ -138,7 +138,7 @@ srt_connection_new (const SrtContext *context, GInetSocketAddress *from, const g
     guint32 id, int *reject)
 {
   static const CallerOps ops = { "SRT", on_woken, connection_free };
-  gchar *peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
+  g_autofree gchar *peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (from));
   SrtConnection *self = NULL;
 
   *reject = SRT_REJX_OVERLOAD;
@@ -157,7 +157,6 @@ srt_connection_new (const SrtContext *context, GInetSocketAddress *from, const g
       self = NULL;
     }
   }
-  g_free (peer);
   return self;
 }
 

@@ -298,7 +298,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
 {
   CallerContext *callers;
   SrtOutlet *self;
-  gchar *url;
+  g_autofree gchar *url = NULL;
 
   if (!config->srt.listen.address)
     return NULL;
@@ -315,7 +315,6 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
   }
   url = listen_address_dup_url (&self->config.listen, "srt");
   log_event ("takes publishers at %s", url);
-  g_free (url);
   return self;
 }
 

@@ -34,20 +34,20 @@ read_port (gint fd, ListenAddress *listen)
 {
   struct sockaddr_storage native;
   socklen_t len = sizeof native;
-  GSocketAddress *own;
+  g_autoptr (GSocketAddress) own = NULL;
 
   if (getsockname (fd, (struct sockaddr *) &native, &len) < 0)
     return;
   own = g_socket_address_new_from_native (&native, len);
   if (G_IS_INET_SOCKET_ADDRESS (own))
     listen->port = g_inet_socket_address_get_port (G_INET_SOCKET_ADDRESS (own));
-  g_clear_object (&own);
 }
 
 gint
 srt_port_open (ListenAddress *listen, GError **error)
 {
-  GSocketAddress *own = g_inet_socket_address_new_from_string (listen->address, listen->port);
+  g_autoptr (GSocketAddress) own =
+      g_inet_socket_address_new_from_string (listen->address, listen->port);
   struct sockaddr_storage native;
   gint fd = open_socket (own, &native);
 
@@ -56,7 +56,6 @@ srt_port_open (ListenAddress *listen, GError **error)
         "SRT: cannot listen on %s port %u: %s", listen->address, listen->port, g_strerror (errno));
   else
     read_port (fd, listen);
-  g_object_unref (own);
   return fd;
 }
 

@@ -113,7 +113,7 @@ static gboolean
 play (SrtReader *self, gint *fd)
 {
   GError *error = NULL;
-  gchar *left_out;
+  g_autofree gchar *left_out = NULL;
   GSocket *end;
 
   if (!check_presentation (self) || !take_place (self))
@@ -127,7 +127,6 @@ play (SrtReader *self, gint *fd)
   left_out = ts_stream_dup_left_out (self->stream);
   self->shown = ts_reader_new (ts_stream_get_sink (self->stream), self->name, 0,
       mount_get_path (self->mount), self->peer, "SRT", left_out, self->close, self->owner);
-  g_free (left_out);
   *fd = fcntl (g_socket_get_fd (end), F_DUPFD_CLOEXEC, 0);
   g_object_unref (end);
   log_event ("reader %s in: %s over SRT", self->peer, self->path);

@@ -141,14 +141,13 @@ static gboolean
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   MuxInput *self = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (GST_MESSAGE_TYPE (message) != GST_MESSAGE_ERROR)
     return G_SOURCE_CONTINUE;
   gst_message_parse_error (message, &error, NULL);
   self->watch = 0;
   end (self, error->message);
-  g_error_free (error);
   return G_SOURCE_REMOVE;
 }
 
@@ -157,10 +156,9 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
 static void
 connect_track (MuxInput *self, guint number)
 {
-  gchar *name = g_strdup_printf ("in%u", number);
+  g_autofree gchar *name = g_strdup_printf ("in%u", number);
 
   self->each[number].source = gst_bin_get_by_name (GST_BIN (self->pipeline), name);
-  g_free (name);
 }
 
 static void
@@ -189,14 +187,13 @@ find_live (MuxInput *self)
 static GstPadProbeReturn
 on_gap (GstPad *pad, GstPadProbeInfo *info, gpointer unused)
 {
-  GstEvent *segment;
+  g_autoptr (GstEvent) segment = NULL;
 
   if (GST_EVENT_TYPE (GST_PAD_PROBE_INFO_EVENT (info)) != GST_EVENT_GAP)
     return GST_PAD_PROBE_OK;
   segment = gst_pad_get_sticky_event (pad, GST_EVENT_SEGMENT, 0);
   if (!segment)
     return GST_PAD_PROBE_DROP;
-  gst_event_unref (segment);
   return GST_PAD_PROBE_OK;
 }
 
@@ -212,8 +209,8 @@ make_pipeline (MuxInput *self, guint32 tracks)
 {
   GError *error = NULL;
   GstElement *mux;
-  GstBus *bus;
-  gchar *text;
+  g_autoptr (GstBus) bus = NULL;
+  g_autofree gchar *text = NULL;
 
   if (!files_are_left (FILES_FOR_MEDIA)) {
     end (self, FILES_PROBLEM);
@@ -221,7 +218,6 @@ make_pipeline (MuxInput *self, guint32 tracks)
   }
   text = carriage_dup_launch (self->carriage, self->caps, tracks, self->tail);
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &error);
-  g_free (text);
   if (!self->pipeline) {
     end (self, error->message);
     g_error_free (error);
@@ -237,7 +233,6 @@ make_pipeline (MuxInput *self, guint32 tracks)
   }
   bus = gst_element_get_bus (self->pipeline);
   self->watch = gst_bus_add_watch (bus, on_message, self);
-  gst_object_unref (bus);
   return TRUE;
 }
 
@@ -311,10 +306,9 @@ find_filters (MuxInput *self)
 static gboolean
 play (MuxInput *self, gboolean video)
 {
-  GPtrArray *filters = find_filters (self);
+  g_autoptr (GPtrArray) filters = find_filters (self);
   gboolean used = self->callbacks->made (self->owner, self->pipeline, filters, video);
 
-  g_ptr_array_unref (filters);
   return used
          && gst_element_set_state (self->pipeline, GST_STATE_PLAYING) != GST_STATE_CHANGE_FAILURE;
 }
@@ -471,13 +465,12 @@ make_taker (MuxInput *self, guint number, GError **error)
 static void
 take_tracks (MuxInput *self)
 {
-  gchar *left_out = NULL;
+  g_autofree gchar *left_out = NULL;
   GError *error = NULL;
   gboolean made = TRUE;
   guint32 tracks = carriage_choose (self->carriage, self->caps, &left_out);
 
   tell_left_out (self, left_out);
-  g_free (left_out);
   g_mutex_lock (&self->lock);
   self->tracks = tracks;
   g_mutex_unlock (&self->lock);
@@ -519,15 +512,12 @@ on_tracks (gpointer data, GPtrArray *caps)
 guint32
 mux_input_choose (const Carriage *carriage, Relay *relay, gchar **left_out)
 {
-  GPtrArray *caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
-  guint32 tracks;
+  g_autoptr (GPtrArray) caps = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_caps_unref);
   GstCaps *each;
 
   for (guint i = 0; (each = relay_dup_caps (relay, i)); i++)
     g_ptr_array_add (caps, each);
-  tracks = carriage_choose (carriage, caps, left_out);
-  g_ptr_array_unref (caps);
-  return tracks;
+  return carriage_choose (carriage, caps, left_out);
 }
 
 gchar *

@@ -119,7 +119,7 @@ static gboolean
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   Push *self = data;
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_EOS) {
     self->watch = 0;
@@ -131,7 +131,6 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
   gst_message_parse_error (message, &error, NULL);
   self->watch = 0;
   fail (self, error->message);
-  g_error_free (error);
   return G_SOURCE_REMOVE;
 }
 
@@ -147,7 +146,7 @@ start_srt (Push *self, GError **error)
 {
   GstElement *sink;
   GstBus *bus;
-  gchar *text;
+  g_autofree gchar *text = NULL;
 
   self->name = ts_stream_add_pair (self->stream, &self->end, error);
   if (!self->name)
@@ -156,7 +155,6 @@ start_srt (Push *self, GError **error)
                           "async=false auto-reconnect=false",
       g_socket_get_fd (self->end));
   self->pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
-  g_free (text);
   if (self->pipeline) {
     gst_object_ref_sink (self->pipeline);
     sink = gst_bin_get_by_name (GST_BIN (self->pipeline), "server");
@@ -192,13 +190,12 @@ static gboolean
 on_made (gpointer owner, GstElement *pipeline, GPtrArray *filters, gboolean has_video)
 {
   Push *self = owner;
-  GstPad *pad;
+  g_autoptr (GstPad) pad = NULL;
 
   self->sink = gst_bin_get_by_name (GST_BIN (pipeline), "server");
   g_object_set (self->sink, "location", self->uri.uri, NULL);
   pad = gst_element_get_static_pad (self->sink, "sink");
   gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, drop_empty, NULL, NULL);
-  gst_object_unref (pad);
   return TRUE;
 }
 
@@ -228,13 +225,12 @@ start_rtmp (Push *self)
 {
   static const MuxInputCallbacks callbacks = { on_made, on_ended };
   MountConfig *config = presentation_dup_config (self->presentation);
-  gchar *label = g_strdup_printf ("push %s", self->mount);
+  g_autofree gchar *label = g_strdup_printf ("push %s", self->mount);
 
   self->flv = mux_input_new (&carriage_flv, presentation_get_relay (self->presentation),
       adaptation_limit (config, self->demand->layers), label,
       "rtmp2sink name=server sync=false async=false", &callbacks, self);
   mount_config_unref (config);
-  g_free (label);
 }
 
 // ---- the start of a run ----
@@ -242,7 +238,7 @@ start_rtmp (Push *self)
 static gboolean
 use_presentation (Push *self)
 {
-  GError *error = NULL;
+  g_autoptr (GError) error = NULL;
 
   if (self->presentation)
     return TRUE;
@@ -250,7 +246,6 @@ use_presentation (Push *self)
   if (!self->presentation && !self->told)
     log_event ("push %s to %s: %s", self->mount, self->uri.shown, error->message);
   self->told = TRUE;
-  g_clear_error (&error);
   return self->presentation != NULL;
 }
 
@@ -289,36 +284,32 @@ start (Push *self)
 static guint64
 count_sent (GstElement *server, const gchar *field)
 {
-  GstStructure *stats = NULL;
+  g_autoptr (GstStructure) stats = NULL;
   guint64 sent = 0;
 
   g_object_get (server, "stats", &stats, NULL);
   if (stats)
     gst_structure_get_uint64 (stats, field, &sent);
-  g_clear_pointer (&stats, gst_structure_free);
   return sent;
 }
 
 static gboolean
 is_connected (Push *self)
 {
-  GstElement *server;
-  gboolean connected;
+  g_autoptr (GstElement) server = NULL;
 
   if (self->uri.kind == PUSH_UDP)
     return TRUE;
   if (self->uri.kind == PUSH_RTMP)
     return self->sink && count_sent (self->sink, "out-bytes-total") > 0;
   server = gst_bin_get_by_name (GST_BIN (self->pipeline), "server");
-  connected = count_sent (server, "bytes-sent-total") > 0;
-  gst_object_unref (server);
-  return connected;
+  return count_sent (server, "bytes-sent-total") > 0;
 }
 
 static void
 show_connected (Push *self)
 {
-  gchar *left_out;
+  g_autofree gchar *left_out = NULL;
 
   if (self->uri.kind == PUSH_RTMP) {
     show (self, "RTMP", NULL, 0, mux_input_get_left_out (self->flv));
@@ -329,7 +320,6 @@ show_connected (Push *self)
     show (self, "UDP-TS", self->uri.host, self->uri.port, left_out);
   else
     show (self, "SRT", self->name, 0, left_out);
-  g_free (left_out);
 }
 
 void

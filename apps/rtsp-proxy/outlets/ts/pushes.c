@@ -18,13 +18,12 @@ add_wanted (Pushes *self, GHashTable *wanted, const gchar *mount, const gchar *t
 {
   gchar *key = g_strdup_printf ("%s %s", mount, text);
   PushUri uri;
-  gchar *wrong;
+  g_autofree gchar *wrong = NULL;
 
   if (!g_hash_table_contains (self->all, key)) {
     wrong = push_uri_parse (text, &uri); // the configuration has checked it
     if (!wrong)
       g_hash_table_insert (self->all, g_strdup (key), push_new (self->mounts, mount, &uri));
-    g_free (wrong);
   }
   g_hash_table_add (wanted, key);
 }
@@ -39,8 +38,8 @@ static gboolean
 tick (gpointer data)
 {
   Pushes *self = data;
-  GHashTable *wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  GPtrArray *mounts = mounts_dup_all (self->mounts);
+  g_autoptr (GHashTable) wanted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
   GHashTableIter iter;
   gpointer push;
 
@@ -54,8 +53,6 @@ tick (gpointer data)
   g_hash_table_iter_init (&iter, self->all);
   while (g_hash_table_iter_next (&iter, NULL, &push))
     push_tick (push);
-  g_ptr_array_unref (mounts);
-  g_hash_table_unref (wanted);
   return G_SOURCE_CONTINUE;
 }
 

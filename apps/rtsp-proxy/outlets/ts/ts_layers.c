@@ -17,7 +17,7 @@ raise_to (gint8 *top, const GstStructure *layer, const gchar *field)
 static gboolean
 read_top (GstElement *filter, WeirLayerSet *top)
 {
-  GstStructure *stats = NULL;
+  g_autoptr (GstStructure) stats = NULL;
   const GValue *layers;
   guint64 n_frames = 0;
 
@@ -31,7 +31,6 @@ read_top (GstElement *filter, WeirLayerSet *top)
     raise_to (&top->quality, layer, "quality");
     raise_to (&top->temporal, layer, "temporal");
   }
-  gst_structure_free (stats);
   return n_frames >= SETTLED_FRAMES;
 }
 

@@ -122,7 +122,7 @@ static gboolean
 take_over (HttpReply *reply, GSocket *socket)
 {
   Reply *self = (Reply *) reply;
-  gchar *left_out;
+  g_autofree gchar *left_out = NULL;
 
   self->name = ts_stream_add_socket (self->stream, socket);
   if (!self->name)
@@ -131,7 +131,6 @@ take_over (HttpReply *reply, GSocket *socket)
   left_out = ts_stream_dup_left_out (self->stream);
   self->reader = ts_reader_new (ts_stream_get_sink (self->stream), self->name, 0, self->place,
       self->asked->peer, "HTTP-TS", left_out, close_reader, self);
-  g_free (left_out);
   return TRUE;
 }
 

@@ -17,7 +17,7 @@ static void
 sample (gpointer served, ReaderSample *sample)
 {
   TsReader *self = served;
-  GstStructure *stats = NULL;
+  g_autoptr (GstStructure) stats = NULL;
 
   if (self->host) {
     g_signal_emit_by_name (self->sink, "get-stats", self->host, self->port, &stats);
@@ -26,7 +26,6 @@ sample (gpointer served, ReaderSample *sample)
     g_object_get (self->sink, "stats", &stats, NULL);
     sample->bytes = stats ? sink_sample_get (stats, "out-bytes-total") : 0;
   }
-  g_clear_pointer (&stats, gst_structure_free);
 }
 
 static gboolean

@@ -106,7 +106,7 @@ static GstFlowReturn
 on_sample (GstAppSink *appsink, gpointer data)
 {
   TsStream *self = data;
-  GstSample *sample = gst_app_sink_pull_sample (appsink);
+  g_autoptr (GstSample) sample = gst_app_sink_pull_sample (appsink);
   GstBufferList *list = sample ? gst_sample_get_buffer_list (sample) : NULL;
   GstBuffer *first = list     ? gst_buffer_list_get (list, 0)
                      : sample ? gst_sample_get_buffer (sample)
@@ -123,7 +123,6 @@ on_sample (GstAppSink *appsink, gpointer data)
         is_join (self, join, GST_BUFFER_PTS (first)), GST_BUFFER_PTS (first));
   if (gst_buffer_list_length (self->list) > 0)
     send_list (self);
-  g_clear_pointer (&sample, gst_sample_unref);
   return GST_FLOW_OK;
 }
 
@@ -381,7 +380,7 @@ ts_stream_unref (TsStream *self)
 void
 ts_stream_close_readers (Presentation *presentation, const gchar *reason, gpointer unused)
 {
-  GPtrArray *found = g_ptr_array_new_with_free_func ((GDestroyNotify) ts_stream_unref);
+  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func ((GDestroyNotify) ts_stream_unref);
   GHashTableIter iter;
   gpointer stream;
 
@@ -395,7 +394,6 @@ ts_stream_close_readers (Presentation *presentation, const gchar *reason, gpoint
   g_mutex_unlock (&all_lock);
   for (guint i = 0; i < found->len; i++)
     g_signal_emit_by_name (((TsStream *) g_ptr_array_index (found, i))->readers->sink, "clear");
-  g_ptr_array_unref (found);
 }
 
 // ---- readers ----

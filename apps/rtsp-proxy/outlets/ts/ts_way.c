@@ -45,8 +45,8 @@ static GstBusSyncReply
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   static LogLimit limit = { .burst = 3, .interval_ms = 10000 };
-  GError *error = NULL;
-  gchar *details = NULL;
+  g_autoptr (GError) error = NULL;
+  g_autofree gchar *details = NULL;
 
   if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_WARNING)
     gst_message_parse_warning (message, &error, &details);
@@ -54,8 +54,6 @@ on_message (GstBus *bus, GstMessage *message, gpointer data)
     gst_message_parse_error (message, &error, &details);
   if (error)
     log_event_limited (&limit, "%s: %s", (const gchar *) data, details ? details : error->message);
-  g_clear_error (&error);
-  g_free (details);
   gst_message_unref (message);
   return GST_BUS_DROP;
 }
@@ -70,7 +68,7 @@ gboolean
 ts_way_init (TsWay *self, Relay *relay, const gchar *label, const gchar *launch, GError **error)
 {
   GstBus *bus = gst_bus_new ();
-  GstPad *pad;
+  g_autoptr (GstPad) pad = NULL;
 
   self->bin = gst_parse_bin_from_description (launch, TRUE, error);
   if (!self->bin) {
@@ -87,7 +85,6 @@ ts_way_init (TsWay *self, Relay *relay, const gchar *label, const gchar *launch,
   gst_pad_set_event_function (self->src, on_event);
   pad = gst_element_get_static_pad (self->bin, "sink");
   gst_pad_link (self->src, pad);
-  gst_object_unref (pad);
   return TRUE;
 }
 
@@ -110,7 +107,7 @@ void
 ts_way_push (TsWay *self, GstBufferList *list, const gchar *label)
 {
   GstSegment segment;
-  GstCaps *caps;
+  g_autoptr (GstCaps) caps = NULL;
 
   if (!self->told) {
     caps = gst_caps_new_simple ("video/mpegts", "systemstream", G_TYPE_BOOLEAN, TRUE, "packetsize",
@@ -119,7 +116,6 @@ ts_way_push (TsWay *self, GstBufferList *list, const gchar *label)
     gst_pad_push_event (self->src, gst_event_new_stream_start (label));
     gst_pad_push_event (self->src, gst_event_new_caps (caps));
     gst_pad_push_event (self->src, gst_event_new_segment (&segment));
-    gst_caps_unref (caps);
     self->told = TRUE;
   }
   gst_pad_push_list (self->src, list);
