@@ -161,7 +161,7 @@ static void
 decide (gpointer authenticator, AccessDecision *asked)
 {
   const AccessRequest *request = access_decision_get_request (asked);
-  UserSet *users = dup_users (authenticator);
+  g_autoptr (UserSet) users = dup_users (authenticator);
   AuthAnswer anybody = answer_for_anybody (users, asked, request->path, request->mount);
 
   if (anybody != AUTH_PASSES)
@@ -170,22 +170,19 @@ decide (gpointer authenticator, AccessDecision *asked)
     ask_users (authenticator, asked, users);
   else
     access_decision_answer (asked, AUTH_PASSES, NULL, NULL);
-  g_clear_pointer (&users, user_set_unref);
 }
 
 static AuthAnswer
 decide_listed (gpointer authenticator, AccessDecision *asked, gboolean admitted, const gchar *mount)
 {
   const gchar *name = admitted ? access_decision_get_user (asked) : NULL;
-  UserSet *users = dup_users (authenticator);
+  g_autoptr (UserSet) users = dup_users (authenticator);
   const User *user = users && name ? g_hash_table_lookup (users->by_name, name) : NULL;
   AccessAction action = access_decision_get_request (asked)->action;
-  AuthAnswer answer = user && user_may (user, action, mount, mount)
-                          ? AUTH_ADMITS
-                          : answer_for_anybody (users, asked, mount, mount);
 
-  g_clear_pointer (&users, user_set_unref);
-  return answer;
+  return user && user_may (user, action, mount, mount)
+             ? AUTH_ADMITS
+             : answer_for_anybody (users, asked, mount, mount);
 }
 
 // ---- challenges ----
@@ -232,7 +229,7 @@ offers_digest (Authenticator *self, AccessDecision *asked, const Secretive *n)
 static void
 append_challenges (gpointer authenticator, AccessDecision *asked, GPtrArray *lines)
 {
-  UserSet *users = dup_users (authenticator);
+  g_autoptr (UserSet) users = dup_users (authenticator);
   AccessPeer *peer = access_decision_get_peer (asked);
   gboolean stale = access_decision_is_stale (asked);
   Secretive n = { 0 };
@@ -247,7 +244,6 @@ append_challenges (gpointer authenticator, AccessDecision *asked, GPtrArray *lin
   }
   if (n.named > 0 && access_decision_may_use_basic (asked))
     g_ptr_array_add (lines, g_strdup ("Basic realm=\"" USERS_REALM "\", charset=\"UTF-8\""));
-  g_clear_pointer (&users, user_set_unref);
 }
 
 // ---- construction ----
@@ -256,7 +252,7 @@ static void
 read_users (gpointer authenticator, const ProxyConfig *config)
 {
   Authenticator *self = authenticator;
-  UserSet *old;
+  g_autoptr (UserSet) old = NULL;
 
   g_atomic_int_set (
       &self->elsewhere, config->external_auth ? (gint) ~config->external_auth->excluded : 0);
@@ -264,7 +260,6 @@ read_users (gpointer authenticator, const ProxyConfig *config)
   old = self->users;
   self->users = config->users ? user_set_ref (config->users) : NULL;
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&old, user_set_unref);
 }
 
 gpointer

@@ -11,6 +11,7 @@
 MountConfig *mount_config_new (const gchar *path);
 MountConfig *mount_config_ref (MountConfig *self);
 void mount_config_unref (MountConfig *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (MountConfig, mount_config_unref)
 
 // Returns a copy that may be changed, without `pulls` and `stages`. The caller owns the reference.
 MountConfig *mount_config_copy (const MountConfig *self);

@@ -17,6 +17,7 @@ typedef struct {
 UserSet *user_set_new (void);
 UserSet *user_set_ref (UserSet *self);
 void user_set_unref (UserSet *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (UserSet, user_set_unref)
 
 // Reads a list of users. Returns FALSE and sets `error` if anything is wrong.
 gboolean user_set_read (UserSet *self, YamlReader *reader, YamlNode *list, GError **error);

@@ -193,7 +193,7 @@ find (ApiRequest *request)
 void
 api_get_mount (ApiRequest *request)
 {
-  Mount *mount = find (request);
+  g_autoptr (Mount) mount = find (request);
   JsonBuilder *builder;
 
   if (!mount)
@@ -201,7 +201,6 @@ api_get_mount (ApiRequest *request)
   builder = json_builder_new ();
   write_mount (request->api, builder, mount, count_readers (request->rest));
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  mount_unref (mount);
 }
 
 // ---- changes ----
@@ -222,14 +221,11 @@ write_keys (JsonBuilder *builder, const MountConfig *from, const MountConfig *to
 static gchar *
 dup_effect (Proxy *proxy, const gchar *path, const MountConfig *from, const MountConfig *to)
 {
-  Mount *mount = from && to ? mounts_get (proxy_get_mounts (proxy), path) : NULL;
-  gchar *effect;
+  g_autoptr (Mount) mount = from && to ? mounts_get (proxy_get_mounts (proxy), path) : NULL;
 
   if (!mount)
     return g_strdup (to ? "the mount is added" : "the mount is removed and its readers are closed");
-  effect = mount_dup_effect (mount, to);
-  mount_unref (mount);
-  return effect;
+  return mount_dup_effect (mount, to);
 }
 
 static void
@@ -331,16 +327,15 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
 void
 api_put_mount (ApiRequest *request)
 {
-  Mount *mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
+  g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
 
   change (request, NULL, mount ? mount_get_config (mount) : NULL);
-  g_clear_pointer (&mount, mount_unref);
 }
 
 void
 api_patch_mount (ApiRequest *request)
 {
-  Mount *mount = find (request);
+  g_autoptr (Mount) mount = find (request);
 
   if (!mount)
     return;
@@ -351,7 +346,6 @@ api_patch_mount (ApiRequest *request)
         mount_get_config (mount)->lack);
   else
     change (request, mount_get_config (mount), mount_get_config (mount));
-  mount_unref (mount);
 }
 
 // Answers 409 and returns FALSE if another mount has this one as an input.
@@ -373,23 +367,20 @@ api_delete_mount (ApiRequest *request)
   gboolean dry = api_is_dry_run (request);
   JsonBuilder *builder;
   g_autofree gchar *reason = NULL;
-  Mount *mount;
+  g_autoptr (Mount) mount = NULL;
 
   if (!api_check_query (request, "dry-run", "reason", NULL))
     return;
   mount = find (request);
   if (!mount)
     return;
-  if (!check_unused (request)) {
-    mount_unref (mount);
+  if (!check_unused (request))
     return;
-  }
   builder = describe_change (request, mount_get_config (mount), NULL, dry);
   reason = api_dup_reason (request, "the mount was removed through the API");
   if (!dry)
     proxy_remove_mount (request->api->proxy, request->rest, reason);
   api_answer (request->message, SOUP_STATUS_OK, builder);
-  mount_unref (mount);
 }
 
 // ---- reload ----

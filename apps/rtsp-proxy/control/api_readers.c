@@ -139,12 +139,11 @@ answer_reader (ApiRequest *request, Reader *reader)
 void
 api_get_reader (ApiRequest *request)
 {
-  Reader *reader = find (request);
+  g_autoptr (Reader) reader = find (request);
 
   if (!reader)
     return;
   answer_reader (request, reader);
-  reader_unref (reader);
 }
 
 typedef struct {
@@ -228,7 +227,7 @@ apply_change (ApiRequest *request, Reader *reader, const ReaderChange *change)
 void
 api_patch_reader (ApiRequest *request)
 {
-  Reader *reader;
+  g_autoptr (Reader) reader = NULL;
   ReaderChange change = { 0 };
 
   if (!api_check_query (request, NULL))
@@ -239,13 +238,12 @@ api_patch_reader (ApiRequest *request)
   if (read_change (request, &change) && apply_change (request, reader, &change))
     answer_reader (request, reader);
   schema_clear (change_keys, &change);
-  reader_unref (reader);
 }
 
 void
 api_delete_reader (ApiRequest *request)
 {
-  Reader *reader;
+  g_autoptr (Reader) reader = NULL;
   g_autofree gchar *reason = NULL;
 
   if (!api_check_query (request, "reason", NULL))
@@ -256,5 +254,4 @@ api_delete_reader (ApiRequest *request)
   answer_reader (request, reader);
   reason = api_dup_reason (request, "closed through the API");
   reader_close (reader, reason);
-  reader_unref (reader);
 }

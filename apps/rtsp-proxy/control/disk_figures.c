@@ -36,11 +36,9 @@ const DiskFigure disk_figures[] = {
 guint
 disk_figures_sample (Mount *mount, StoreDisk disks[DISK_FIGURES_MAX])
 {
-  Store *store = mount_dup_store (mount);
-  guint n = store ? store_get_disks (store, disks, DISK_FIGURES_MAX) : 0;
+  g_autoptr (Store) store = mount_dup_store (mount);
 
-  g_clear_pointer (&store, store_unref);
-  return n;
+  return store ? store_get_disks (store, disks, DISK_FIGURES_MAX) : 0;
 }
 
 guint64

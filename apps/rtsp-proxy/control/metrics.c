@@ -67,7 +67,7 @@ sample_readers (GHashTable *samples)
 static void
 sample_upstreams (Mount *mount, Sample *sample)
 {
-  Presentation *main = mount_dup_main (mount);
+  g_autoptr (Presentation) main = mount_dup_main (mount);
   Node *node = presentation_get_node (main);
 
   relay_get_stats (presentation_get_relay (main), &sample->relay);
@@ -76,7 +76,6 @@ sample_upstreams (Mount *mount, Sample *sample)
     node = node_get_input (node);
   if (node)
     sample->has_standby = node_has_standby (node, &sample->wants_standby);
-  presentation_unref (main);
 }
 
 static Sample *

@@ -166,7 +166,7 @@ check_mount (Notices *self, Mount *mount)
 {
   const gchar *path = mount_get_path (mount);
   Logged *logged = get_logged (self, path);
-  Presentation *main = mount_dup_main (mount);
+  g_autoptr (Presentation) main = mount_dup_main (mount);
   RelayStats stats;
   Totals totals;
 
@@ -174,7 +174,6 @@ check_mount (Notices *self, Mount *mount)
   log_upstream (logged, path, &stats);
   if (totals_get (path, &totals))
     log_losses (logged, path, &totals);
-  presentation_unref (main);
 }
 
 static gboolean

@@ -51,12 +51,11 @@ await (Reload *self)
   g_hash_table_remove_all (self->waiting);
   g_hash_table_iter_init (&iter, self->mounts);
   while (g_hash_table_iter_next (&iter, &path, &config)) {
-    Mount *mount =
+    g_autoptr (Mount) mount =
         ((MountConfig *) config)->lack ? mounts_get (proxy_get_mounts (self->proxy), path) : NULL;
 
     if (mount)
       g_hash_table_insert (self->waiting, g_strdup (path), mount_dup_config (mount));
-    g_clear_pointer (&mount, mount_unref);
   }
   look_again_set (self->look_again, g_hash_table_size (self->waiting) > 0);
 }
@@ -65,7 +64,7 @@ await (Reload *self)
 static void
 give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
 {
-  Mount *mount = mounts_get (proxy_get_mounts (self->proxy), path);
+  g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (self->proxy), path);
   g_autoptr (GError) error = NULL;
 
   if (mount && mount_get_config (mount) == before
@@ -75,7 +74,6 @@ give (Reload *self, const gchar *path, MountConfig *before, MountConfig *to)
     else
       log_event ("mount %s was not changed: %s", path, error->message);
   }
-  g_clear_pointer (&mount, mount_unref);
 }
 
 // The file was read again; only mounts that wait take what it says.
@@ -162,7 +160,7 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
 {
   const MountConfig *before = g_hash_table_lookup (self->mounts, path);
   gboolean same = before && to && mount_config_equal (before, to);
-  Mount *mount = mounts_get (proxy_get_mounts (self->proxy), path);
+  g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (self->proxy), path);
   gboolean keeps = mount && to && to->lack && !mount_lacks (mount);
 
   if (keeps)
@@ -174,7 +172,6 @@ plan_mount (Reload *self, ReloadPlan *plan, const gchar *path, MountConfig *to)
     plan_change (plan, mount, path, to);
   else
     plan->n_unchanged++;
-  g_clear_pointer (&mount, mount_unref);
 }
 
 static void

@@ -41,11 +41,9 @@ const SwarmFigure swarm_figures[] = {
 gboolean
 swarm_figures_sum (Mount *mount, StoreSwarmTitle *sum)
 {
-  Store *store = mount_dup_store (mount);
-  gboolean has = store && store_get_swarm (store, sum, NULL, NULL);
+  g_autoptr (Store) store = mount_dup_store (mount);
 
-  g_clear_pointer (&store, store_unref);
-  return has;
+  return store && store_get_swarm (store, sum, NULL, NULL);
 }
 
 guint64
@@ -72,7 +70,7 @@ write_title (gpointer data, const gchar *name, const StoreSwarmTitle *title)
 void
 swarm_figures_write (JsonBuilder *builder, Mount *mount)
 {
-  Store *store = mount_dup_store (mount);
+  g_autoptr (Store) store = mount_dup_store (mount);
   StoreSwarmTitle sum;
 
   if (store && store->kind->get_swarm) {
@@ -81,5 +79,4 @@ swarm_figures_write (JsonBuilder *builder, Mount *mount)
     store_get_swarm (store, &sum, write_title, builder);
     json_builder_end_array (builder);
   }
-  g_clear_pointer (&store, store_unref);
 }

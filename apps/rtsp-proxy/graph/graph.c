@@ -188,14 +188,12 @@ get_decoded (Graph *self, Node *joining, const gchar *key, Node *input, gchar *i
 static Node *
 get_input (Graph *self, const MountConfig *config, guint i, gchar **key)
 {
-  MountConfig *alone = mount_inputs_make_alone (config, i);
+  g_autoptr (MountConfig) alone = mount_inputs_make_alone (config, i);
   Node *node;
 
   *key = dup_key (alone, NULL, 1, 0);
   node = g_hash_table_lookup (self->nodes, *key);
-  node = node ? node_ref (node) : add (self, g_strdup (*key), node_new_pull (alone, NULL));
-  mount_config_unref (alone);
-  return node;
+  return node ? node_ref (node) : add (self, g_strdup (*key), node_new_pull (alone, NULL));
 }
 
 // Adds what a new node of such a stage reads. `before` is the key of the chain before it.
@@ -205,15 +203,13 @@ add_sides (
 {
   for (guint i = 0; config->inputs[i]; i++) {
     gchar *input_key = g_strdup (before);
-    Node *input, *decoded;
+    g_autoptr (Node) input = NULL, decoded = NULL;
 
     if (i > 0)
       g_free (input_key);
     input = i > 0 ? get_input (self, config, i, &input_key) : node_ref (node_get_input (joining));
     decoded = get_decoded (self, joining, key, input, input_key, config);
     node_add_side (joining, decoded);
-    node_unref (decoded);
-    node_unref (input);
   }
 }
 

@@ -116,14 +116,13 @@ insertion_free (Insertion *self, const gchar *reason)
 static void
 finish (Insertion *self, const gchar *reason)
 {
-  Node *node = node_ref (self->node);
+  g_autoptr (Node) node = node_ref (self->node);
 
   insertion_free (self, reason);
   if (node->users->len > 0) {
     node_choose (node);
     relay_ask_next (node->relay, clock_now ());
   }
-  node_unref (node);
 }
 
 static gboolean

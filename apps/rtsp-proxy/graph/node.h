@@ -55,6 +55,7 @@ void node_play_from (Node *self, gint64 from);
 
 Node *node_ref (Node *self);
 void node_unref (Node *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Node, node_unref)
 
 // Sets a function that is called before the node is freed.
 void node_set_free_notify (Node *self, void (*notify) (Node *self, gpointer data), gpointer data);

@@ -262,23 +262,21 @@ static void
 on_up (gpointer owner)
 {
   Inlet *self = owner;
-  Node *node = self->node;
+  g_autoptr (Node) node = node_ref (self->node);
 
   self->up = TRUE;
   self->up_since = clock_now ();
   g_clear_pointer (&self->reason, g_free);
-  node_ref (node);
   node_choose (node);
   if (!node->input || node->sides || node_get_state (node->input) == NODE_UP)
     node_tell_up (node);
-  node_unref (node);
 }
 
 static void
 on_changed (gpointer owner)
 {
   Inlet *self = owner;
-  Node *node = node_ref (self->node);
+  g_autoptr (Node) node = node_ref (self->node);
 
   if (inlet_is_current (self)) {
     stop_others (self);
@@ -287,14 +285,13 @@ on_changed (gpointer owner)
     log_event ("upstream %s: its tracks differ from the readers' tracks", self->shown);
     self->changed = TRUE;
   }
-  node_unref (node);
 }
 
 static void
 on_down (gpointer owner, const gchar *reason, guint retry_ms)
 {
   Inlet *self = owner;
-  Node *node = self->node;
+  g_autoptr (Node) node = node_ref (self->node);
   gboolean others = FALSE;
 
   self->up = FALSE;
@@ -305,7 +302,6 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
                      ? g_strdup (reason)
                      : g_strdup_printf ("%s: %s", self->shown, reason);
   self->failed_us = g_get_real_time ();
-  node_ref (node);
   if (node->inlets->len > 1)
     log_event_limited (&self->failures, "upstream %s", self->reason);
   node_choose (node);
@@ -314,7 +310,6 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
               || (node_inlet (node, n)->running && !node_inlet (node, n)->reason);
   if (!others)
     node_tell_down (node, self->reason, retry_ms);
-  node_unref (node);
 }
 
 static gboolean

@@ -134,9 +134,8 @@ mount_insert (Mount *mount, const InsertionPlan *plan, InsertDone done, gpointer
 Insertion *
 mount_find_insertion (Mount *self)
 {
-  Presentation *main = mount_dup_main (self);
+  g_autoptr (Presentation) main = mount_dup_main (self);
   Node *node = find_node (main);
 
-  presentation_unref (main);
   return node ? insertion_find (node) : NULL;
 }

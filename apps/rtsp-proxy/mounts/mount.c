@@ -324,7 +324,7 @@ static void
 begin_broadcast (Mount *self, const MountConfig *mount_config)
 {
   const BroadcastConfig config = mount_broadcast_get (mount_config);
-  Store *store = config.n_groups > 0 ? mount_dup_store (self) : NULL;
+  g_autoptr (Store) store = config.n_groups > 0 ? mount_dup_store (self) : NULL;
   Broadcast *broadcast =
       WITH_BROADCAST && store ? broadcast_new (self->path, &config, store) : NULL;
   Relay *relay = presentation_get_relay (self->main);
@@ -333,7 +333,6 @@ begin_broadcast (Mount *self, const MountConfig *mount_config)
                             : NULL;
 
   set_broadcast (self, broadcast, live);
-  g_clear_pointer (&store, store_unref);
 }
 
 // ---- configuration ----

@@ -43,6 +43,7 @@ Mount *mount_new (const MountContext *context, MountConfig *config, GError **err
 // Reference counting. Call from any thread.
 Mount *mount_ref (Mount *self);
 void mount_unref (Mount *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Mount, mount_unref)
 
 // Changes the configuration; the path must be the same. Readers stay if possible, see
 // presentation_configure(). If the new stages cannot be made, returns FALSE, sets `error` and

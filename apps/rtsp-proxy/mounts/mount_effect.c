@@ -36,7 +36,7 @@ static gchar *
 find_other_codec (Mount *self, const MountConfig *to)
 {
   g_autoptr (GPtrArray) chain = offer_make_chain (to, NULL, NULL);
-  Presentation *main = mount_dup_main (self);
+  g_autoptr (Presentation) main = mount_dup_main (self);
   g_autofree gchar *told = dup_codec (presentation_get_relay (main));
   g_autofree gchar *from = dup_source_codec (main);
   const gchar *gives = chain ? choice_get_codec (chain, chain->len, STAGE_VIDEO, from) : NULL;
@@ -45,7 +45,6 @@ find_other_codec (Mount *self, const MountConfig *to)
   if (told && gives && g_ascii_strcasecmp (told, gives))
     effect = g_strdup_printf (
         "readers are closed, because the codec changes from %s to %s", told, gives);
-  presentation_unref (main);
   return effect;
 }
 

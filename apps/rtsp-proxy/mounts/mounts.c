@@ -18,7 +18,7 @@ struct _Mounts {
 static gpointer
 use_input (gpointer data, const gchar *path, Relay **relay, GError **error)
 {
-  Mount *mount = mounts_get (data, path);
+  g_autoptr (Mount) mount = mounts_get (data, path);
   Presentation *found = NULL;
 
   if (mount)
@@ -27,7 +27,6 @@ use_input (gpointer data, const gchar *path, Relay **relay, GError **error)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "there is no mount %s", path);
   if (found)
     *relay = presentation_get_relay (found);
-  g_clear_pointer (&mount, mount_unref);
   return found;
 }
 
@@ -104,13 +103,12 @@ compare_paths (gconstpointer a, gconstpointer b)
 MountConfig *
 mounts_dup_publish_config (Mounts *self, const gchar *path, gboolean *exists)
 {
-  Mount *mount = mounts_get (self, path);
+  g_autoptr (Mount) mount = mounts_get (self, path);
   MountConfig *config = mount ? mount_dup_config (mount) : NULL;
 
   *exists = mount != NULL;
   if (config && !mount_config_awaits (config))
     g_clear_pointer (&config, mount_config_unref);
-  g_clear_pointer (&mount, mount_unref);
   return config;
 }
 

@@ -594,11 +594,9 @@ presentation_set_choices (Presentation *self, Choices *choices, gboolean counted
 gboolean
 presentation_take_choice (Presentation *self, GError **error)
 {
-  MountConfig *config = presentation_dup_config (self);
-  gboolean taken = choices_take (self->choices, config->max_presentations, error);
+  g_autoptr (MountConfig) config = presentation_dup_config (self);
 
-  mount_config_unref (config);
-  return taken;
+  return choices_take (self->choices, config->max_presentations, error);
 }
 
 void

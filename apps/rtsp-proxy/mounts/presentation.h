@@ -30,6 +30,7 @@ Presentation *presentation_new (Graph *graph, const gchar *path, const gchar *qu
     gpointer data);
 Presentation *presentation_ref (Presentation *self);
 void presentation_unref (Presentation *self); // the main thread frees it
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Presentation, presentation_unref)
 
 // Sets the count that the presentation's choices belong to. `counted`: the presentation itself is
 // one of them, and leaves when it stops. Call before the presentation has other users.

@@ -116,12 +116,9 @@ dup_session (Presentation *self)
 gboolean
 presentation_get_place (Presentation *self, TitlePlace *place)
 {
-  Presentation *session = self->player ? dup_session (self) : presentation_ref (self);
-  gboolean has =
-      session && session->tape && tape_get_place (session->tape, place) && place->from >= 0;
+  g_autoptr (Presentation) session = self->player ? dup_session (self) : presentation_ref (self);
 
-  g_clear_pointer (&session, presentation_unref);
-  return has;
+  return session && session->tape && tape_get_place (session->tape, place) && place->from >= 0;
 }
 
 // Replaces the session. Takes over a use, and ends that of the one before.

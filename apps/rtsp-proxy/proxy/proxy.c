@@ -167,7 +167,7 @@ proxy_put_mount (Proxy *self, MountConfig *config, GError **error)
 gboolean
 proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
 {
-  Mount *mount = mounts_get (self->mounts, path);
+  g_autoptr (Mount) mount = mounts_get (self->mounts, path);
   g_autoptr (GPtrArray) presentations = NULL;
 
   if (!mount)
@@ -179,7 +179,6 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
   mount_stop (mount);
   for (guint i = 0; i < presentations->len; i++)
     proxy_close_readers (self, g_ptr_array_index (presentations, i), reason);
-  mount_unref (mount);
   return TRUE;
 }
 
@@ -304,11 +303,9 @@ proxy_add_mounts (Proxy *self, const ProxyConfig *config, GError **error)
 static gboolean
 is_served (const gchar *path, gpointer mounts)
 {
-  Mount *mount = mounts_get (mounts, path);
-  gboolean served = mount != NULL;
+  g_autoptr (Mount) mount = mounts_get (mounts, path);
 
-  g_clear_pointer (&mount, mount_unref);
-  return served;
+  return mount != NULL;
 }
 
 static gboolean

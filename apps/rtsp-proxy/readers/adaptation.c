@@ -104,7 +104,7 @@ find_policy (MountAdapt adapt)
 static void
 configure (Entry *self)
 {
-  MountConfig *config = presentation_dup_config (self->presentation);
+  g_autoptr (MountConfig) config = presentation_dup_config (self->presentation);
   WeirLayerSet limit = adaptation_limit (config, self->chosen);
 
   if (!self->begun || self->policy != config->adapt || !weir_layer_set_equal (self->limit, limit)) {
@@ -116,7 +116,6 @@ configure (Entry *self)
         (guint32) reader_get_id (self->reader) * SPREAD);
     reader_set_layers (self->reader, limit);
   }
-  mount_config_unref (config);
 }
 
 // Returns the layers' rates of the reader's sink, or NULL if it has none. `all` keeps them, so that

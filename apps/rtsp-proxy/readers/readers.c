@@ -229,14 +229,13 @@ readers_add (Reader *reader)
 void
 readers_remove (Reader *reader)
 {
-  Reader *found = NULL;
+  g_autoptr (Reader) found = NULL;
   guint i;
 
   g_mutex_lock (&all_lock);
   if (all && g_ptr_array_find (all, reader, &i))
     found = g_ptr_array_steal_index_fast (all, i);
   g_mutex_unlock (&all_lock);
-  g_clear_pointer (&found, reader_unref);
 }
 
 static gint

@@ -17,6 +17,7 @@ extern const gchar *const reader_transports[]; // as in the API, then NULL
 
 Reader *reader_ref (Reader *self);
 void reader_unref (Reader *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Reader, reader_unref)
 
 guint64 reader_get_id (const Reader *self); // unique in the process
 const gchar *reader_get_mount (const Reader *self);

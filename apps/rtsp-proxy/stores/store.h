@@ -73,6 +73,7 @@ void store_init (Store *self, const StoreKind *kind);
 
 Store *store_ref (Store *self);
 void store_unref (Store *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Store, store_unref)
 
 // Opens the title `name` for reading, and sets `*size` to its size in bytes; `size` may be NULL.
 // Returns a file descriptor that the caller owns: a file, or a socket that is asked for the bytes

@@ -164,7 +164,7 @@ void
 caller_ask (
     Caller *self, AccessAction action, const gchar *user, const gchar *secret, const gchar *token)
 {
-  Mount *mount = mounts_get (self->context->mounts, self->demand->path);
+  g_autoptr (Mount) mount = mounts_get (self->context->mounts, self->demand->path);
   const AccessRequest request = {
     .action = action,
     .path = self->demand->path,
@@ -177,7 +177,6 @@ caller_ask (
       self->context->access, self->visitor, &request, user, secret, on_decided, caller_ref (self));
   if (!access_decision_is_later (self->asked))
     caller_unref (self);
-  g_clear_pointer (&mount, mount_unref);
 }
 
 // ---- publishing ----

@@ -241,7 +241,7 @@ static void
 begin_session (HlsOutlet *outlet, Reply *self)
 {
   const HttpAsked *asked = self->asked;
-  MountConfig *config;
+  g_autoptr (MountConfig) config = NULL;
   gboolean is_new;
 
   self->session = hls_sessions_begin (
@@ -252,7 +252,6 @@ begin_session (HlsOutlet *outlet, Reply *self)
   self->status = 0;
   config = mount_dup_config (asked->resolved->mount);
   self->patience_ns = config->start_timeout_ms * NS_PER_MS + START_SLACK_NS;
-  mount_config_unref (config);
 }
 
 // Finds the session, or begins it again if dup_target() has said that its player may resume it.

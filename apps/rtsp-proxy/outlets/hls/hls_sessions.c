@@ -148,7 +148,7 @@ static HlsGroup *
 use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand,
     Presentation *presentation, GError **error)
 {
-  MountConfig *config = mount_dup_config (resolved->mount);
+  g_autoptr (MountConfig) config = mount_dup_config (resolved->mount);
   gboolean varies = !resolved->choices && !resolved->is_below && *config->renditions
                     && weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL);
   const WeirLayerSet layers = adaptation_limit (config, demand->layers);
@@ -168,7 +168,6 @@ use_group (HlsSessions *self, const Resolved *resolved, const Demand *demand,
   else
     group = add_group (self, key, (HlsVariant) { presentation, layers }, resolved->mount,
         varies ? config : NULL, is_choice ? presentation : NULL, error);
-  mount_config_unref (config);
   return group;
 }
 

@@ -19,7 +19,7 @@ static Recordings *the;
 static void
 keep_wanted (Recordings *self, GHashTable *wanted, Mount *mount)
 {
-  MountConfig *config = mount_dup_config (mount);
+  g_autoptr (MountConfig) config = mount_dup_config (mount);
   Recording *recording = g_hash_table_lookup (self->all, config->path);
 
   if (config->record.folder) {
@@ -28,7 +28,6 @@ keep_wanted (Recordings *self, GHashTable *wanted, Mount *mount)
           self->all, g_strdup (config->path), recording_new (self->mounts, config));
     g_hash_table_add (wanted, g_strdup (config->path));
   }
-  mount_config_unref (config);
 }
 
 static gboolean

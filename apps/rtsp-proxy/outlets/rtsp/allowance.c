@@ -29,13 +29,10 @@ has_place (GstRTSPSession *session)
 static guint
 get_max (Mounts *mounts, const gchar *path)
 {
-  Mount *mount = mounts_get (mounts, path);
-  MountConfig *config = mount ? mount_dup_config (mount) : NULL;
-  guint max = config ? config->max_readers : 0;
+  g_autoptr (Mount) mount = mounts_get (mounts, path);
+  g_autoptr (MountConfig) config = mount ? mount_dup_config (mount) : NULL;
 
-  g_clear_pointer (&config, mount_config_unref);
-  g_clear_pointer (&mount, mount_unref);
-  return max;
+  return config ? config->max_readers : 0;
 }
 
 // A session keeps its place until TEARDOWN, or until it is freed.
@@ -54,12 +51,12 @@ take_place (RtspConnection *connection, GstRTSPSession *session, const gchar *pa
 static GstRTSPStatusCode
 on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, RtspConnection *connection)
 {
-  Content *content = has_place (ctx->session) ? NULL : rtsp_connection_dup_content (connection);
+  g_autoptr (Content) content =
+      has_place (ctx->session) ? NULL : rtsp_connection_dup_content (connection);
   GstRTSPStatusCode status = GST_RTSP_STS_OK;
 
   if (content && ctx->session)
     status = take_place (connection, ctx->session, content_get_mount_path (content));
-  g_clear_pointer (&content, content_unref);
   return status;
 }
 

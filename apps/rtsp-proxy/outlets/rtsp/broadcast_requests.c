@@ -168,12 +168,10 @@ found_clear (Found *self)
 static gchar *
 dup_source (Mount *mount)
 {
-  MountConfig *config = mount_dup_config (mount);
+  g_autoptr (MountConfig) config = mount_dup_config (mount);
   const BroadcastConfig broadcast = mount_broadcast_get (config);
-  gchar *source = source_address_dup (broadcast.groups, broadcast.iface);
 
-  mount_config_unref (config);
-  return source;
+  return source_address_dup (broadcast.groups, broadcast.iface);
 }
 
 // Reports whether the demand is for what the broadcast of a stream sends: the mount's own

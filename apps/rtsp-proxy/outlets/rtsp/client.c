@@ -104,76 +104,68 @@ typedef struct {
   const Serving *serving;
 } Call;
 
-// Collects the arguments for the functions of a Serving. End with call_end().
 static void
-call_begin (Call *call, GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
-{
-  RtspConnection *connection = &((Client *) client)->connection;
-  gboolean live = media && !title_media_is (media);
-
-  call->request =
-      (RtspRequest) { ctx, rtsp_connection_dup_content (connection), dup_reader ((Client *) client),
-        connection->peer, connection->layers, connection->delay_ns, connection->mounts };
-  call->serving = !live                   ? &serving_stored
-                  : media_get_own (media) ? &serving_session
-                                          : &serving_live;
-}
-
-static void
-call_end (Call *call)
+call_clear (Call *call)
 {
   g_clear_pointer (&call->request.content, content_unref);
   g_clear_pointer (&call->request.reader, reader_unref);
 }
 
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Call, call_clear)
+
+// Collects the arguments for the functions of a Serving.
+static Call
+make_call (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMedia *media)
+{
+  RtspConnection *connection = &((Client *) client)->connection;
+  gboolean live = media && !title_media_is (media);
+
+  return (Call) {
+    { ctx, rtsp_connection_dup_content (connection), dup_reader ((Client *) client),
+        connection->peer, connection->layers, connection->delay_ns, connection->mounts },
+    !live                   ? &serving_stored
+    : media_get_own (media) ? &serving_session
+                            : &serving_live,
+  };
+}
+
 static GstRTSPStatusCode
 on_pre_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  GstRTSPStatusCode status;
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
 
-  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  status = call.serving->begin_pause (&call.request);
-  call_end (&call);
-  return status;
+  return call.serving->begin_pause (&call.request);
 }
 
 static void
 on_pause (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
 
-  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  call.serving->end_pause (&call.request);
-  call_end (&call);
+  if (call.serving->end_pause)
+    call.serving->end_pause (&call.request);
 }
 
 static GstRTSPStatusCode
 on_pre_play (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
-  GstRTSPStatusCode status;
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
 
   // With this header gst-rtsp-server would write into a response that it has not made yet.
   gst_rtsp_message_remove_header (ctx->request, GST_RTSP_HDR_SEEK_STYLE, -1);
-  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
-  status = call.serving->begin_play (&call.request);
-  call_end (&call);
-  return status;
+  return call.serving->begin_play ? call.serving->begin_play (&call.request) : GST_RTSP_STS_OK;
 }
 
 static GstSDPMessage *
 client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 {
   GstSDPMessage *sdp = GST_RTSP_CLIENT_CLASS (client_parent_class)->create_sdp (client, media);
-  Call call;
+  g_auto (Call) call = make_call (client, NULL, media);
 
-  call_begin (&call, client, NULL, media);
   if (sdp && call.serving->describe)
     call.serving->describe (&call.request, media, sdp);
   if (sdp && ((Client *) client)->connection.tls)
     srtp_describe (client, media, sdp);
-  call_end (&call);
   return sdp;
 }
 
@@ -182,24 +174,19 @@ client_adjust_play_mode (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPTime
     GstSeekFlags *flags, gdouble *rate, GstClockTime *trickmode_interval,
     gboolean *enable_rate_control)
 {
-  GstRTSPStatusCode status;
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, ctx->media);
 
-  call_begin (&call, client, ctx, ctx->media);
-  status = call.serving->adjust_play (&call.request, range, flags, rate);
-  call_end (&call);
-  return status;
+  return call.serving->adjust_play (&call.request, range, flags, rate);
 }
 
 // Resumes the reader after a PLAY that should seek was refused, because the reader still plays.
 static void
 on_play_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
 {
-  Reader *reader = dup_reader ((Client *) client);
+  g_autoptr (Reader) reader = dup_reader ((Client *) client);
 
   if (reader && gst_rtsp_session_media_get_rtsp_state (media) == GST_RTSP_STATE_PLAYING)
     reader_resume (reader);
-  g_clear_pointer (&reader, reader_unref);
 }
 
 static void
@@ -224,11 +211,10 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
 static GstRTSPStatusCode
 client_adjust_play_response (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, ctx->media);
 
-  call_begin (&call, client, ctx, ctx->media);
-  call.serving->answer_play (&call.request);
-  call_end (&call);
+  if (call.serving->answer_play)
+    call.serving->answer_play (&call.request);
   return GST_RTSP_STS_OK;
 }
 
@@ -250,7 +236,7 @@ forget_reader (Reader *reader)
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
-  Content *content = rtsp_connection_dup_content (&self->connection);
+  g_autoptr (Content) content = rtsp_connection_dup_content (&self->connection);
   Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
       self->connection.peer, GST_RTSP_CLIENT (self), close_client);
 
@@ -259,7 +245,6 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
   readers_add (reader);
   if (content && content->presentation)
     adaptation_watch (reader, content->presentation, self->connection.layers);
-  g_clear_pointer (&content, content_unref);
   return reader;
 }
 
@@ -267,12 +252,10 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
 static void
 end_play (GstRTSPClient *client, GstRTSPContext *ctx)
 {
-  Call call;
+  g_auto (Call) call = make_call (client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
 
-  call_begin (&call, client, ctx, gst_rtsp_session_media_get_media (ctx->sessmedia));
   if (call.serving->end_play)
     call.serving->end_play (&call.request);
-  call_end (&call);
 }
 
 static void
@@ -325,7 +308,7 @@ static void
 end_session (Client *self, const gchar *reason)
 {
   Reader *reader = NULL;
-  Content *content;
+  g_autoptr (Content) content = NULL;
   gboolean plays;
   g_autofree gchar *why = NULL;
 
@@ -344,7 +327,6 @@ end_session (Client *self, const gchar *reason)
   if (plays) {
     content = rtsp_connection_dup_content (&self->connection);
     log_event ("reader %s out: %s: %s", self->connection.peer, content_get_label (content), why);
-    g_clear_pointer (&content, content_unref);
   }
 }
 
@@ -363,12 +345,11 @@ static void
 on_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 {
   Client *self = (Client *) client;
-  Content *content = rtsp_connection_dup_content (&self->connection);
+  g_autoptr (Content) content = rtsp_connection_dup_content (&self->connection);
 
   end_session (self, "TEARDOWN");
   if (content && content->title)
     rtsp_connection_use (&self->connection, NULL);
-  g_clear_pointer (&content, content_unref);
 }
 
 static void

@@ -42,11 +42,9 @@ keeps_for_readers (LiveMedia *self, const MountConfig *config)
 static gboolean
 is_kept_for_readers (LiveMedia *self)
 {
-  MountConfig *config = presentation_dup_config (self->presentation);
-  gboolean kept = keeps_for_readers (self, config);
+  g_autoptr (MountConfig) config = presentation_dup_config (self->presentation);
 
-  mount_config_unref (config);
-  return kept;
+  return keeps_for_readers (self, config);
 }
 
 // ---- the state, and callbacks that wait for it ----
@@ -237,7 +235,7 @@ on_linger_timeout (gpointer data)
 void
 live_media_update (LiveMedia *self)
 {
-  MountConfig *config = presentation_dup_config (self->presentation);
+  g_autoptr (MountConfig) config = presentation_dup_config (self->presentation);
   gboolean wanted = keeps_for_readers (self, config), lingers;
   gboolean opens = live_media_ask (self, NULL) == PRESENTATION_STARTING
                    && presentation_ask (self->presentation, NULL) == PRESENTATION_READY;
@@ -254,7 +252,6 @@ live_media_update (LiveMedia *self)
     self->linger = g_timeout_add (config->linger_ms, on_linger_timeout, self);
   if (opens)
     self->ops->open (self->owner);
-  mount_config_unref (config);
 }
 
 gboolean

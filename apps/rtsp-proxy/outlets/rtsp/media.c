@@ -242,10 +242,9 @@ on_element_added (GstBin *pipeline, GstBin *bin, GstElement *element, LiveMedia 
     return;
   // The sinks for readers that fanoutsink cannot serve lack these properties.
   if (g_object_class_find_property (G_OBJECT_GET_CLASS (element), "catch-up")) {
-    MountConfig *config = presentation_dup_config (presentation);
+    g_autoptr (MountConfig) config = presentation_dup_config (presentation);
 
     configure_sink (element, presentation, config);
-    mount_config_unref (config);
   }
   // Packets are sent as they arrive. Their timestamps are arrival times, so waiting for them, or
   // for the processing deadline, would only add delay.
@@ -275,14 +274,13 @@ media_factory_create_pipeline (GstRTSPMediaFactory *factory, GstRTSPMedia *media
   LiveMedia *live = ((MediaFactory *) factory)->live;
   GstElement *pipeline =
       GST_RTSP_MEDIA_FACTORY_CLASS (media_factory_parent_class)->create_pipeline (factory, media);
-  MountConfig *config;
+  g_autoptr (MountConfig) config = NULL;
 
   if (!pipeline)
     return NULL;
   listen_to (pipeline, "deep-element-added", G_CALLBACK (on_element_added), live);
   config = presentation_dup_config (live_media_get_presentation (live));
   timeshift_watch (pipeline, config);
-  mount_config_unref (config);
   return pipeline;
 }
 
@@ -418,11 +416,9 @@ look_for_pictures (gpointer data)
 static gboolean
 begins_at_keyframes (LiveMedia *live)
 {
-  MountConfig *config = presentation_dup_config (live_media_get_presentation (live));
-  gboolean at_keyframes = g_str_equal (config->join, "keyframe");
+  g_autoptr (MountConfig) config = presentation_dup_config (live_media_get_presentation (live));
 
-  mount_config_unref (config);
-  return at_keyframes;
+  return g_str_equal (config->join, "keyframe");
 }
 
 static void

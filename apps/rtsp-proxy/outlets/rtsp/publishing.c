@@ -286,7 +286,7 @@ publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *ur
 {
   const gchar *path = rtsp_connection_get_demand (self->connection, url)->path;
   gboolean exists;
-  MountConfig *config;
+  g_autoptr (MountConfig) config = NULL;
   GstRTSPStatusCode status;
 
   publishing_end (self, "a new ANNOUNCE");
@@ -298,7 +298,6 @@ publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *ur
         "the mount takes no publishers: its upstream is not publish");
   else
     status = refuse (self, ctx, GST_RTSP_STS_NOT_FOUND, "there is no such mount");
-  g_clear_pointer (&config, mount_config_unref);
   return status;
 }
 

@@ -67,11 +67,10 @@ seeks_into_the_past (RtspConnection *self, GstRTSPContext *ctx)
 {
   const gchar *range =
       ctx->method == GST_RTSP_PLAY ? request_get_header (ctx, GST_RTSP_HDR_RANGE, 0) : NULL;
-  Content *content = range ? rtsp_connection_dup_content (self) : NULL;
+  g_autoptr (Content) content = range ? rtsp_connection_dup_content (self) : NULL;
   gboolean live = content && content->presentation;
   gint64 at;
 
-  g_clear_pointer (&content, content_unref);
   return live && demand_read_range (range, &at) == DEMAND_CLOCK;
 }
 
@@ -254,15 +253,12 @@ check_own (RequestTarget *request, const Content *content)
 {
   RtspConnection *connection = request->connection;
   GError *error = NULL;
-  Content *own = request_target_use_own (request, content, &error);
-  GstRTSPStatusCode status;
+  g_autoptr (Content) own = request_target_use_own (request, content, &error);
 
   if (!own)
     return error ? refuse_content (connection, error) : GST_RTSP_STS_OK;
   connection->waits_for_content = FALSE; // it waits for another one now
-  status = check_ready (connection, request->ctx, own);
-  content_unref (own);
-  return status;
+  return check_ready (connection, request->ctx, own);
 }
 
 // Reports whether a SETUP needs a session, and the connection can have no other.

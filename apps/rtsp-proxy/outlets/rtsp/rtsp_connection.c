@@ -168,13 +168,12 @@ rtsp_connection_get_demand (RtspConnection *self, const GstRTSPUrl *url)
 void
 rtsp_connection_use (RtspConnection *self, Content *content)
 {
-  Content *old;
+  g_autoptr (Content) old = NULL;
 
   g_mutex_lock (&self->lock);
   old = self->content;
   self->content = content;
   g_mutex_unlock (&self->lock);
-  g_clear_pointer (&old, content_unref);
 }
 
 Content *
@@ -191,11 +190,10 @@ rtsp_connection_dup_content (RtspConnection *self)
 void
 rtsp_connection_hand_over (RtspConnection *self)
 {
-  Content *content = rtsp_connection_dup_content (self);
+  g_autoptr (Content) content = rtsp_connection_dup_content (self);
 
   if (content && content->title)
     title_hand_over (content->title);
-  g_clear_pointer (&content, content_unref);
 }
 
 void
@@ -255,7 +253,7 @@ gchar *
 rtsp_connection_make_path (RtspConnection *self, const GstRTSPUrl *url)
 {
   const Demand *demand = rtsp_connection_get_demand (self, url);
-  Content *content = rtsp_connection_dup_content (self);
+  g_autoptr (Content) content = rtsp_connection_dup_content (self);
   gchar *found, *path;
 
   if (content && is_used (self, demand))
@@ -266,7 +264,6 @@ rtsp_connection_make_path (RtspConnection *self, const GstRTSPUrl *url)
     path = g_strdup (url->abspath && *url->abspath ? url->abspath : "/");
   else
     path = g_strconcat (found, *found ? demand->track : "", NULL);
-  g_clear_pointer (&content, content_unref);
   g_free (found);
   return path;
 }

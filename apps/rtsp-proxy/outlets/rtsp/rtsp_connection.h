@@ -22,6 +22,7 @@ typedef struct {
 
 Content *content_ref (Content *self);
 void content_unref (Content *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Content, content_unref)
 
 // Returns the state. Sets `error` if it is DOWN.
 PresentationState content_ask (Content *self, GError **error);

@@ -21,12 +21,12 @@ typedef struct {
   Mounts *mounts;
 } RtspRequest;
 
+// All but `adjust_play` and `begin_pause` may be NULL.
 typedef struct {
-  // Adds the playable range to a description. May be NULL.
+  // Adds the playable range to a description.
   void (*describe) (const RtspRequest *request, GstRTSPMedia *media, GstSDPMessage *sdp);
   // Called before gst-rtsp-server handles a PLAY, before it seeks, before it answers, and when it
-  // has answered; the last may be NULL. The first two may put the request aside; all is then called
-  // once more.
+  // has answered. The first two may put the request aside; all is then called once more.
   GstRTSPStatusCode (*begin_play) (const RtspRequest *request);
   GstRTSPStatusCode (*adjust_play) (
       const RtspRequest *request, GstRTSPTimeRange **range, GstSeekFlags *flags, gdouble *rate);

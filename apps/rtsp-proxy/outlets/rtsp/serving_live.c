@@ -73,10 +73,9 @@ can_be_played (GstRTSPMedia *media)
 static void
 prepare_layers (const RtspRequest *request, Presentation *presentation)
 {
-  MountConfig *config = presentation_dup_config (presentation);
+  g_autoptr (MountConfig) config = presentation_dup_config (presentation);
 
   rtsp_reader_prepare_layers (request->ctx->sessmedia, adaptation_limit (config, request->layers));
-  mount_config_unref (config);
 }
 
 GstRTSPStatusCode
@@ -116,10 +115,8 @@ begin_pause (const RtspRequest *request)
   return GST_RTSP_STS_OK;
 }
 
-static void
-end_pause (const RtspRequest *request)
-{
-}
-
-const Serving serving_live = { describe, begin_play, serving_live_adjust, answer_play, NULL,
-  begin_pause, end_pause };
+const Serving serving_live = { .describe = describe,
+  .begin_play = begin_play,
+  .adjust_play = serving_live_adjust,
+  .answer_play = answer_play,
+  .begin_pause = begin_pause };

@@ -170,7 +170,7 @@ static void
 note_unsought (const RtspRequest *request, gint64 wanted, gint64 from)
 {
   const gchar *path = presentation_get_mount_path (get_own (request));
-  Mount *mount = mounts_get (request->mounts, path);
+  g_autoptr (Mount) mount = mounts_get (request->mounts, path);
 
   log_event_limited (&unsought,
       "mount %s: the upstream does not seek: it was asked to play from %.1f s, and plays from %.1f "
@@ -179,7 +179,6 @@ note_unsought (const RtspRequest *request, gint64 wanted, gint64 from)
       path, (gdouble) wanted / GST_SECOND, (gdouble) from / GST_SECOND);
   if (mount)
     mount_note_unsought (mount);
-  g_clear_pointer (&mount, mount_unref);
 }
 
 static GstRTSPStatusCode
@@ -354,10 +353,9 @@ begin_pause (const RtspRequest *request)
   return GST_RTSP_STS_OK;
 }
 
-static void
-end_pause (const RtspRequest *request)
-{
-}
-
-const Serving serving_session = { describe, begin_play, serving_live_adjust, answer_play, end_play,
-  begin_pause, end_pause };
+const Serving serving_session = { .describe = describe,
+  .begin_play = begin_play,
+  .adjust_play = serving_live_adjust,
+  .answer_play = answer_play,
+  .end_play = end_play,
+  .begin_pause = begin_pause };

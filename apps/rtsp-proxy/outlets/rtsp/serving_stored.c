@@ -49,12 +49,6 @@ get_title (const RtspRequest *request)
   return request->content ? request->content->title : NULL;
 }
 
-static GstRTSPStatusCode
-begin_play (const RtspRequest *request)
-{
-  return GST_RTSP_STS_OK;
-}
-
 // Starts the seek of a PLAY in the title's worker, and puts the request aside until the seek has
 // ended; gst-rtsp-server then handles the request again.
 static GstRTSPStatusCode
@@ -100,11 +94,6 @@ adjust_play (
   return status;
 }
 
-static void
-answer_play (const RtspRequest *request)
-{
-}
-
 static GstRTSPStatusCode
 begin_pause (const RtspRequest *request)
 {
@@ -124,5 +113,6 @@ end_pause (const RtspRequest *request)
   title_media_paused (gst_rtsp_session_media_get_media (request->ctx->sessmedia));
 }
 
-const Serving serving_stored = { NULL, begin_play, adjust_play, answer_play, NULL, begin_pause,
-  end_pause };
+const Serving serving_stored = {
+  .adjust_play = adjust_play, .begin_pause = begin_pause, .end_pause = end_pause
+};

@@ -224,13 +224,12 @@ static void
 start_rtmp (Push *self)
 {
   static const MuxInputCallbacks callbacks = { on_made, on_ended };
-  MountConfig *config = presentation_dup_config (self->presentation);
+  g_autoptr (MountConfig) config = presentation_dup_config (self->presentation);
   g_autofree gchar *label = g_strdup_printf ("push %s", self->mount);
 
   self->flv = mux_input_new (&carriage_flv, presentation_get_relay (self->presentation),
       adaptation_limit (config, self->demand->layers), label,
       "rtmp2sink name=server sync=false async=false", &callbacks, self);
-  mount_config_unref (config);
 }
 
 // ---- the start of a run ----
