@@ -3,7 +3,7 @@
 
 #define AT(field) G_STRUCT_OFFSET (BroadcastStats, field)
 
-const BroadcastFigure broadcast_figures[] = {
+const Figure broadcast_figures[] = {
   { "titles", "broadcast_titles", "gauge", "Titles whose packets are numbered.", AT (titles) },
   { "preparing", "broadcast_preparing", "gauge", "Titles whose packets are being numbered.",
       AT (preparing) },
@@ -46,7 +46,7 @@ const BroadcastFigure broadcast_figures[] = {
 #undef AT
 
 gboolean
-broadcast_figures_sample (Mount *mount, BroadcastStats *stats)
+broadcast_figures_sample (Mount *mount, gpointer stats)
 {
   Broadcast *broadcast = mount_dup_broadcast (mount);
   LiveBroadcast *live = mount_dup_live_broadcast (mount);
@@ -61,12 +61,6 @@ broadcast_figures_sample (Mount *mount, BroadcastStats *stats)
   return has;
 }
 
-guint64
-broadcast_figures_get (const BroadcastFigure *figure, const BroadcastStats *stats)
-{
-  return *(const guint64 *) ((const guint8 *) stats + figure->offset);
-}
-
 void
 broadcast_figures_write (JsonBuilder *builder, Mount *mount)
 {
@@ -76,9 +70,6 @@ broadcast_figures_write (JsonBuilder *builder, Mount *mount)
     return;
   json_builder_set_member_name (builder, "broadcast");
   json_builder_begin_object (builder);
-  for (const BroadcastFigure *figure = broadcast_figures; figure->name; figure++) {
-    json_builder_set_member_name (builder, figure->name);
-    json_builder_add_int_value (builder, (gint64) broadcast_figures_get (figure, &stats));
-  }
+  figures_write (broadcast_figures, &stats, builder);
   json_builder_end_object (builder);
 }

@@ -3,7 +3,7 @@
 
 #define AT(field) G_STRUCT_OFFSET (StoreDisk, field)
 
-const DiskFigure disk_figures[] = {
+const Figure disk_figures[] = {
   { "queue", "store_disk_queue", "gauge",
       "Reads that wait for the disk or are in progress. A read that waits at the disks of both "
       "copies is counted at both.",
@@ -41,12 +41,6 @@ disk_figures_sample (Mount *mount, StoreDisk disks[DISK_FIGURES_MAX])
   return store ? store_get_disks (store, disks, DISK_FIGURES_MAX) : 0;
 }
 
-guint64
-disk_figures_get (const DiskFigure *figure, const StoreDisk *disk)
-{
-  return *(const guint64 *) ((const guint8 *) disk + figure->offset);
-}
-
 void
 disk_figures_write (JsonBuilder *builder, Mount *mount)
 {
@@ -61,10 +55,7 @@ disk_figures_write (JsonBuilder *builder, Mount *mount)
     json_builder_begin_object (builder);
     json_builder_set_member_name (builder, "disk");
     json_builder_add_int_value (builder, disks[i].number);
-    for (const DiskFigure *figure = disk_figures; figure->name; figure++) {
-      json_builder_set_member_name (builder, figure->name);
-      json_builder_add_int_value (builder, (gint64) disk_figures_get (figure, &disks[i]));
-    }
+    figures_write (disk_figures, &disks[i], builder);
     json_builder_end_object (builder);
   }
   json_builder_end_array (builder);

@@ -411,7 +411,7 @@ disks (Page *page, GPtrArray *mounts)
 {
   g_autoptr (GArray) all = sample_disks (mounts);
 
-  for (const DiskFigure *figure = disk_figures; figure->name; figure++) {
+  for (const Figure *figure = disk_figures; figure->name; figure++) {
     head (page, figure->metric, figure->type, figure->help);
     for (guint i = 0; i < all->len; i++) {
       const MountDisks *sample = &g_array_index (all, MountDisks, i);
@@ -419,96 +419,36 @@ disks (Page *page, GPtrArray *mounts)
       for (guint j = 0; j < sample->n; j++)
         g_string_append_printf (page->out,
             "weir_%s{mount=\"%s\",disk=\"%u\"} %" G_GUINT64_FORMAT "\n", figure->metric,
-            sample->path, sample->disks[j].number, disk_figures_get (figure, &sample->disks[j]));
+            sample->path, sample->disks[j].number, figure_get (figure, &sample->disks[j]));
     }
   }
 }
 
-// ---- broadcasts ----
+// ---- other figures ----
 
-typedef struct {
-  const gchar *path;
-  BroadcastStats stats;
-} MountBroadcast;
-
+// Writes a table for the mounts of which `sample` gives a sample of `size` bytes.
 static void
-broadcasts (Page *page, GPtrArray *mounts)
+figures (Page *page, GPtrArray *mounts, const Figure *table, gsize size,
+    gboolean (*sample) (Mount *mount, gpointer result))
 {
-  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountBroadcast));
+  g_autoptr (GPtrArray) samples = g_ptr_array_new_with_free_func (g_free);
 
   for (guint i = 0; i < mounts->len; i++) {
-    MountBroadcast sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
+    gpointer each = g_malloc0 (size);
 
-    if (broadcast_figures_sample (g_ptr_array_index (mounts, i), &sample.stats))
-      g_array_append_val (all, sample);
+    g_ptr_array_add (samples, each);
+    if (!sample (g_ptr_array_index (mounts, i), each))
+      g_clear_pointer (&g_ptr_array_index (samples, i), g_free);
   }
-  for (const BroadcastFigure *figure = broadcast_figures; figure->name; figure++) {
-    head (page, figure->metric, figure->type, figure->help);
-    for (guint i = 0; i < all->len; i++) {
-      const MountBroadcast *sample = &g_array_index (all, MountBroadcast, i);
-
-      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
-          figure->metric, sample->path, broadcast_figures_get (figure, &sample->stats));
-    }
-  }
-}
-
-// ---- recordings ----
-
-typedef struct {
-  const gchar *path;
-  RecordingSample sample;
-} MountRecording;
-
-static void
-recordings (Page *page, GPtrArray *mounts)
-{
-  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountRecording));
-
-  for (guint i = 0; i < mounts->len; i++) {
-    MountRecording mount = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
-
-    if (recording_figures_sample (g_ptr_array_index (mounts, i), &mount.sample))
-      g_array_append_val (all, mount);
-  }
-  for (const RecordingFigure *figure = recording_figures; figure->name; figure++) {
-    head (page, figure->metric, figure->type, figure->help);
-    for (guint i = 0; i < all->len; i++) {
-      const MountRecording *mount = &g_array_index (all, MountRecording, i);
-
-      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
-          figure->metric, mount->path, recording_figures_get (figure, &mount->sample));
-    }
-  }
-}
-
-// ---- swarms ----
-
-typedef struct {
-  const gchar *path;
-  StoreSwarmTitle sum;
-} MountSwarm;
-
-static void
-swarms (Page *page, GPtrArray *mounts)
-{
-  g_autoptr (GArray) all = g_array_new (FALSE, FALSE, sizeof (MountSwarm));
-
-  for (guint i = 0; i < mounts->len; i++) {
-    MountSwarm sample = { .path = mount_get_path (g_ptr_array_index (mounts, i)) };
-
-    if (swarm_figures_sum (g_ptr_array_index (mounts, i), &sample.sum))
-      g_array_append_val (all, sample);
-  }
-  for (const SwarmFigure *figure = swarm_figures; figure->name; figure++) {
-    if (!figure->metric)
+  for (; table->name; table++) {
+    if (!table->metric)
       continue;
-    head (page, figure->metric, figure->type, figure->help);
-    for (guint i = 0; i < all->len; i++) {
-      const MountSwarm *sample = &g_array_index (all, MountSwarm, i);
-
-      g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
-          figure->metric, sample->path, swarm_figures_get (figure, &sample->sum));
+    head (page, table->metric, table->type, table->help);
+    for (guint i = 0; i < mounts->len; i++) {
+      if (g_ptr_array_index (samples, i))
+        g_string_append_printf (page->out, "weir_%s{mount=\"%s\"} %" G_GUINT64_FORMAT "\n",
+            table->metric, mount_get_path (g_ptr_array_index (mounts, i)),
+            figure_get (table, g_ptr_array_index (samples, i)));
     }
   }
 }
@@ -566,10 +506,10 @@ metrics_dup_text (Proxy *proxy)
   if (WITH_STORE)
     disks (&page, mounts);
   if (WITH_BROADCAST)
-    broadcasts (&page, mounts);
-  recordings (&page, mounts);
+    figures (&page, mounts, broadcast_figures, sizeof (BroadcastStats), broadcast_figures_sample);
+  figures (&page, mounts, recording_figures, sizeof (RecordingSample), recording_figures_sample);
   if (WITH_SWARM)
-    swarms (&page, mounts);
+    figures (&page, mounts, swarm_figures, sizeof (StoreSwarmTitle), swarm_figures_sum);
   process (&page);
   return g_string_free (page.out, FALSE);
 }

@@ -8,7 +8,7 @@
 
 #define AT(field) G_STRUCT_OFFSET (RecordingSample, field)
 
-const RecordingFigure recording_figures[] = {
+const Figure recording_figures[] = {
   { "up", "recording_up", "gauge", "1 while parts can be written, 0 while not.", AT (up) },
   { "segments", "recording_segments", "gauge", "Segments that are there.", AT (segments) },
   { "bytes", "recording_bytes", "gauge", "Bytes of these segments.", AT (bytes) },
@@ -42,8 +42,9 @@ const RecordingFigure recording_figures[] = {
 #undef AT
 
 gboolean
-recording_figures_sample (Mount *mount, RecordingSample *sample)
+recording_figures_sample (Mount *mount, gpointer result)
 {
+  RecordingSample *sample = result;
   Recording *recording = recordings_find (mount_get_path (mount));
   RecordingHookCounts hooks;
   RecordingCounts counts;
@@ -70,12 +71,6 @@ recording_figures_sample (Mount *mount, RecordingSample *sample)
   return TRUE;
 }
 
-guint64
-recording_figures_get (const RecordingFigure *figure, const RecordingSample *sample)
-{
-  return *(const guint64 *) ((const guint8 *) sample + figure->offset);
-}
-
 void
 recording_figures_write (JsonBuilder *builder, Mount *mount)
 {
@@ -93,9 +88,6 @@ recording_figures_write (JsonBuilder *builder, Mount *mount)
     api_add_text (builder, "problem", problem);
   if (recording_get_left_out (recording))
     api_add_text (builder, "left-out", recording_get_left_out (recording));
-  for (const RecordingFigure *figure = recording_figures; figure->name; figure++) {
-    if (!g_str_equal (figure->name, "up"))
-      api_add_number (builder, figure->name, (gint64) recording_figures_get (figure, &sample));
-  }
+  figures_write (recording_figures + 1, &sample, builder); // the first one is in `state`
   json_builder_end_object (builder);
 }

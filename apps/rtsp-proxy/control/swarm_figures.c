@@ -3,7 +3,7 @@
 
 #define AT(field) G_STRUCT_OFFSET (StoreSwarmTitle, field)
 
-const SwarmFigure swarm_figures[] = {
+const Figure swarm_figures[] = {
   { "readers", "swarm_readers", "gauge", "Readers of titles of torrents.", AT (readers) },
   { "peers", "swarm_peers", "gauge", "Connected peers.", AT (peers) },
   { "size", NULL, NULL, NULL, AT (size) },
@@ -39,17 +39,11 @@ const SwarmFigure swarm_figures[] = {
 #undef AT
 
 gboolean
-swarm_figures_sum (Mount *mount, StoreSwarmTitle *sum)
+swarm_figures_sum (Mount *mount, gpointer sum)
 {
   g_autoptr (Store) store = mount_dup_store (mount);
 
   return store && store_get_swarm (store, sum, NULL, NULL);
-}
-
-guint64
-swarm_figures_get (const SwarmFigure *figure, const StoreSwarmTitle *title)
-{
-  return *(const guint64 *) ((const guint8 *) title + figure->offset);
 }
 
 static void
@@ -60,10 +54,7 @@ write_title (gpointer data, const gchar *name, const StoreSwarmTitle *title)
   json_builder_begin_object (builder);
   json_builder_set_member_name (builder, "title");
   json_builder_add_string_value (builder, name);
-  for (const SwarmFigure *figure = swarm_figures; figure->name; figure++) {
-    json_builder_set_member_name (builder, figure->name);
-    json_builder_add_int_value (builder, (gint64) swarm_figures_get (figure, title));
-  }
+  figures_write (swarm_figures, title, builder);
   json_builder_end_object (builder);
 }
 
