@@ -23,7 +23,7 @@ import time
 from proc import Proc, Rtsp, free_port, interop
 from proxy import CLIP, Read, environment, matches, program, wait_until
 from sanitized import stock_environment
-from tap import TIMEOUT, Skip, run, test
+from tap import SLOWER, TIMEOUT, Skip, run, test
 from webserver import WebServer
 
 CLONE_NEWNET = 0x40000000
@@ -322,7 +322,7 @@ def status_with(proxy, header, path='/cam'):
 def hash_password(password, *words):
     """Returns what `rtsp-proxy hash-password` prints, by key."""
     done = subprocess.run([program(), 'hash-password', *words], input=password + '\n',
-                          capture_output=True, text=True, timeout=20, check=True)
+                          capture_output=True, text=True, timeout=20 * SLOWER, check=True)
     found = dict(line.split(': ', 1) for line in done.stdout.splitlines())
     return {'hash': json.loads(found['hash']),
             'digest': found.get('digest', '[]')[1:-1].split(', ')}
@@ -335,7 +335,7 @@ def hash_password_prints_secrets_that_work():
     assert made['hash'] != hash_password(PASSWORD)['hash']
     for words, given, status in (('x',), 'x\n', 2), ((), '', 1), ((), 'x' * 1025, 1):
         done = subprocess.run([program(), 'hash-password', *words], input=given,
-                              capture_output=True, text=True, timeout=20)
+                              capture_output=True, text=True, timeout=20 * SLOWER)
         assert (done.returncode, done.stdout) == (status, ''), done
 
 

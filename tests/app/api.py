@@ -20,7 +20,7 @@ from control import CLIP_URI, Controlled, Watch, config, wait_for_readers_of
 from openapi import Contract
 from proc import Proc, Rtsp
 from proxy import environment, matches, program, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/api.md')
 NOWHERE = 'rtsp://127.0.0.1:9/x'
@@ -753,7 +753,7 @@ def the_lines_of_the_page_work():
                 text = text.replace('rtsp://192.0.2.7/stream', CLIP_URI)
                 text = re.sub(r'2026-11-23T[\d:]+Z', start, text)
                 done = subprocess.run(['sh', '-ec', f'alias curl="curl -fsS"\n{text}'],
-                                      cwd=directory, capture_output=True, text=True, timeout=30)
+                                      cwd=directory, capture_output=True, text=True, timeout=30 * SLOWER)
                 assert done.returncode == 0, (text, done)
         assert not matches(proxy, r' api: .*: [45]\d\d$')
 

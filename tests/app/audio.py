@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lipsync import flashes, lateness
 from livets import CLIPS, ENCODED, Served, clip
-from tap import run, test
+from tap import SLOWER, run, test
 
 TONE = 440
 
@@ -21,7 +21,7 @@ def check(clip, stage, codec, video):
         assert found == sorted([codec, video]), (found, said)
         heard = subprocess.run(
             ['ffmpeg', '-v', 'error', '-rtsp_transport', 'tcp', '-i', proxy.url(), '-t', '2', '-vn', '-ac', '1',
-             '-ar', '48000', '-f', 's16le', '-'], capture_output=True, timeout=40, check=True).stdout
+             '-ar', '48000', '-f', 's16le', '-'], capture_output=True, timeout=40 * SLOWER, check=True).stdout
         samples = memoryview(heard).cast('h')[24000:72000]  # one second
         assert len(samples) == 48000, len(samples)
         assert abs(crossings(samples) - TONE) <= 2, crossings(samples)
@@ -45,7 +45,7 @@ CLIPS['none.mkv'] = ['-t', '12', '-vn', '-c:a', 'flac']
 def streams(proxy):
     """Returns the codecs that FFmpeg finds, and what it says."""
     done = subprocess.run(['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0',
-                           proxy.url()], capture_output=True, text=True, timeout=40, check=False)
+                           proxy.url()], capture_output=True, text=True, timeout=40 * SLOWER, check=False)
     return sorted(done.stdout.split()), done.stderr
 
 

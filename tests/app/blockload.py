@@ -20,7 +20,7 @@ import time
 from proc import Rtsp
 from proxy import wait_until
 from slowdisk import SlowDisk
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from title_proxy import TitleProxy
 
 RATE = 1 << 18  # bits/s of a title; a block has 64 KiB
@@ -64,7 +64,7 @@ class Slow(TitleProxy):
 
     @staticmethod
     def run_tool(*words):
-        subprocess.run(words, check=True, capture_output=True, timeout=60)
+        subprocess.run(words, check=True, capture_output=True, timeout=60 * SLOWER)
 
     def metric(self, name):
         return sum(int(value) for value in

@@ -16,14 +16,14 @@ from films import (FPS, SECONDS, Player, check_pictures, film_pictures, folder, 
                    pictures, seek_with_the_go_reader)
 from proxy import Proxy
 from sanitized import environment
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 SEED = 11
 TITLES = 'film.mp4', 'film.mkv', 'film.ts'
 
 
 def run_tool(*words):
-    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False,
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50 * SLOWER, check=False,
                           env=environment())
     assert done.returncode == 0, (words, done.stdout, done.stderr)
 

@@ -16,7 +16,7 @@ from control import Watch
 from films import ffmpeg
 from proc import Rtsp, thread_names
 from proxy import CLIP, program, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
 COUNTERS = 'errors', 'second-choices', 'moved-here', 'moved-away'
@@ -316,7 +316,7 @@ def what_is_no_store_is_named():
                           (f'store://{directory}/none/', 'none/ is not a store: '),
                           (f'store://{newer}/', 'store.yaml:1:10: version 9 of the store is newer')):
             done = subprocess.run([program(), '--mount', f'/films={uri}', '--check-config'],
-                                  capture_output=True, text=True, timeout=20, check=False)
+                                  capture_output=True, text=True, timeout=20 * SLOWER, check=False)
             assert done.returncode != 0 and said in done.stderr, done.stderr
 
 
@@ -326,7 +326,7 @@ def a_relative_path_of_a_store_is_explained():
         os.mkdir(f'{directory}/disk')
         call('init', f'{directory}/my store', '--disks', f'{directory}/disk', '--policy', 'random')
         done = subprocess.run([program(), '--mount', '/films=store://my%20store/', '--check-config'],
-                              capture_output=True, text=True, timeout=20, check=False, cwd=directory)
+                              capture_output=True, text=True, timeout=20 * SLOWER, check=False, cwd=directory)
         assert done.returncode == 2, done
         assert (f'the path of a block store must be absolute; write store://{os.path.realpath(directory)}'
                 '/my%20store/ for store://my%20store/') in done.stderr, done.stderr
@@ -341,7 +341,7 @@ def a_store_has_memory_for_its_blocks_and_no_window():
                             (f'{{bytes: 1G, spill: {directory}}}', 'for a block store, expected ')):
             config = f'mounts: {{/films: {{upstream: store://{directory}/store/, cache: {cache}}}}}\n'
             done = subprocess.run([program(), '--check-config', '--config', '/dev/stdin'],
-                                  input=config, capture_output=True, text=True, timeout=20,
+                                  input=config, capture_output=True, text=True, timeout=20 * SLOWER,
                                   check=False)
             assert done.returncode == (2 if said else 0) and (said or '') in done.stderr, done
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from proxy import CLIP
-from tap import Skip
+from tap import SLOWER, Skip
 
 
 def program():
@@ -21,7 +21,7 @@ def program():
 
 def call(*words, status=0, **more):
     """Runs weir-store. Returns both outputs."""
-    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True, timeout=120 * SLOWER,
                           check=False, **more)
     assert done.returncode == status, (words, done)
     return done.stdout, done.stderr
@@ -130,7 +130,7 @@ def in_namespace(script, *words):
     for unshare in ['unshare', '-m'], ['unshare', '-Urm']:
         if subprocess.run([*unshare, 'sh', '-c', 'mount -t tmpfs none /mnt'],
                           capture_output=True).returncode == 0:
-            return subprocess.run([*unshare, 'sh', '-c', script, 'sh', *words], timeout=60,
+            return subprocess.run([*unshare, 'sh', '-c', script, 'sh', *words], timeout=60 * SLOWER,
                                   capture_output=True, text=True)
     raise Skip('cannot mount in a namespace')
 

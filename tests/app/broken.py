@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from proc import Rtsp
 from proxy import CLIP, Proxy, matches, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 READERS = 8
 # A reader that had to wait for one seek would wait for PATIENCE; on a busy machine, others wait a
@@ -35,7 +35,7 @@ def transport_stream():
         raise Skip('ffmpeg is not on the PATH')
     return subprocess.run(
         [program, '-nostdin', '-loglevel', 'error', '-i', CLIP, '-c', 'copy', '-f', 'mpegts', '-'],
-        capture_output=True, timeout=50, check=True).stdout
+        capture_output=True, timeout=50 * SLOWER, check=True).stdout
 
 
 def pictureless():

@@ -20,7 +20,7 @@ from pulled import (SETTINGS, check_plays, only, play, plays, pulled, requests, 
                     with_credentials)
 from sanitized import stock_environment
 from scripted import AUDIO, SDP, SSRC, VIDEO, Server, rtp
-from tap import run, test
+from tap import SLOWER, run, test
 
 
 def camera(change=None, **settings):
@@ -492,7 +492,7 @@ def send_sound(session, types, stop=None, size=160):
 def launch(line, *words):
     """Runs a launch line to its end. Returns what it prints."""
     done = subprocess.run(['gst-launch-1.0', *words, *line.split()], capture_output=True, text=True,
-                          timeout=60, check=False, env=stock_environment())
+                          timeout=60 * SLOWER, check=False, env=stock_environment())
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -9,7 +9,7 @@ import tempfile
 
 from once import make_once
 from proxy import CLIP
-from tap import Skip
+from tap import SLOWER, Skip
 
 RATE = 25  # pictures/s
 _FOLDER = tempfile.TemporaryDirectory()
@@ -32,4 +32,4 @@ def clip(gop, seconds=None, size='320x180'):
         [ffmpeg(), '-nostdin', '-v', 'error', *loop, '-i', CLIP, *limit, '-s', size, '-r',
          str(RATE), '-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'main', '-bf', '0',
          '-sc_threshold', '0', '-g', pictures, '-keyint_min', pictures, '-c:a', 'copy', path],
-        check=True, timeout=60))
+        check=True, timeout=60 * SLOWER))

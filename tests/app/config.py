@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 
-from tap import run, test
+from tap import SLOWER, run, test
 
 PROXY = os.environ['WEIR_RTSP_PROXY']
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/configuration.md')
@@ -31,7 +31,7 @@ NO_STAGE = ('there is no stage "no-such"; known stages: aac, caption, cross-fade
 def proxy(*args):
     """Runs the program until it exits. Returns its outputs and its exit status."""
     env = {k: v for k, v in os.environ.items() if k != 'WEIR_TEST_UNSET'}
-    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20, env=env,
+    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20 * SLOWER, env=env,
                           stdin=subprocess.DEVNULL)
     return done.stdout.decode(), done.stderr.decode(errors='replace'), done.returncode
 

@@ -15,7 +15,7 @@ from livets import CLIPS, clip
 from loads import Load
 from proc import free_port
 from proxy import program
-from tap import run, test
+from tap import SLOWER, run, test
 
 FRAMES = 25  # a second
 VIDEO = ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', str(FRAMES), '-r', str(FRAMES),
@@ -184,7 +184,7 @@ def wrong_fades_are_refused_at_their_place():
             file.write(f'{CAMERAS}  /desk:\n    inputs: [/one, /two]\n    pipeline: [pull, {pipeline}, transcode]\n')
             file.flush()
             done = subprocess.run([program(), '--stages', folder, '--config', file.name, '--check-config'], capture_output=True,
-                                  text=True, timeout=30, check=False)
+                                  text=True, timeout=30 * SLOWER, check=False)
         out = (done.stdout + done.stderr).replace(file.name, 'FILE')
         assert done.returncode == 2 and words in out, (pipeline, fade_text, out)
 

@@ -21,7 +21,7 @@ from control import CLIP_URI, config
 from proc import Proc
 from proxy import environment, program
 from snippets import ROOT, blocks
-from tap import TIMEOUT, Skip, run, test
+from tap import SLOWER, TIMEOUT, Skip, run, test
 
 IN_NAMESPACE = 'WEIR_DOCS_NAMESPACE'
 # Commands that change the machine, or take longer than a test may.
@@ -144,7 +144,7 @@ class Shell:
         for name, value in re.findall(r'^export (\w+)=(.*)$', text, re.M):
             self.environment[name] = value.replace('$PWD', self.folder)
         done = subprocess.run(['sh', '-ec', text], env=self.environment, cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50 * SLOWER,
                               check=False)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         return done.stdout
@@ -215,7 +215,7 @@ def the_operators_page_runs():
                 file.write(text.replace('/srv/films', films))
                 file.flush()
                 done = subprocess.run([program(), '--config', file.name, '--check-config'],
-                                      env=environment(), capture_output=True, text=True, timeout=20,
+                                      env=environment(), capture_output=True, text=True, timeout=20 * SLOWER,
                                       check=False)
                 assert done.returncode == 0, (text, done)
 

@@ -10,7 +10,7 @@ import tempfile
 from control import CLIP_URI, Controlled, Watch
 from proc import Rtsp, thread_names
 from proxy import Origin, Read, ffmpeg_reads, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 ON = {'on-demand': False}
 ELEMENTS = {'fan-out': 'elements', 'client': 'rtspsrc'}
@@ -50,7 +50,7 @@ def players_of_others_read():
                 ['gst-launch-1.0', '-q', 'rtspsrc', f'location={proxy.url()}', 'latency=100',
                  f'protocols={transport}', '!', 'application/x-rtp,media=video', '!', 'rtph264depay', '!',
                  'h264parse', '!', 'identity', 'eos-after=20', '!', 'fakesink'],
-                capture_output=True, text=True, timeout=30, check=False)
+                capture_output=True, text=True, timeout=30 * SLOWER, check=False)
             assert done.returncode == 0, done.stderr
 
 
@@ -111,7 +111,7 @@ def what_cannot_work_is_refused():
             file.write(text)
             file.flush()
             done = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', file.name, '--check-config'],
-                                  capture_output=True, text=True, timeout=20, check=False)
+                                  capture_output=True, text=True, timeout=20 * SLOWER, check=False)
         told = done.stderr.replace(file.name, 'FILE')
         assert done.returncode == 2 and told.startswith(f'rtsp-proxy: FILE:{expected}'), told
 

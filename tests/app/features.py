@@ -8,7 +8,7 @@ import tempfile
 
 from control import CLIP_URI, Controlled, config
 from proxy import environment, program
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 ALL = 'store broadcast swarm kernel openh264 srt webrtc'.split()
 IN = os.environ.pop('WEIR_FEATURES').split()  # so that a refusal skips no test here
@@ -57,7 +57,7 @@ def lack(name):
 
 def call(*words):
     done = subprocess.run([program(), *words], env=environment(), capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=60 * SLOWER, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -17,7 +17,7 @@ from films import (FPS, SECONDS, TS_START, Player, check_pictures, ffmpeg, film_
                    first_keyframe, folder, path_of, pictures, seek_with_the_go_reader, url_of)
 from proc import Rtsp
 from proxy import CLIP, Proxy, matches, program, wait_until, yaml
-from tap import run, test
+from tap import SLOWER, run, test
 
 SEED = 7
 
@@ -507,7 +507,7 @@ def invalid_store_configurations_are_refused():
             file.write(yaml({'/films': settings}))
             file.flush()
             done = subprocess.run([program(), '--check-config', '--config', file.name],
-                                  capture_output=True, text=True, timeout=20, check=False)
+                                  capture_output=True, text=True, timeout=20 * SLOWER, check=False)
         assert done.returncode == 2 and said in done.stderr, (settings, done.stderr)
 
 

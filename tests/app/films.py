@@ -12,7 +12,7 @@ import tempfile
 from functools import lru_cache
 
 from proc import Rtsp, interop
-from tap import Skip
+from tap import SLOWER, Skip
 
 FPS = 25
 SECONDS = 20
@@ -24,7 +24,7 @@ def ffmpeg(*words, data=None):
     if not program:
         raise Skip('ffmpeg is not on the PATH')
     done = subprocess.run([program, '-nostdin', '-loglevel', 'error', *words], input=data,
-                          capture_output=True, timeout=50, check=False)
+                          capture_output=True, timeout=50 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
@@ -73,7 +73,7 @@ def pictures(words, data=None):
 def hashes(url, *words, kind='v'):
     """Returns the hashes of decoded pictures, or of parts of the sound."""
     done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-i', url, '-map', f'0:{kind}', '-vsync',
-                           'passthrough', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60, check=False)
+                           'passthrough', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     return [line.split(',')[-1].strip() for line in done.stdout.splitlines() if line[:1].isdigit()]
 
 
@@ -212,7 +212,7 @@ def seek_with_the_go_reader(proxy, transport, number, seed, path='/films/film.mp
         done = subprocess.run(
             [interop(), 'seek', '--transport', transport, '--positions', ','.join(positions), '--aus',
              '8', '--out', out, proxy.url(path)],
-            capture_output=True, text=True, timeout=50, check=False)
+            capture_output=True, text=True, timeout=50 * SLOWER, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(answers) == number

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from control import Controlled
 from films import Player, ffmpeg, hashes
-from tap import run, test
+from tap import SLOWER, run, test
 from title_proxy import TitleProxy, pictures
 
 SECONDS, FPS = 6, 25
@@ -97,7 +97,7 @@ def duration(name):
     if name == 'cut.mp4':
         return SECONDS - 1 # the last fragment is not whole
     found = subprocess.run(['ffprobe', '-v', 'error', '-show_entries', 'packet=pts_time,duration_time', '-of', 'csv=p=0', file_of(name)],
-                           capture_output=True, text=True, timeout=50, check=True).stdout.split()
+                           capture_output=True, text=True, timeout=50 * SLOWER, check=True).stdout.split()
     return max(sum(float(each) for each in line.split(',') if each[:1].isdigit()) for line in found)
 
 

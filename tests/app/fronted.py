@@ -16,7 +16,7 @@ from hlsweb import Web
 from nginx import Server
 from proc import Rtsp, free_port
 from secured import make_certificate
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 PAGE = os.path.join(os.environ['WEIR_DATA'], '../../docs/security.md')
 PASSWORD = 'S3cr3tCanary'
@@ -91,7 +91,7 @@ def ffmpeg_reads_through_nginx():
             url = f'https://{name}:{PASSWORD}@127.0.0.1:{front.port}/hls/cam/plain.m3u8'
             done = subprocess.run(
                 ['ffmpeg', '-v', 'error', '-i', url, '-frames:v', '5', '-f', 'null', '-'],
-                capture_output=True, text=True, timeout=60, check=False)
+                capture_output=True, text=True, timeout=60 * SLOWER, check=False)
             assert done.returncode == 0, done.stderr
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from control import Controlled, Watch, wait_for_packets
 from proc import Rtsp
 from proxy import CLIP, Origin, Read, wait_for_readers, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 # A keyframe every half second.
 LIVE = ('launch:videotestsrc is-live=true pattern={pattern} ! '
@@ -370,7 +370,7 @@ def one_keyframe(directory):
         ['ffmpeg', '-nostdin', '-v', 'error', '-stream_loop', '7', '-i', CLIP, '-t', '40', '-vf',
          'scale=160:90', '-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'main', '-g',
          '10000', '-sc_threshold', '0', '-bf', '0', '-c:a', 'copy', path],
-        check=True, timeout=60)
+        check=True, timeout=60 * SLOWER)
     return path
 
 

@@ -9,7 +9,7 @@ import tempfile
 
 from goprogram import go_program
 from hlsweb import Web, clip
-from tap import run, test
+from tap import SLOWER, run, test
 
 UNITS = 120  # of each track
 
@@ -38,7 +38,7 @@ def units_of(path):
 
 def read(program, url):
     """Returns the same of what the client reads."""
-    done = subprocess.run([program, '--units', str(UNITS), url], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([program, '--units', str(UNITS), url], capture_output=True, text=True, timeout=120 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     found = {'video': [], 'audio': []}
     for track, time, digest in (line.split() for line in done.stdout.splitlines()):

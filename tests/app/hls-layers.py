@@ -15,7 +15,7 @@ from functools import lru_cache
 from hlsweb import FOLDER, Web, variants
 from proxy import wait_until
 from svcfile import GROUP, PICTURES, SIZES, SVC, pictures, reference, spatial_of, temporal_of, units
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 RATE = 60  # pictures a second, so that a group is a segment of a second
 TIMES = 20  # the file in a clip
@@ -65,7 +65,7 @@ def hevc_clip():
 def frames(url, *options):
     """Returns the hashes of the pictures that ffmpeg shows."""
     done = subprocess.run(['ffmpeg', '-v', 'error', '-i', url, *options, '-pix_fmt', 'yuv420p', '-fps_mode', 'passthrough',
-                           '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=120, check=False)
+                           '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=120 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     return [each.split(',')[5].strip() for each in done.stdout.splitlines() if not each.startswith('#')]
 

@@ -10,7 +10,7 @@ from chromium import Chromium
 from hlsweb import TONES, Web, attributes, check_live, check_page, check_times, film, frames
 from proc import Proc
 from proxy import wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 
 def master(proxy, name='index.m3u8'):
@@ -133,7 +133,7 @@ def each_sound_has_its_bytes_once():
                     file.write(proxy.fetch(f'{folder}/{n}/{each}')[2])
                 file.flush()
                 said = subprocess.run(['ffprobe', '-v', 'error', '-show_entries', 'stream=codec_type', '-of', 'csv=p=0', file.name],
-                                      capture_output=True, text=True, timeout=30, check=True).stdout.split()
+                                      capture_output=True, text=True, timeout=30 * SLOWER, check=True).stdout.split()
             assert said == kinds, (n, said)
         sent = [each for each in proxy.get('/v1/readers')['readers'] if each['transport'] == 'HLS']
         assert len(sent) == 1 and sent[0]['bytes'] > 20000, sent
@@ -147,7 +147,7 @@ def publish(proxy, *words):
     path = film('aac', 'aac')
     with tempfile.NamedTemporaryFile(suffix='.mp4') as made:
         subprocess.run(['ffmpeg', '-y', '-v', 'error', '-i', path, *words, '-i', path, '-map', '0:v', '-map', '0:a:0', '-map', '1:a:1',
-                        '-c', 'copy', made.name], check=True, timeout=60)
+                        '-c', 'copy', made.name], check=True, timeout=60 * SLOWER)
         with Proc('ffmpeg', '-nostdin', '-v', 'error', '-re', '-i', made.name, '-map', '0', '-c', 'copy', '-max_interleave_delta', '1000',
                   '-f', 'rtsp', '-rtsp_transport', 'tcp', proxy.url()):
             yield
@@ -177,7 +177,7 @@ def a_sound_that_begins_late_is_listed_when_it_comes():
         assert numbers(text).items() <= numbers(proxy.playlist(f'{folder}/0')).items(), text
         assert all('#EXT-X-DISCONTINUITY\n' not in proxy.playlist(f'{folder}/{n}') for n in ('0', '0-1', '0-2'))
         got = subprocess.run(['ffmpeg', '-v', 'error', '-i', f'{proxy.web}/hls/cam/plain.m3u8', '-map', '0:a:1', '-frames:a', '90', '-f',
-                              'framemd5', '-'], capture_output=True, text=True, timeout=40, check=False)
+                              'framemd5', '-'], capture_output=True, text=True, timeout=40 * SLOWER, check=False)
         assert len(re.findall(r'^0, ', got.stdout, re.M)) == 90, got
 
 

@@ -18,7 +18,7 @@ from chromium import Chromium
 from hlsweb import Web, attributes, check_live, check_page, check_times, clip, frames, variants
 from proc import Proc
 from proxy import wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 PASSWORD = 'S3cr3tCanary'
 
@@ -87,7 +87,7 @@ def a_parser_of_others_reads_the_playlists():
     with Web() as proxy:
         proxy.begin()
         said = subprocess.run([pythons[0], '-c', script, f'{proxy.web}/hls/cam/index.m3u8'], check=True,
-                              capture_output=True, text=True, timeout=30).stdout.split()
+                              capture_output=True, text=True, timeout=30 * SLOWER).stdout.split()
     assert re.fullmatch(r'avc1\.[0-9a-f]{6},mp4a\.40\.2', said[0]), said
     assert said[1:3] == ['(320,', '180)'] and int(said[3]) >= 7 and said[4:] in (['1', 'True'], ['1.0', 'True']), said
 
@@ -115,7 +115,7 @@ def epoch(proxy, folder):
             file.write(proxy.fetch(f'{folder}/{each}')[2])
         file.flush()
         said = subprocess.run(['ffprobe', '-v', 'error', '-select_streams', 'v', '-show_entries', 'packet=pts_time', '-of',
-                               'csv=p=0', file.name], capture_output=True, text=True, timeout=30, check=True).stdout
+                               'csv=p=0', file.name], capture_output=True, text=True, timeout=30 * SLOWER, check=True).stdout
     first = float(said.split()[0].strip(','))
     return datetime.fromisoformat(date.replace('Z', '+00:00')).timestamp() - first
 

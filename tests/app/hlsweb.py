@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from control import Controlled
 from once import make_once
-from tap import Skip
+from tap import SLOWER, Skip
 
 PATIENT = {'start-timeout': '30s', 'connect-timeout': '30s', 'read-timeout': '30s', 'linger': '200ms'}
 VIDEO = {
@@ -52,7 +52,7 @@ def film(*codecs, video=True, form='mp4', languages=LANGUAGES, seconds=40):
     command = ['ffmpeg', '-y', '-v', 'error']
     if form == 'ts':
         source = film(*codecs, video=video, languages=languages)
-        return make_once(path, lambda: subprocess.run([*command, '-i', source, '-map', '0', '-c', 'copy', path], check=True, timeout=60))
+        return make_once(path, lambda: subprocess.run([*command, '-i', source, '-map', '0', '-c', 'copy', path], check=True, timeout=60 * SLOWER))
     command += ['-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25'] if video else []
     for tone in TONES[:len(codecs)]:
         # Without noise, frames would be equal.
@@ -62,7 +62,7 @@ def film(*codecs, video=True, form='mp4', languages=LANGUAGES, seconds=40):
     for i, (codec, language) in enumerate(zip(codecs, languages)):
         command += [f'-c:a:{i}', codec, f'-ac:a:{i}', str(i % 2 + 1), f'-metadata:s:a:{i}', f'language={language}']
     command += ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', '25', '-pix_fmt', 'yuv420p', '-b:v', '300k']
-    return make_once(path, lambda: subprocess.run([*command, '-strict', '-2', '-t', str(seconds), path], check=True, timeout=60))
+    return make_once(path, lambda: subprocess.run([*command, '-strict', '-2', '-t', str(seconds), path], check=True, timeout=60 * SLOWER))
 
 
 class Web(Controlled):
@@ -122,7 +122,7 @@ def frames(url, *options):
     done = subprocess.run(
         ['ffmpeg', '-v', 'error', '-i', url, *options, '-map', '0:v?', '-map', '0:a', '-c:a', 'copy', '-pix_fmt', 'yuv420p',
          '-fps_mode', 'passthrough', '-enc_time_base:v', '1:90000', '-copyts', '-f', 'framehash', '-hash', 'md5', '-'],
-        capture_output=True, text=True, timeout=60, check=False)
+        capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     found, twice, units = {}, set(), {}
     for line in done.stdout.splitlines():

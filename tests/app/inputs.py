@@ -11,7 +11,7 @@ from livets import VP8, CLIPS, clip
 from loads import Load
 from proc import free_port
 from proxy import program
-from tap import run, test
+from tap import SLOWER, run, test
 
 CLIPS['small.webm'] = ['-t', '20', '-r', '15', '-s', '160x120', *VP8, '-an']
 PIP = {'picture-in-picture': {'fps': 25, 'size': '640x360', 'inset': '160x120'}}
@@ -43,7 +43,7 @@ def joined(*inputs, pipeline):
 def streams(url):
     done = subprocess.run(
         ['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-show_entries', 'stream=codec_name', '-of', 'csv=p=0', url],
-        capture_output=True, text=True, timeout=60, check=False)
+        capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     return sorted(done.stdout.split()), done.stderr
 
 
@@ -209,7 +209,7 @@ def a_picture_of_a_file_lies_on_the_video():
     with tempfile.TemporaryDirectory() as folder:
         picture = f'{folder}/logo.png'
         subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'color=white:s=64x64', '-frames:v', '1', picture],
-                       check=True, timeout=30)
+                       check=True, timeout=30 * SLOWER)
         with open(f'{folder}/logo.launch', 'w', encoding='ascii') as file:
             file.write(LOGO.format(picture))
         logo = {'upstream': f'file://{clip("small.webm")}', 'pipeline': ['pull', {'logo': {'left': '80'}}, SMALL],
@@ -226,7 +226,7 @@ def said(mounts, *words, stages=None):
         file.flush()
         folder = ['--stages', stages] if stages else []
         done = subprocess.run([program(), *folder, '--config', file.name, *words], capture_output=True, text=True,
-                              timeout=30, check=False)
+                              timeout=30 * SLOWER, check=False)
         return (done.stdout + done.stderr).replace(file.name, 'FILE'), done.returncode
 
 

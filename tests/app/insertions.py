@@ -19,7 +19,7 @@ from control import Controlled
 from loads import Load
 from proc import Proc, free_port
 from proxy import Origin, matches, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from transportstream import check_packets
 
 LENGTH = 10  # s, of the clip
@@ -43,7 +43,7 @@ def encode(name, *words, seconds=LENGTH, pictures='testsrc', size='320x240', ton
     command = ['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', f'{pictures}=size={size}:rate={RATE}']
     command += ['-f', 'lavfi', '-i', noise, '-c:a', 'aac'] if sound else []
     command += ['-t', str(seconds), '-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-b:v', '300k']
-    subprocess.run([*command, *words, path], check=True, timeout=60, stdin=subprocess.DEVNULL)
+    subprocess.run([*command, *words, path], check=True, timeout=60 * SLOWER, stdin=subprocess.DEVNULL)
     return path
 
 
@@ -67,7 +67,7 @@ def parts(path):
             filters = ['-bsf:a', 'aac_adtstoasc']
         done = subprocess.run(
             ['ffmpeg', '-v', 'error', '-copyts', '-i', path, '-map', f'0:{kind}', '-c', 'copy', *filters, '-f', 'framehash', '-hash', 'md5', '-'],
-            capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+            capture_output=True, text=True, timeout=60 * SLOWER, check=False, stdin=subprocess.DEVNULL)
         unit, found = 1, []
         for line in done.stdout.splitlines():
             if line.startswith('#tb 0:'):

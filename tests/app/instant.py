@@ -10,7 +10,7 @@ import time
 
 from proc import Rtsp
 from proxy import CLIP, Proxy
-from tap import run, test
+from tap import SLOWER, run, test
 
 # The clip has one keyframe, at its beginning, and lasts 5.3 s.
 MIDDLE = 2.5
@@ -134,7 +134,7 @@ def decode(url, transport):
     done = subprocess.run(
         ['ffmpeg', '-nostdin', '-v', 'warning', '-rtsp_transport', transport, '-i', url, '-t', '2',
          '-an', '-f', 'null', '-'],
-        capture_output=True, text=True, timeout=60, check=False)
+        capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

@@ -18,7 +18,7 @@ from proc import free_port
 from proxy import wait_until
 from sanitized import stock_environment
 from scripted import AUDIO, SSRC, VIDEO, Server, sender_report
-from tap import run, test
+from tap import SLOWER, run, test
 from transportstream import check_packets, frames, offset_error
 
 RATES = (90000, 48000)
@@ -52,7 +52,7 @@ def read_packets(path, track):
         subprocess.run(
             f'gst-launch-1.0 -q filesrc location={path} ! qtdemux name=d d.{("video", "audio")[track]}_0 ! '
             f'{PAYLOADERS[track]} mtu=1400 seqnum-offset=65500 timestamp-offset={BASES[track]} ssrc={SSRC + track} ! '
-            f'rtpstreampay ! filesink location={file.name}'.split(), check=True, timeout=30, env=stock_environment())
+            f'rtpstreampay ! filesink location={file.name}'.split(), check=True, timeout=30 * SLOWER, env=stock_environment())
         data = file.read()
     found, when = [], 0
     while data:
@@ -205,7 +205,7 @@ def hls_is_in_sync_and_has_dates_by_the_cameras_clock():
     with Camera((0.5, 0.5), skew=-3) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
         uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
         subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
-                        f'{folder}/got.mkv'], check=True, timeout=50)
+                        f'{folder}/got.mkv'], check=True, timeout=50 * SLOWER)
         check_media(f'{folder}/got.mkv')
         check_date(uri, camera)
 
@@ -216,7 +216,7 @@ def hls_of_a_camera_that_has_been_running_is_in_sync():
     with Camera((2.8, 2.2), since=2) as camera, camera_proxy(camera) as proxy, tempfile.TemporaryDirectory() as folder:
         uri = f'http://127.0.0.1:{proxy.web_port}/hls/cam/plain.m3u8'
         subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', uri, '-t', '4', '-c', 'copy',
-                        f'{folder}/got.mkv'], check=True, timeout=50)
+                        f'{folder}/got.mkv'], check=True, timeout=50 * SLOWER)
         check_media(f'{folder}/got.mkv')
 
 

@@ -13,7 +13,7 @@ from films import FPS, SECONDS
 from proc import Proc, Rtsp
 from proxy import wait_until
 from scripted import KEY_PICTURE, SDP, VIDEO, Server, rtp
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from title_proxy import TitleProxy
 
 TRANSPORTS = 'tcp', 'udp'
@@ -75,7 +75,7 @@ def check_length(kind):
             done = subprocess.run(
                 ['ffprobe', '-v', 'error', '-rtsp_transport', transport, '-show_entries',
                  'format=duration', '-of', 'csv=p=0', proxy.url('/title')],
-                capture_output=True, text=True, timeout=60, check=False)
+                capture_output=True, text=True, timeout=60 * SLOWER, check=False)
             assert abs(float(done.stdout) - SECONDS) < 0.1, (kind, done.stdout, done.stderr)
 
 

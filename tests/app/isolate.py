@@ -17,7 +17,7 @@ from films import has_bye
 from leftovers import check_kills
 from proc import Rtsp, free_port, free_udp_pair, thread_names
 from proxy import CLIP, Proxy, matches, program, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 from tspackets import STREAMS
 from workers import LIVE, ON, is_gone, metric, status_of, wait_for_worker, worker_of, workers_of
 
@@ -206,7 +206,7 @@ def workers_get_the_options_of_gstreamer():
 @test(timeout=60)
 def a_worker_is_nothing_for_users():
     done = subprocess.run(['rtsp-proxy-worker', 'pull'], executable=program(),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLOWER,
                           check=False)
     assert done.returncode == 1 and 'is started by rtsp-proxy only' in done.stderr, done
 

@@ -11,7 +11,7 @@ import urllib.request
 from control import CLIP_URI, Controlled, Watch, config
 from proc import Rtsp
 from proxy import CLIP, environment, matches, program, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 USERS = [{'name': 'any', 'permissions': [
     {'action': 'read'}, {'action': 'playback', 'path': '/vod/*'}, {'action': 'api'},
@@ -105,11 +105,11 @@ def the_check_of_the_file_names_all_of_it():
         with open(path, 'w', encoding='utf-8') as file:
             file.write(config(mounts_in(folder)))
         got = subprocess.run([program(), '--config', path, '--check-config'], env=environment(),
-                             capture_output=True, text=True, timeout=60, check=False)
+                             capture_output=True, text=True, timeout=60 * SLOWER, check=False)
         assert got.returncode == 2 and len(got.stderr.splitlines()) == 8, got
         make(folder)
         got = subprocess.run([program(), '--config', path, '--check-config'], env=environment(),
-                             capture_output=True, text=True, timeout=60, check=False)
+                             capture_output=True, text=True, timeout=60 * SLOWER, check=False)
         assert got.returncode == 0, got
 
 
@@ -121,7 +121,7 @@ def a_mistake_in_the_same_mount_still_ends_the_start():
             file.write(config({'/ok': {'upstream': CLIP_URI}, '/bad': {
                 'upstream': f'file://{folder}/none.mp4', 'linger': 'long'}}))
         got = subprocess.run([program(), '--config', path], env=environment(), capture_output=True,
-                             text=True, timeout=60, check=False)
+                             text=True, timeout=60 * SLOWER, check=False)
         assert got.returncode == 2 and 'linger' in got.stderr and 'none.mp4' in got.stderr, got
 
 

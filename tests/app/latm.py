@@ -17,7 +17,7 @@ from films import ffmpeg
 from hlsweb import PATIENT
 from proc import Proc, Rtsp, free_port
 from proxy import matches, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 from title_proxy import TitleProxy
 from tspackets import crc, packet, packets_of
 from webserver import WebServer
@@ -88,7 +88,7 @@ def file_of(name):
 def sound(url, *words, track=0):
     """Returns the hashes of the frames of AAC, without ADTS. FFmpeg 7 takes no frame of RTP for a keyframe."""
     done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-i', url, '-map', f'0:a:{track}', '-c', 'copy', '-copyinkf', '-bsf:a',
-                           'aac_adtstoasc', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60, check=False)
+                           'aac_adtstoasc', '-f', 'framemd5', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     return [line.split(',')[5].strip() for line in done.stdout.splitlines() if line[:1].isdigit()] # behind it are side data
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 from livets import CLIPS, clips
+from tap import SLOWER
 
 # Each second a white picture, and a click whose middle is at the beginning of that picture.
 FLASH = 'color=black:s=160x120:r=25,drawbox=c=white:t=fill:enable=not(mod(n\\,25))'
@@ -42,7 +43,7 @@ def lateness(url):
     done = subprocess.run(
         ['ffmpeg', '-v', 'info', '-nostats', '-copyts', '-rtsp_transport', 'tcp', '-t', '5', '-i', url, '-map', '0:v',
          '-vf', 'signalstats,metadata=print:key=lavfi.signalstats.YAVG', '-f', 'null', '-', '-map', '0:a', '-af',
-         'ashowinfo', '-ac', '1', '-f', 's16le', 'pipe:1'], capture_output=True, timeout=40, check=True)
+         'ashowinfo', '-ac', '1', '-f', 's16le', 'pipe:1'], capture_output=True, timeout=40 * SLOWER, check=True)
     text = done.stderr.decode()
     pictures = re.findall(r'metadata[^\n]*pts_time:(\S+)\n[^\n]*YAVG=(\S+)', text)
     white = [float(time) for time, light in pictures if float(light) > 150]

@@ -19,7 +19,7 @@ from nginx import Nginx
 from proc import Proc, Rtsp, free_port
 from proxy import CLIP, program
 from secured import make_certificate
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from title_proxy import PICTURES, TitleProxy, check_rtsp, clip, pictures
 
 NOISE = random.Random(18).randbytes(5_300_000)  # six blocks of 1 MiB, of no known format
@@ -403,7 +403,7 @@ def bad_settings_are_named():
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(f'mounts:\n  /films:\n    {text}\n')
             done = subprocess.run([program(), '--config', path, '--check-config'],
-                                  capture_output=True, timeout=20, check=False)
+                                  capture_output=True, timeout=20 * SLOWER, check=False)
             assert done.returncode != 0 and reason in done.stderr.decode(), (text, done.stderr)
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from proc import Proc, free_port, free_udp_pair
 from proxy import CLIP, Origin, Proxy, Read, check_whole
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 GOP = 25
 # Of a reader: 3 s. FFmpeg's -t would end by times, which the first sender report can move.
@@ -34,7 +34,7 @@ def film():
     subprocess.run([program('ffmpeg'), '-nostdin', '-loglevel', 'error', '-stream_loop', '9', '-i',
                     CLIP, '-t', '20', '-vf', 'scale=320:180,noise=alls=6:allf=t', '-c:v', 'libx264',
                     '-preset', 'veryfast', '-bf', '2', '-g', str(GOP), '-c:a', 'aac', '-ac', '1', path],
-                   check=True, timeout=60)
+                   check=True, timeout=60 * SLOWER)
     return folder, path
 
 
@@ -43,7 +43,7 @@ def hashes(source, options=(), ends=()):
     done = subprocess.run(
         [program('ffmpeg'), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-map', '0:v',
          '-map', '0:a', '-vsync', 'passthrough', '-c:a', 'copy', '-copyinkf:a', *ends, '-f',
-         'framehash', '-hash', 'sha256', '-'], capture_output=True, text=True, timeout=60, check=False)
+         'framehash', '-hash', 'sha256', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     streams = {'0': [], '1': []}
     for line in done.stdout.splitlines():
@@ -80,7 +80,7 @@ def the_film_has_b_frames():
     shown = subprocess.run(
         [program('ffprobe'), '-v', 'error', '-select_streams', 'v', '-show_entries',
          'frame=pict_type', '-of', 'csv=p=0', film()[1]],
-        capture_output=True, text=True, check=True, timeout=30).stdout
+        capture_output=True, text=True, check=True, timeout=30 * SLOWER).stdout
     assert shown.count('B') > 100, shown[:200]
 
 

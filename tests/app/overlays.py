@@ -9,7 +9,7 @@ from control import Controlled, wait_for_packets
 from livets import CLIPS, clip
 from loads import Load
 from proxy import program
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 FRAMES = 25  # a second
 CLIPS['black.mp4'] = ['-t', '20', '-s', '640x360', '-vf', 'lutyuv=y=16:u=128:v=128', '-c:v', 'libx264', '-preset', 'ultrafast',
@@ -21,7 +21,7 @@ UPPER_LEFT, LOWER_RIGHT = '56:56:20:20', '56:56:564:284'
 def picture(folder, name):
     """Makes a white picture of 64x64. Returns its path."""
     subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'color=white:s=64x64', '-frames:v', '1', f'{folder}/{name}'],
-                   check=True, timeout=30)
+                   check=True, timeout=30 * SLOWER)
     return f'{folder}/{name}'
 
 
@@ -75,7 +75,7 @@ def said(stages, *more):
     with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
         file.write(text)
         file.flush()
-        done = subprocess.run([program(), '--config', file.name, '--check-config'], capture_output=True, text=True, timeout=30,
+        done = subprocess.run([program(), '--config', file.name, '--check-config'], capture_output=True, text=True, timeout=30 * SLOWER,
                               check=False)
         return (done.stdout + done.stderr).replace(file.name, 'FILE'), done.returncode
 
@@ -112,7 +112,7 @@ def a_mount_waits_for_its_picture():
 
 
 def has_text():
-    return subprocess.run(['gst-inspect-1.0', '--exists', 'clockoverlay'], check=False, timeout=60).returncode == 0
+    return subprocess.run(['gst-inspect-1.0', '--exists', 'clockoverlay'], check=False, timeout=60 * SLOWER).returncode == 0
 
 
 @test(timeout=120)

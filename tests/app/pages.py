@@ -12,7 +12,7 @@ import tempfile
 from control import CLIP_URI, Watch
 from proc import Proc
 from proxy import CLIP, environment, program, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 
 PATIENCE = 90  # s, for a new pipeline
@@ -44,7 +44,7 @@ class Served(Proc):
 
     def get(self, path):
         done = subprocess.run(['curl', '-fsS', f'http://{self.api}{path}'], capture_output=True,
-                              text=True, timeout=20, check=True)
+                              text=True, timeout=20 * SLOWER, check=True)
         return json.loads(done.stdout)
 
     def run(self, text, reader):
@@ -53,7 +53,7 @@ class Served(Proc):
         text = re.sub(r'rtsp://192\.0\.2\.\d+/\w+', CLIP_URI, text)
         for part in re.split(r'(?m)^(?=curl )', text)[1:]:
             done = subprocess.run(['sh', '-ec', part.replace('curl ', 'curl -fsS ', 1)],
-                                  capture_output=True, text=True, timeout=20)
+                                  capture_output=True, text=True, timeout=20 * SLOWER)
             assert done.returncode == 0, (part, done)
             wait_until(lambda: reader.take() or self.is_settled(), PATIENCE + 10,
                        'the change is in force')
@@ -105,7 +105,7 @@ def configurations_are_good():
                 file.write(text.replace('/srv/soon.mp4', os.path.realpath(CLIP)).replace(
                     '/srv/clips', os.path.dirname(os.path.realpath(CLIP))).replace('/srv/logo.png', os.path.realpath(CLIP)))
             done = subprocess.run([program(), '--config', path, '--check-config'],
-                                  env=environment(), capture_output=True, text=True, timeout=20)
+                                  env=environment(), capture_output=True, text=True, timeout=20 * SLOWER)
             assert done.returncode == 0, (text, done)
 
 
@@ -126,7 +126,7 @@ def configurations_with_users_are_good():
                 file.write(re.sub(r'/etc/rtsp-proxy/[\w.]+', secret, text).replace(
                     '/srv/films', directory))
             done = subprocess.run([program(), '--config', path, '--check-config'],
-                                  env=environment(), capture_output=True, text=True, timeout=20)
+                                  env=environment(), capture_output=True, text=True, timeout=20 * SLOWER)
             assert done.returncode == 0, (text, done)
 
 

@@ -12,7 +12,7 @@ from arrivals import Player
 from proc import Rtsp
 from proxy import CLIP, Proxy, wait_for_readers
 from sanitized import stock_environment
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 STARTS = 6
 TRANSPORTS = 'tcp', 'udp'
@@ -134,7 +134,7 @@ def first_in_ffprobe(url, transport):
     done = subprocess.run(
         ['ffprobe', '-v', 'error', '-rtsp_transport', transport, '-select_streams', 'v:0',
          '-show_entries', 'packet=flags', '-of', 'csv=p=0', '-read_intervals', '%+#1', url],
-        capture_output=True, text=True, timeout=30, check=False)
+        capture_output=True, text=True, timeout=30 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -162,7 +162,7 @@ def rtspsrc_gets_a_keyframe_first():
                      f'protocols={transport}', 'latency=0', '!', 'rtph264depay', '!',
                      'video/x-h264,stream-format=byte-stream,alignment=au', '!', 'fakesink',
                      'num-buffers=1', 'dump=true'],
-                    capture_output=True, text=True, timeout=30, check=False, env=stock_environment())
+                    capture_output=True, text=True, timeout=30 * SLOWER, check=False, env=stock_environment())
                 lines = re.findall(r'^[0-9a-f]{8} \(\S+\): ((?:[0-9a-f]{2} )+)', done.stdout, re.M)
                 picture = bytes.fromhex(''.join(lines))
                 kinds = [nal[0] & 31 for nal in picture.split(b'\0\0\1')[1:] if nal]

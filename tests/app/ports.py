@@ -14,7 +14,7 @@ from multicast import enter_network
 from proc import Rtsp, free_udp_pair, thread_names
 from proxy import QUICK, wait_until
 from scripted import Server
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 RANGE = '/proc/sys/net/ipv4/ip_local_port_range'
 FIRST, LAST = 40000, 40127  # also the ports of TCP clients
@@ -119,7 +119,7 @@ def readers_of_other_protocols_need_no_rtsp_ports():
         web = proxy.wait_for_line(r' titles (http://[\d.]+:\d+)')[1]
         for url in f'{web}/hls/cam/index.m3u8', f'{web}/ts/cam', f'srt://127.0.0.1:{FIRST - 1}?streamid=read:cam':
             done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', url, '-map', '0:v', '-frames:v', '25', '-f',
-                                   'framehash', '-'], capture_output=True, text=True, timeout=60, check=True)
+                                   'framehash', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=True)
             assert len(re.findall(r'^0, ', done.stdout, re.M)) == 25, done.stdout
         assert not [line for line in proxy.lines if 'ports' in line], 'RTSP media was opened'
         assert proxy.stop() == 0

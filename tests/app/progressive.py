@@ -16,7 +16,7 @@ from functools import lru_cache
 from control import Controlled
 from films import random_film as film
 from proxy import CLIP, program, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 PASSWORD = 'S3cr3tCanary'
 
@@ -214,7 +214,7 @@ def a_player_gets_the_pictures_of_the_file():
 
     def pictures(source, *words):
         done = subprocess.run(['ffmpeg', '-nostdin', '-loglevel', 'error', *words, '-i', source,
-                               '-an', '-f', 'framemd5', '-'], capture_output=True, timeout=60,
+                               '-an', '-f', 'framemd5', '-'], capture_output=True, timeout=60 * SLOWER,
                               check=True)
         return done.stdout
 
@@ -282,7 +282,7 @@ def a_client_needs_the_permission():
                 got = subprocess.run(
                     ['curl', '-s', '--digest', '-u', user, '-o', os.devnull, '-w', '%{http_code}',
                      f'http://127.0.0.1:{proxy.web_port}/films/notes.txt'],
-                    capture_output=True, timeout=30, check=True)
+                    capture_output=True, timeout=30 * SLOWER, check=True)
                 assert got.stdout == b'%d' % code, (user, got.stdout)
     with Served(users=users({'action': 'playback', 'path': '/films/short.mp4'}), api='off') as proxy:
         if shutil.which('curl'):
@@ -290,7 +290,7 @@ def a_client_needs_the_permission():
                 got = subprocess.run(
                     ['curl', '-s', '--digest', '-u', f'viewer:{PASSWORD}', '-o', os.devnull, '-w',
                      '%{http_code}', f'http://127.0.0.1:{proxy.web_port}/films/{name}'],
-                    capture_output=True, timeout=30, check=True)
+                    capture_output=True, timeout=30 * SLOWER, check=True)
                 assert got.stdout == code, (name, got.stdout)
 
 
@@ -363,7 +363,7 @@ def the_listener_is_configured():
             file.write(f'{text}\nmounts: {{/films: {{upstream: "file:///tmp/"}}}}\n')
             file.flush()
             done = subprocess.run([program(), '--config', file.name, '--check-config'],
-                                  capture_output=True, timeout=20, check=False)
+                                  capture_output=True, timeout=20 * SLOWER, check=False)
         assert done.returncode != 0 and problem.encode() in done.stderr, (text, done.stderr)
 
 

@@ -168,7 +168,7 @@ def ffmpeg_reads(url, transport, *words):
     done = subprocess.run(
         [ffmpeg, '-nostdin', '-loglevel', 'error', '-rtsp_transport', transport, *words, '-i', url,
          '-copyinkf', '-t', '1', '-map', '0', '-c', 'copy', '-f', 'framehash', '-'],
-        capture_output=True, text=True, timeout=20, check=False)
+        capture_output=True, text=True, timeout=20 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     frames = [line for line in done.stdout.splitlines() if not line.startswith('#')]
     assert {line.split(',')[0] for line in frames} == {'0', '1'}, done.stdout

@@ -20,7 +20,7 @@ from proc import Rtsp, free_port
 from proxy import CLIP, QUICK, Proxy, Read, listens, matches, wait_for_readers, wait_until
 from scripted import Server
 from sent import Sender, check_frames, clip_hashes, media, read_hashes
-from tap import run, test
+from tap import SLOWER, run, test
 from transportstream import stream_of
 from tspackets import section
 
@@ -530,7 +530,7 @@ def with_version(ts, version):
 def some_seconds(*words, seconds=4):
     return subprocess.run(
         [ffmpeg(), '-nostdin', '-loglevel', 'error', '-i', media()[2], '-t', str(seconds), '-c',
-         'copy', *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30).stdout
+         'copy', *words, '-f', 'mpegts', '-'], capture_output=True, check=True, timeout=30 * SLOWER).stdout
 
 
 def send_paced(port, ts, seconds, ahead=0):
@@ -664,7 +664,7 @@ def verdict(upstream):
         with open(path, 'w', encoding='utf-8') as file:
             file.write(f"mounts:\n  /cam:\n    upstream: '{upstream}'\n")
         done = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', path, '--check-config'],
-                              capture_output=True, text=True, timeout=20, check=False)
+                              capture_output=True, text=True, timeout=20 * SLOWER, check=False)
         return done.stderr.replace(path, 'FILE').strip(), done.returncode
 
 

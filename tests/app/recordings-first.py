@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from control import Controlled
 from proxy import QUICK, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 SECONDS = 7
 GOP = 100 # pictures, at 25 a second
@@ -30,14 +30,14 @@ def film():
     subprocess.run(['ffmpeg', '-y', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=25', '-f', 'lavfi', '-i',
                     'sine=frequency=440:sample_rate=48000', '-t', str(SECONDS), '-c:v', 'libx264', '-preset', 'ultrafast', '-tune',
                     'zerolatency', '-g', str(GOP), '-x264-params', 'scenecut=0', '-pix_fmt', 'yuv420p', '-c:a', 'aac', '-ac', '2', path],
-                   check=True, timeout=60)
+                   check=True, timeout=60 * SLOWER)
     return path
 
 
 def pictures(path):
     """Returns the hashes of a file's pictures."""
     done = subprocess.run(['ffmpeg', '-v', 'error', '-i', path, '-map', '0:v', '-fps_mode', 'passthrough', '-pix_fmt', 'yuv420p', '-f',
-                           'framehash', '-hash', 'md5', '-'], capture_output=True, text=True, timeout=60, check=True)
+                           'framehash', '-hash', 'md5', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=True)
     return [line.split(',')[5].strip() for line in done.stdout.splitlines() if not line.startswith('#')]
 
 
@@ -65,7 +65,7 @@ def check(way, times=1):
         for _ in range(times):
             seen = len(proxy.lines)
             # RTMP's end is not waited for by all versions of FFmpeg.
-            subprocess.run(['ffmpeg', '-nostdin', '-v', 'quiet', '-re', '-i', path, '-c', 'copy', *output(proxy, way)], check=False, timeout=60)
+            subprocess.run(['ffmpeg', '-nostdin', '-v', 'quiet', '-re', '-i', path, '-c', 'copy', *output(proxy, way)], check=False, timeout=60 * SLOWER)
             proxy.wait_for_line(' mount /cam waits for a publisher', 30, start=seen)
             wait_until(lambda: proxy.get('/v1/mounts/cam')['recording']['state'] == 'waiting', 30, 'the file is complete')
         got = [each for path in sorted(glob.glob(f'{where}/cam/*.mp4')) for each in pictures(path)]

@@ -22,7 +22,7 @@ from chromium import Chromium
 from control import Controlled
 from proc import Proc, Rtsp
 from proxy import QUICK, Read, wait_for_readers, wait_until
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from webserver import WebServer
 
 KILLS = int(os.environ.get('WEIR_RECORDING_KILLS', '2'))
@@ -51,7 +51,7 @@ def frames(path):
     """Returns {stream: [(time, hash)]} of the packets of a file, in the order of decoding."""
     done = subprocess.run(['ffmpeg', '-v', 'error', '-i', path, '-map', '0', '-c', 'copy', '-copyts', '-bsf:v',
                            'h264_mp4toannexb,filter_units=remove_types=6-9', '-f', 'framehash', '-hash', 'md5', '-'],
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     assert done.returncode == 0 and not done.stderr, (path, done.stderr)
     found, units = {}, {}
     for line in done.stdout.splitlines():
@@ -236,7 +236,7 @@ def check_served(proxy, name):
     url = f'rtsp://127.0.0.1:{proxy.port}/files/cam/{name}'
     for seek, least in ([], 20), (['-ss', '0.5'], 8):
         done = subprocess.run(['ffmpeg', '-v', 'error', '-rtsp_transport', 'tcp', '-analyzeduration', '200000', *seek, '-i', url, '-map', '0:v',
-                               '-frames:v', str(least), '-f', 'framehash', '-'], capture_output=True, text=True, timeout=30, check=False)
+                               '-frames:v', str(least), '-f', 'framehash', '-'], capture_output=True, text=True, timeout=30 * SLOWER, check=False)
         n = sum(not line.startswith('#') for line in done.stdout.splitlines())
         assert n == least, (seek, n, done.stderr)
 
@@ -306,7 +306,7 @@ def check_joined(proxy, path, segments):
     """Checks that a stretch plays, and has the frames of these segments at their times, and perhaps
     more. Returns the size of its picture."""
     done = subprocess.run(['ffmpeg', '-v', 'error', '-xerror', '-i', path, '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-f',
-                           'null', '-'], capture_output=True, text=True, timeout=60, check=False)
+                           'null', '-'], capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
     got = frames(path)
     assert set(got) == {'0', '1'}, got.keys()

@@ -13,7 +13,7 @@ from librtmp import AGGREGATE, AUDIO, EXTENDED, VIDEO, tag
 from proxy import Read, matches, tracks, wait_until
 from rtmpproxy import LIVE, Rtmp, read_parts
 from sent import frames
-from tap import run, test
+from tap import SLOWER, run, test
 
 LENGTH = 8000 # ms: of the film
 LEAD = 1000   # the audio of a film begins before its picture
@@ -28,7 +28,7 @@ def film(size='320x240', rate=48000):
     subprocess.run(
         [ffmpeg(), '-nostdin', '-v', 'error', '-f', 'lavfi', '-i', f'testsrc2=s={size}:r=25', '-f', 'lavfi', '-i',
          f'anoisesrc=seed=1:amplitude=0.3:r={rate}', '-t', str(LENGTH // 1000), '-c:v', 'libx264', '-preset', 'ultrafast',
-         '-g', '25', '-bf', '2', '-pix_fmt', 'yuv420p', '-c:a', 'aac', path], check=True, timeout=60)
+         '-g', '25', '-bf', '2', '-pix_fmt', 'yuv420p', '-c:a', 'aac', path], check=True, timeout=60 * SLOWER)
     record, sound, parts = read_parts(path, b'avcC')
     return folder, path, record, sound, [part for part in parts if part[0] >= 0 or part[1] == 'video']
 
@@ -188,7 +188,7 @@ def sizes(url):
     """Returns the sizes of 200 pictures that a reader decodes, and what its decoder complains about."""
     done = subprocess.run(
         ['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-select_streams', 'v', '-show_entries', 'frame=width,height',
-         '-of', 'csv=p=0', '-read_intervals', '%+#200', url], capture_output=True, text=True, timeout=60, check=True)
+         '-of', 'csv=p=0', '-read_intervals', '%+#200', url], capture_output=True, text=True, timeout=60 * SLOWER, check=True)
     return done.stdout.split(), done.stderr
 
 

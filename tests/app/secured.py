@@ -16,6 +16,7 @@ from control import Controlled
 from proc import Rtsp
 from proxy import program, wait_until
 from sanitized import stock_environment
+from tap import SLOWER
 
 HELLO = b'\x16\x03\x01\x02\x00\x01\x00\x01'  # the beginning of a ClientHello
 
@@ -106,7 +107,7 @@ def rtspsrc_reads(url, protocols, *more):
         done = subprocess.run(
             ['gst-launch-1.0', '--no-fault', 'rtspsrc', f'location={url}', 'tls-validation-flags=0',
              f'protocols={protocols}', 'timeout=20000000', '!', *more],
-            capture_output=True, text=True, timeout=180, check=False, env=stock_environment())
+            capture_output=True, text=True, timeout=180 * SLOWER, check=False, env=stock_environment())
         # Over UDP, the threads for RTP and RTCP both add their stream to GStreamer's srtpdec when
         # they begin: two of 400 runs crashed on a busy machine.
         if done.returncode >= 0:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from clips import clip, ffmpeg
 from proc import Proc
 from proxy import matches
+from tap import SLOWER
 
 ROUND = 5.12 # s: 128 pictures at 25 a second, 240 AAC frames at 48 kHz
 
@@ -22,7 +23,7 @@ def media():
     directory = tempfile.TemporaryDirectory()
     short, film = clip(1, ROUND, size='640x360'), os.path.join(directory.name, 'film.mp4')
     subprocess.run([ffmpeg(), '-nostdin', '-loglevel', 'error', '-stream_loop', '11', '-i', short,
-                    '-c', 'copy', film], check=True, timeout=30)
+                    '-c', 'copy', film], check=True, timeout=30 * SLOWER)
     return directory, short, film
 
 
@@ -42,7 +43,7 @@ def frames(source, *options, seconds=3):
          '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-c:a', 'copy',
          '-copyinkf:a', '-f',
          'framehash', '-hash', 'sha256', '-'],
-        capture_output=True, text=True, timeout=40, check=False)
+        capture_output=True, text=True, timeout=40 * SLOWER, check=False)
     assert done.returncode == 0, done.stderr
     streams, kinds, bases = {}, {}, {}
     for line in done.stdout.splitlines():

@@ -15,7 +15,7 @@ from functools import lru_cache
 from control import Controlled
 from proc import Proc, free_port
 from proxy import wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 from webserver import WebServer
 
 SECONDS, FPS = 6, 25
@@ -44,7 +44,7 @@ def ffmpeg(*words):
 
 
 def convert(*words):
-    subprocess.run(ffmpeg(*words), check=True, timeout=120)
+    subprocess.run(ffmpeg(*words), check=True, timeout=120 * SLOWER)
 
 
 def sei_first(path):

@@ -15,7 +15,7 @@ from proc import free_port
 from proxy import QUICK, Origin, Read, ffmpeg_reads, listens, matches, wait_until
 from rtpsender import PLI, Sender, packet, session, uri
 from scripted import SSRC, feedback, sender_report
-from tap import run, test
+from tap import SLOWER, run, test
 
 ON = {'on-demand': False}
 HEADER = '---\nsummary: for a test\nmedia: {}\ntakes: rtp\ngives: rtp\n{}---\n'
@@ -170,7 +170,7 @@ def players_read_through_a_lossy_stage():
                 ['gst-launch-1.0', '-q', 'rtspsrc', f'location={proxy.url()}', 'latency=100', '!',
                  'application/x-rtp,media=video', '!', 'rtph264depay', '!', 'h264parse', '!',
                  'identity', 'eos-after=20', '!', 'fakesink'],
-                capture_output=True, text=True, timeout=30, check=False)
+                capture_output=True, text=True, timeout=30 * SLOWER, check=False)
             assert done.returncode == 0, done.stderr
             totals = Read(proxy.url(), duration=3).result(status=None)['totals']
             # What the stage has taken out, readers see as lost, and nothing else is wrong.
@@ -202,7 +202,7 @@ def a_change_of_the_stages_takes_over():
         assert status == 400 and 'source-stages' in str(answer) and 'no-such' in str(answer), answer
         assert before['state'] == 'up', before
         text = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', proxy.file, '--explain', '/cam'],
-                              capture_output=True, text=True, timeout=20, check=True).stdout
+                              capture_output=True, text=True, timeout=20 * SLOWER, check=True).stdout
         assert '# watch: identity\n' in text and 'Each upstream has stages of its own: watch.' in text, text
 
 
@@ -320,7 +320,7 @@ def check(text, expected):
         file.write(text)
         file.flush()
         done = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', file.name, '--check-config'],
-                              capture_output=True, text=True, timeout=20, check=False)
+                              capture_output=True, text=True, timeout=20 * SLOWER, check=False)
         told = done.stderr.replace(file.name, 'FILE')
         assert done.returncode == 2 and told.startswith(f'rtsp-proxy: {expected}'), (text, told)
 

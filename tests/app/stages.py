@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from sanitized import environment
-from tap import run, test
+from tap import SLOWER, run, test
 
 PROXY = os.environ['WEIR_RTSP_PROXY']
 CLIP = os.path.join(os.environ['WEIR_DATA'], 'bigbuckbunny.mp4')
@@ -18,7 +18,7 @@ GREY = '---\nsummary: no colours\nmedia: video\ntakes: raw\ngives: raw\n---\nvid
 
 
 def proxy(*args):
-    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20, text=True,
+    done = subprocess.run([PROXY, *args], capture_output=True, timeout=20 * SLOWER, text=True,
                           stdin=subprocess.DEVNULL)
     return done.stdout, done.stderr, done.returncode
 
@@ -282,7 +282,7 @@ def the_documentation_runs():
     assert len(blocks) == 2, blocks
     for block in blocks:
         done = subprocess.run(['sh', '-e', '-c', block.replace('rtsp-proxy', PROXY)],
-                              capture_output=True, timeout=30, text=True, env=environment())
+                              capture_output=True, timeout=30 * SLOWER, text=True, env=environment())
         assert done.returncode == 0 and not done.stderr, block + done.stderr
 
 

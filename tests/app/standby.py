@@ -16,7 +16,7 @@ from control import Controlled, config, wait_for_packets
 from loads import Load
 from proc import known_criticals
 from proxy import QUICK, Origin, Read, matches, wait_for_readers, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 # The gaps between packets are known after 2 s; see base/arrivals.h.
 KNOWN = 2.5
@@ -36,7 +36,7 @@ def hashes_of(source):
     done = subprocess.run(
         ['ffmpeg', '-nostdin', '-v', 'error', '-i', source, '-map', '0:v', '-fps_mode',
          'passthrough', '-f', 'framehash', '-hash', 'crc32', '-'],
-        capture_output=True, text=True, timeout=60, check=False)
+        capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     return re.findall(r', (\w{8})$', done.stdout, re.M)
 
 

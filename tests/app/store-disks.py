@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 
 from blockstores import call, fails, in_namespace, program, some_bytes, store, told
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 NOBODY = 65534
 
 
 def call_as_nobody(*words):
-    done = subprocess.run([program(), *words], capture_output=True, text=True, timeout=120, check=False,
+    done = subprocess.run([program(), *words], capture_output=True, text=True, timeout=120 * SLOWER, check=False,
                           user=NOBODY, group=NOBODY, extra_groups=[])
     return done.returncode, done.stdout
 

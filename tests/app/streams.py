@@ -15,7 +15,7 @@ from clips import ffmpeg
 from proc import Proc, free_port
 from proxy import Proxy, Read, listens, listens_tcp, matches, wait_for_readers, wait_until
 from sent import Sender, check_frames, frames, media, read_frames, sync
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 from webserver import WebServer
 
 MODULE = '/usr/lib/nginx/modules/ngx_rtmp_module.so'
@@ -56,7 +56,7 @@ def site():
 
 def convert(path, *words):
     subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-i', media()[2], '-c', 'copy', *words,
-                    path], check=True, timeout=60)
+                    path], check=True, timeout=60 * SLOWER)
 
 
 def wait_up(proxy, path, tracks=2):
@@ -83,7 +83,7 @@ def make_mpeg(path, form, seconds):
     subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=352x288:rate=25', '-f',
                     'lavfi', '-i', 'anoisesrc=seed=1', '-c:v', f'mpeg{os.path.basename(path)[0]}video', '-bf', '2',
                     '-g', '12', '-b:v', '1M', '-c:a', 'mp2', '-t', str(seconds),
-                    *(['-an'] if 'video' in form else []), '-f', form, path], check=True, timeout=60)
+                    *(['-an'] if 'video' in form else []), '-f', form, path], check=True, timeout=60 * SLOWER)
 
 
 def check_mpeg(proxy, path, seconds):

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from control import CLIP_URI, Controlled, config
 from loads import Load
 from proxy import environment, program, wait_for_readers
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 MOUNTS = 8
 CAMERA = ['--mount', '/cam=rtsp://192.0.2.7/a']
@@ -25,7 +25,7 @@ def check(*words, before=(), script=None):
     if script:
         command = ['sh', '-c', script, 'sh', *command]
     done = subprocess.run([*before, *command], env=environment(), capture_output=True, text=True,
-                          timeout=30, check=False)
+                          timeout=30 * SLOWER, check=False)
     return done.stdout, done.stderr, done.returncode
 
 
@@ -66,7 +66,7 @@ def a_wrong_expectation_is_refused():
         assert (out, status) == ('', 2), (out, status)
         assert err.startswith(f'rtsp-proxy: --expect: "{wrong}" is not RATE or RATE,READERS: '), err
     done = subprocess.run([program(), *CAMERA, '--expect', '8M'], env=environment(),
-                          capture_output=True, text=True, timeout=30, check=False)
+                          capture_output=True, text=True, timeout=30 * SLOWER, check=False)
     assert done.returncode == 2 and 'is for --check-system' in done.stderr, done
     out, err, status = check('--mount', '/cam=rtsp:')
     assert (out, status) == ('', 2) and err.startswith('rtsp-proxy: --mount: /cam: '), err

@@ -18,7 +18,7 @@ from proc import Proc
 from proxy import Origin, Read, check_whole, matches, program, wait_for_readers, wait_until
 from secured import (HELLO, Secure, TlsRtsp, handshakes, make_certificate, rtspsrc_reads, trust,
                      wait_for_receipt)
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 HANDSHAKE_S = 10
 OF_ADDRESS = 32  # handshakes at once from one address
@@ -34,7 +34,7 @@ def s_client(proxy, *words):
         raise Skip('openssl is not on the PATH')
     done = subprocess.run(
         ['openssl', 's_client', '-connect', f'127.0.0.1:{proxy.tls_port}', '-CAfile', proxy.pem,
-         *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, check=False)
+         *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLOWER, check=False)
     return done.stdout + done.stderr
 
 
@@ -74,7 +74,7 @@ def ffmpeg_and_rtspsrc_read_over_tls():
         done = subprocess.run(
             ['ffmpeg', '-v', 'error', '-i', proxy.tls_url(), '-t', '1', '-c', 'copy', '-f', 'null',
              '-'],
-            capture_output=True, text=True, timeout=40, check=False)
+            capture_output=True, text=True, timeout=40 * SLOWER, check=False)
         assert done.returncode == 0, done.stderr
         # rtspsrc asks for UDP first, with SRTP.
         rtspsrc_reads(proxy.tls_url(), 'udp+tcp', 'rtph264depay', '!', 'identity', 'eos-after=30',
@@ -144,13 +144,13 @@ def the_api_speaks_https():
             base = proxy.wait_for_line(r' api (https://\S+)/v1')[1]
             for path in '/v1/health', '/metrics':
                 done = subprocess.run(['curl', '-sS', '--fail', '--cacert', pem, base + path],
-                                      capture_output=True, text=True, timeout=20, check=False)
+                                      capture_output=True, text=True, timeout=20 * SLOWER, check=False)
                 assert done.returncode == 0 and done.stdout, (path, done)
             done = subprocess.run(['curl', '-sS', base + '/v1/health'], capture_output=True,
-                                  text=True, timeout=20, check=False)
+                                  text=True, timeout=20 * SLOWER, check=False)
             assert done.returncode == 60, done  # the certificate is not known to the system
             plain = subprocess.run(['curl', '-sS', base.replace('https', 'http') + '/v1/health'],
-                                   capture_output=True, text=True, timeout=20, check=False)
+                                   capture_output=True, text=True, timeout=20 * SLOWER, check=False)
             assert plain.returncode != 0, plain
 
 
@@ -338,7 +338,7 @@ def refused(tls):
         with open(file, 'w', encoding='utf-8') as out:
             out.write(f'tls: {tls}\nmounts:\n  /cam: {{upstream: "{CLIP_URI}"}}\n')
         done = subprocess.run([program(), '--config', file, '--check-config'], capture_output=True,
-                              text=True, timeout=20, check=False)
+                              text=True, timeout=20 * SLOWER, check=False)
         assert done.returncode == 2, done
         return done.stderr.replace(file, 'FILE').replace('rtsp-proxy: ', '').strip()
 

@@ -3,6 +3,8 @@
 
 import subprocess
 
+from tap import SLOWER
+
 PACKET = 188
 NULL = 0x1fff
 
@@ -38,7 +40,7 @@ def clock_references(data):
 
 
 def ffmpeg(*words):
-    done = subprocess.run(['ffmpeg', '-v', 'error', *words], capture_output=True, timeout=60,
+    done = subprocess.run(['ffmpeg', '-v', 'error', *words], capture_output=True, timeout=60 * SLOWER,
                           stdin=subprocess.DEVNULL, text=True)
     return done.stdout
 

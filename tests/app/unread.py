@@ -10,7 +10,7 @@ import tempfile
 from control import CLIP_URI, Controlled, Watch
 from proc import open_files
 from proxy import QUICK, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 FACTORIES = {'GST_DEBUG': 'GST_ELEMENT_FACTORY:4', 'GST_DEBUG_NO_COLOR': '1'}
 TRACKS = 2
@@ -76,7 +76,7 @@ def readers_of_other_protocols_need_no_rtsp_media():
         web = proxy.wait_for_line(r' titles (http://[\d.]+:\d+)')[1]
         for url in f'{web}/hls/cam/index.m3u8', f'{web}/ts/cam':
             done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', '-i', url, '-frames:v', '50', '-f', 'framehash', '-'],
-                                  capture_output=True, text=True, timeout=60, check=True)
+                                  capture_output=True, text=True, timeout=60 * SLOWER, check=True)
             assert len(re.findall(r'^0, ', done.stdout, re.M)) == 50, done.stdout
         assert made(proxy, PAYLOADER) == made(proxy, SINK) == 0
         assert proxy.stop() == 0

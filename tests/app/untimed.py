@@ -13,7 +13,7 @@ from functools import lru_cache
 from control import Controlled
 from films import ffmpeg
 from proc import free_port
-from tap import run, test
+from tap import SLOWER, run, test
 from tspackets import PACKET, packet, packets_of
 
 PID, SECONDS, FPS = 0x100, 4, 25
@@ -90,7 +90,7 @@ def folder():
 
 def hashes(*words):
     done = subprocess.run(['ffmpeg', '-nostdin', '-v', 'error', *words, '-vsync', 'passthrough', '-f', 'framemd5', '-'],
-                          capture_output=True, text=True, timeout=60, check=False)
+                          capture_output=True, text=True, timeout=60 * SLOWER, check=False)
     return [line.split(',')[-1].strip() for line in done.stdout.splitlines() if line[:1].isdigit()]
 
 

@@ -14,7 +14,7 @@ from blockstores import blocks_of, call, clip, fails, files_below, in_namespace,
 from proxy import CLIP
 from sanitized import stock_environment
 from snippets import ROOT, blocks
-from tap import run, test
+from tap import SLOWER, run, test
 
 COMMANDS = ('init add list show verify repair remove balance add-disk remove-disk '
             'replace-disk model torrent').split()
@@ -77,7 +77,7 @@ def streams_are_cut_at_keyframes():
                                '!', 'h264parse', 'config-interval=-1', '!', 'tee', 'name=t', '!',
                                'queue', '!', 'mpegtsmux', '!', 'filesink', f'location={ts}', 't.',
                                '!', 'queue', '!', 'video/x-h264,stream-format=byte-stream', '!',
-                               'filesink', f'location={name}'], capture_output=True, timeout=50,
+                               'filesink', f'location={name}'], capture_output=True, timeout=50 * SLOWER,
                               env=stock_environment())
         assert done.returncode == 0, done
         with open(name, 'rb') as file:
@@ -143,7 +143,7 @@ def progress_is_shown():
     with store() as st:
         ours, theirs = pty.openpty()
         done = subprocess.run([program(), 'add', st.dir, CLIP], stdout=subprocess.DEVNULL,
-                              stderr=theirs, timeout=60)
+                              stderr=theirs, timeout=60 * SLOWER)
         os.close(theirs)
         text = os.read(ours, 65536).decode()
         os.close(ours)
@@ -480,7 +480,7 @@ def the_page_of_the_store_is_right():
         os.mkdir(os.path.join(top, 'bin'))
         os.symlink(program(), os.path.join(top, 'bin/weir-store'))
         script = 'set -e\n' + ''.join(blocks('docs/store.md', 'sh'))
-        done = subprocess.run(['sh', '-c', script], cwd=top, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(['sh', '-c', script], cwd=top, capture_output=True, text=True, timeout=60 * SLOWER,
                               env={**os.environ, 'PATH': f'{top}/bin:{os.environ["PATH"]}'})
         assert done.returncode == 0, done
         with open(os.path.join(ROOT, 'docs/store.md'), encoding='utf-8') as file:

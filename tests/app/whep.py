@@ -15,7 +15,7 @@ from functools import lru_cache
 from goprogram import go_program
 from hlsweb import Web, clip
 from proxy import CLIP, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
 SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
@@ -69,7 +69,7 @@ def program():
 
 def pion(url, *flags):
     """Reads with Pion. Returns its results."""
-    done = subprocess.run([program(), 'read', '--json', *flags, url], check=False, timeout=120,
+    done = subprocess.run([program(), 'read', '--json', *flags, url], check=False, timeout=120 * SLOWER,
                           capture_output=True, text=True)
     print(f'# {done.stdout.strip()} {done.stderr.strip()}')
     return json.loads(done.stdout)
@@ -225,7 +225,7 @@ def the_timestamps_of_encoded_sound_are_even():
     for _ in range(3):  # the first timestamp decides on how later ones are rounded
         with Whep(mount={'on-demand': False}) as proxy:
             done = subprocess.run([program(), 'read', '--units', '--duration', '2', f'{proxy.web}/cam/whep'],
-                                  capture_output=True, text=True, check=True, timeout=60)
+                                  capture_output=True, text=True, check=True, timeout=60 * SLOWER)
             times = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith('audio ')]
             steps = {(b - a) % 2 ** 32 for a, b in zip(times, times[1:])}
             assert len(times) > 50 and steps == {960}, (len(times), steps)

@@ -12,7 +12,7 @@ import time
 from arrivals import Player
 from proc import Proc, Rtsp, free_udp_pair
 from served import Served
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 
 def made(server, element):
@@ -81,7 +81,7 @@ def stalled(server, url, tracks):
 def ffmpeg_reads(url, *options, seconds=2):
     command = ['ffmpeg', '-nostdin', '-v', 'error', *options, '-t', str(seconds), '-i', url,
                '-map', '0:v', '-f', 'framemd5', '-']
-    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40 * SLOWER, check=False)
     frames = [line for line in done.stdout.splitlines() if line and line[0] != '#']
     assert done.returncode == 0 and len(frames) > 10, (done.returncode, done.stderr, frames)
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from arrivals import Player
 from proc import Proc
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 # Two temporal layers: the upper one has every second picture.
 ENCODED = ('video/x-raw,width=320,height=240,framerate=25/1 '
@@ -99,7 +99,7 @@ def open_rtsp(server, path):
         return
     with tempfile.TemporaryDirectory() as directory:
         subprocess.run(['openRTSP', '-d', '2', server.url(path)], cwd=directory, capture_output=True,
-                       timeout=30, check=True)
+                       timeout=30 * SLOWER, check=True)
         name, = os.listdir(directory)
         assert os.path.getsize(os.path.join(directory, name)) > 1000, path
 

@@ -14,7 +14,7 @@ import tempfile
 from clips import ffmpeg
 from control import Watch
 from proxy import CLIP, wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 from watched import Bench
 from webserver import WebServer
 from workers import LIVE, ON, wait_for_kind, worker_of, workers_of
@@ -29,7 +29,7 @@ def media():
     with tempfile.TemporaryDirectory() as folder:
         for name, words in {'clip.ts': (), 'clip.mkv': (), 'live.m3u8': ('-hls_time', '2')}.items():
             subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-i', CLIP, '-c', 'copy', *words,
-                            os.path.join(folder, name)], check=True, timeout=60)
+                            os.path.join(folder, name)], check=True, timeout=60 * SLOWER)
         os.mkdir(os.path.join(folder, 'films'))
         for path in 'clip.mp4', 'films/film.mp4':
             shutil.copy(CLIP, os.path.join(folder, path))

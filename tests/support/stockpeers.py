@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from proc import Proc, free_port
-from tap import Skip
+from tap import SLOWER, Skip
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'torrent_peer.py')
 
@@ -41,7 +41,7 @@ def python():
 
 def describe(path):
     done = subprocess.run([python(), '-c', DESCRIBE, path], capture_output=True, text=True,
-                          check=True, timeout=30)
+                          check=True, timeout=30 * SLOWER)
     return json.loads(done.stdout)
 
 
