@@ -231,7 +231,7 @@ def wrong_media_reach_no_reader():
     """a reader gets valid RTP of one stream, whatever its upstream sends"""
     for transport in 'tcp', 'udp':
         server = Server(play_wrong)
-        with served([server], transport=transport, **{'read-timeout': '20s'}) as proxy, \
+        with served([server], transport=transport, **{'read-timeout': '20s', 'connect-timeout': '20s'}) as proxy, \
                 Rtsp(proxy.port, timeout=PATIENCE) as rtsp:
             assert rtsp.request('DESCRIBE', proxy.url('/0'))[0] == 200
             assert rtsp.request('SETUP', proxy.url('/0') + '/stream=0', TCP)[0] == 200

@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 from proxy import Origin, Proxy, Read, check_whole, matches
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 LONG = 'WEIR_LONG' in os.environ
 MANY = 60 if LONG else 4
@@ -64,7 +64,7 @@ def frame_hashes(url, transport, seconds):
          '-buffer_size', '4194304', '-i', url, '-copyinkf',
          '-t', str(seconds), '-map', '0', '-c', 'copy', '-f', 'framehash', '-hash', 'sha256',
          '-'],
-        capture_output=True, text=True, timeout=seconds + 20, check=False,
+        capture_output=True, text=True, timeout=SLOWER * (seconds + 20), check=False,
     )
     assert done.returncode == 0, done.stderr
     streams = {}
