@@ -239,6 +239,14 @@ def pion_plays_over_tcp_and_with_the_other_cipher():
 
 
 @test(timeout=90)
+def a_mount_without_sound_plays():
+    with Whep(f'file://{clip(audio=None)}') as proxy:
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '2')[0]
+        assert result['status'] == 'ok', result
+        assert [(track['kind'], track['lost']) for track in result['tracks']] == [('video', 0)], result
+
+
+@test(timeout=90)
 def what_is_lost_comes_again():
     # Pion asks up to ten times for a packet, also after it has come: the loss is so small that all of this is within
     # the budget. It may end before it has asked for the last one.

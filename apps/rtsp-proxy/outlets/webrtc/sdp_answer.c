@@ -264,14 +264,6 @@ write_mid (GString *text, const OfferMedia *line)
     g_string_append_printf (text, "a=mid:%s\r\n", line->mid);
 }
 
-static void
-write_refused (GString *text, const OfferMedia *line)
-{
-  g_string_append_printf (text, "m=%s 0 %s %s\r\nc=IN IP4 0.0.0.0\r\na=inactive\r\n", line->media,
-      line->proto, line->format);
-  write_mid (text, line);
-}
-
 // UDP comes first.
 static void
 write_candidates (GString *text, const AnswerOwn *own)
@@ -294,13 +286,37 @@ write_ice (GString *text, const AnswerOwn *own)
 }
 
 static void
-write_format (GString *text, const OfferFormat *format, gboolean has_rtx)
+write_map (GString *text, const OfferFormat *format)
 {
   g_string_append_printf (
       text, "a=rtpmap:%u %s/%u", format->type, format->name, format->clock_rate);
   if (format->channels > 1)
     g_string_append_printf (text, "/%u", format->channels);
   g_string_append (text, "\r\n");
+}
+
+// Pion looks up the format of a refused line, too.
+static void
+write_refused (GString *text, const OfferMedia *line)
+{
+  const OfferFormat *first =
+      line->formats->len > 0 ? &g_array_index (line->formats, OfferFormat, 0) : NULL;
+
+  g_string_append_printf (text, "m=%s 0 %s ", line->media, line->proto);
+  if (first)
+    g_string_append_printf (text, "%u", first->type);
+  else
+    g_string_append (text, line->format);
+  g_string_append (text, "\r\nc=IN IP4 0.0.0.0\r\na=inactive\r\n");
+  if (first)
+    write_map (text, first);
+  write_mid (text, line);
+}
+
+static void
+write_format (GString *text, const OfferFormat *format, gboolean has_rtx)
+{
+  write_map (text, format);
   if (format->fmtp)
     g_string_append_printf (text, "a=fmtp:%u %s\r\n", format->type, format->fmtp);
   if (format->nack)
