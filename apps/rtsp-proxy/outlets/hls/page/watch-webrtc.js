@@ -67,9 +67,9 @@ async function join() {
   }
   const text = await answer.text();
   if ([404, 405, 501].includes(answer.status)) return { ...session, why: '' };
-  if (answer.status === 406) return { ...session, why: `not by WebRTC: ${text}` };
+  if (answer.status === 406) return { ...session, why: text.trim() };
   if (answer.status !== 201) {
-    tell(refusal(answer.status, text));
+    tell(refusal(answer.status, text.trim()));
     return { ...session, wait: (Number(answer.headers.get('Retry-After')) * 1000) || RETRY_MS };
   }
   session.url = new URL(answer.headers.get('Location'), location.href).href;
@@ -87,9 +87,9 @@ async function arrived(peer) {
 }
 
 // The server's reports say when it had the picture that is shown, so this is the whole way to the screen
-// if both clocks are right.
+// if both clocks are right. Chromium knows it only where there is sound as well.
 function showWebRtc({ estimatedPlayoutTimestamp: shown }) {
-  if (shown > 0 && !video.paused) showState('WebRTC', '', Math.max(0, Date.now() + NTP_MS - shown) / 1000);
+  if (!video.paused) showState('WebRTC', '', shown > 0 ? Math.max(0, Date.now() + NTP_MS - shown) / 1000 : NaN);
 }
 
 // Returns when nothing comes any more.

@@ -28,10 +28,11 @@ function refusal(status, text) {
   return STATUSES[status] || text;
 }
 
-// Shows by which way the stream comes, and why by no better one.
+// Shows by which way the stream comes, why by no better one, and how late in seconds; NaN: unknown.
 function showState(way, why, latency) {
   const size = video.videoHeight ? `, ${video.videoWidth}×${video.videoHeight}` : '';
-  state.textContent = `${way}${why ? ` (${why})` : ''}, latency ${latency.toFixed(2)} s${size}`;
+  const late = latency >= 0 ? `, latency ${latency.toFixed(2)} s` : '';
+  state.textContent = `${way}${why ? ` (${why})` : ''}${late}${size}`;
   state.dataset.way = way;
   state.dataset.latency = latency.toFixed(3);
 }
