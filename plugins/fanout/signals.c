@@ -208,7 +208,7 @@ resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
 }
 
 static guint
-resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs)
+resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint64 round_trip)
 {
   gsize size = 0;
   const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
@@ -227,7 +227,8 @@ resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs)
   if (!reader)
     return 0;
   copy = g_memdup2 (data, size); // aligned
-  n_sent = weir_fanout_resend (self->fanout, reader, copy, size / sizeof *copy, weir_now_ns ());
+  n_sent = weir_fanout_resend (self->fanout, reader, copy, size / sizeof *copy,
+      (gint64) MIN (round_trip, GST_SECOND), weir_now_ns ());
   g_free (copy);
   weir_reader_unref (reader);
   return n_sent;
@@ -504,16 +505,18 @@ fanout_signals_install (GType type)
    * @host: as given to #WeirFanoutSink::add: a token that `add-stream` of a `WeirSrtp` returned
    * @port: as given to #WeirFanoutSink::add
    * @seqs: sequence numbers as the reader knows them, of 16 bits each, in host byte order
+   * @round_trip: how long the reader needs to answer, in ns; 0 if that is not known
    *
    * Sends packets again that the reader reports lost (RFC 4585): as retransmissions of their own
    * (RFC 4588) if the token has an SSRC for them, else as they were. A packet is sent again within
-   * 1 s after it was sent, at most once in 20 ms, and as long as at most 20 % of the bytes that the
-   * reader was sent in the last second are sent again. Only over UDP.
+   * 1 s after it was sent, at most 3 times, at most once in @round_trip and in 20 ms, and as long
+   * as at most 20 % of the bytes that the reader was sent in the last second are sent again. Only
+   * over UDP.
    *
    * Returns: how many packets were sent
    */
   signals[SIGNAL_RESEND] = g_signal_new_class_handler ("resend", type, action, G_CALLBACK (resend),
-      NULL, NULL, NULL, G_TYPE_UINT, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES);
+      NULL, NULL, NULL, G_TYPE_UINT, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES, G_TYPE_UINT64);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

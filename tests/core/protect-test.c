@@ -453,10 +453,12 @@ a_burst_that_grows_beyond_a_message_is_cut (void)
 
 // ---- retransmissions ----
 
+static int64_t round_trip;
+
 static unsigned
 resend (uint16_t number)
 {
-  return weir_fanout_resend (fanout, peers[0].reader, &number, 1, now);
+  return weir_fanout_resend (fanout, peers[0].reader, &number, 1, round_trip, now);
 }
 
 // Begins with a reader that has got `n` frames of 8 packets.
@@ -564,7 +566,7 @@ what_was_not_sent_is_not_sent_again (void)
   add (1);
   push (8);
   run ();
-  CHECK_INT (weir_fanout_resend (fanout, peers[1].reader, &peers[1].last_seq, 1, now), 0);
+  CHECK_INT (weir_fanout_resend (fanout, peers[1].reader, &peers[1].last_seq, 1, 0, now), 0);
   finish ();
 }
 
@@ -589,6 +591,34 @@ a_packet_is_sent_again_once_in_20_ms (void)
   CHECK_INT (resend (peers[0].last_seq), 0);
   now += 1 * MS;
   CHECK_INT (resend (peers[0].last_seq), 1);
+  finish ();
+}
+
+static void
+a_packet_is_sent_again_once_in_a_round_trip (void)
+{
+  begin_again (100, 40);
+  round_trip = 150 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 1); // the first time at once
+  now += 149 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 0);
+  now += 1 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  round_trip = 0;
+  finish ();
+}
+
+static void
+a_packet_is_sent_again_three_times (void)
+{
+  unsigned n_again = 0;
+
+  begin_again (100, 40);
+  for (size_t i = 0; i < 20; i++, now += 30 * MS)
+    n_again += resend (peers[0].last_seq);
+  CHECK_INT (n_again, 3);
+  CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 1)), 1);
+  CHECK_INT (counters (0).resend_refused, 17);
   finish ();
 }
 
@@ -696,6 +726,8 @@ main (void)
   RUN (what_was_not_sent_is_not_sent_again);
   RUN (a_packet_is_sent_again_for_a_second);
   RUN (a_packet_is_sent_again_once_in_20_ms);
+  RUN (a_packet_is_sent_again_once_in_a_round_trip);
+  RUN (a_packet_is_sent_again_three_times);
   RUN (a_fifth_of_what_is_sent_is_sent_again);
   RUN (what_was_sent_long_ago_gives_no_budget);
   RUN (a_second_of_packets_is_kept);

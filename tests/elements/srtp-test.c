@@ -549,7 +549,7 @@ resend (GstHarness *h, const gchar *token, gint port, guint16 first, guint n)
   for (; n > 0; n--, first++)
     g_array_append_val (seqs, first);
   bytes = g_bytes_new (seqs->data, seqs->len * sizeof first);
-  g_signal_emit_by_name (h->element, "resend", token, port, bytes, &n_sent);
+  g_signal_emit_by_name (h->element, "resend", token, port, bytes, (guint64) 0, &n_sent);
   g_bytes_unref (bytes);
   g_array_unref (seqs);
   return n_sent;

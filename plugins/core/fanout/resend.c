@@ -8,6 +8,7 @@
 #include "rtp/rtp.h"
 
 #define AGAIN_NS (20 * MS) // a packet is not sent again sooner after it was
+#define AGAIN_MOST 3       // nor more often
 #define BUDGET_PART 5      // the bytes sent again are at most this part of those sent
 #define FEWEST 64          // packets that are remembered; twice as many each time a second of them
 #define MOST 2048          // does not fit
@@ -19,7 +20,8 @@ typedef struct {
   uint32_t position;
   uint32_t rtp_time;
   uint16_t seq, picture_ahead;
-  bool used, marker, again; // again: it was sent again
+  uint8_t n_again; // how often it was sent again
+  bool used, marker;
 } Sent;
 
 // Bytes in the current second and in the one before.
@@ -267,7 +269,8 @@ write_numbers (const Sent *sent, uint8_t *packet, size_t len)
 }
 
 static bool
-send_again (WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t now_ns)
+send_again (
+    WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t round_trip_ns, int64_t now_ns)
 {
   Resends *self = reader->resends;
   Sent *sent = &self->ring[seq & (self->n - 1)];
@@ -277,10 +280,11 @@ send_again (WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t now_ns
     .msg_namelen = weir_address_len (&reader->address),
     .msg_iov = &iov,
     .msg_iovlen = 1 };
+  int64_t apart_ns = round_trip_ns > AGAIN_NS ? round_trip_ns : AGAIN_NS;
   size_t len;
 
-  if (!sent->used || sent->seq != seq || !is_fresh (sent, now_ns)
-      || (sent->again && to_ms (now_ns) - sent->again_ms < AGAIN_NS / MS))
+  if (!sent->used || sent->seq != seq || !is_fresh (sent, now_ns) || sent->n_again >= AGAIN_MOST
+      || (sent->n_again > 0 && to_ms (now_ns) - sent->again_ms < to_ms (apart_ns)))
     return false;
   len = copy_packet (fanout, reader, sent, packet);
   if (len == 0 || !has_budget (self, len, now_ns))
@@ -289,7 +293,7 @@ send_again (WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t now_ns
   iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
   if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
     return false;
-  sent->again = true;
+  sent->n_again++;
   sent->again_ms = to_ms (now_ns);
   self->again.now += iov.iov_len;
   return true;
@@ -316,8 +320,8 @@ end_resend (WeirFanout *fanout)
 }
 
 unsigned
-weir_fanout_resend (
-    WeirFanout *fanout, WeirReader *reader, const uint16_t *seqs, size_t n, int64_t now_ns)
+weir_fanout_resend (WeirFanout *fanout, WeirReader *reader, const uint16_t *seqs, size_t n,
+    int64_t round_trip_ns, int64_t now_ns)
 {
   unsigned n_sent = 0;
   bool may;
@@ -329,7 +333,7 @@ weir_fanout_resend (
   may = begin_resend (fanout, reader);
   pthread_mutex_unlock (&fanout->lock);
   for (size_t i = 0; may && i < n; i++)
-    n_sent += send_again (fanout, reader, seqs[i], now_ns);
+    n_sent += send_again (fanout, reader, seqs[i], round_trip_ns, now_ns);
   add_to (&reader->resent, n_sent);
   add_to (&reader->resend_refused, n - n_sent);
   reader_release (reader);

@@ -5,7 +5,8 @@
 #include "rtp/rtcp_read.h"
 #include "rtp/rtcp_write.h"
 
-#define NACKS_MAX 512 // numbers of a packet
+#define NACKS_MAX 512                              // numbers of a packet
+#define ROUND_TRIP_NS G_GINT64_CONSTANT (50000000) // until it is measured
 
 // What the reader has told of a place.
 typedef struct {
@@ -23,6 +24,8 @@ struct _WebrtcFeedback {
 
   GMutex lock;  // guards the fields below
   Heard *heard; // by the number of the place
+  WeirSrLog sent;
+  gint64 round_trip; // ns
 };
 
 WebrtcFeedback *
@@ -38,6 +41,7 @@ webrtc_feedback_new (GObject *srtp, WebrtcStream *stream, GPtrArray *places, con
   self->cname = g_strdup (cname);
   self->heard = g_new0 (Heard, places->len);
   self->n_video = g_atomic_rc_box_new0 (guint64);
+  self->round_trip = ROUND_TRIP_NS;
   return self;
 }
 
@@ -66,10 +70,15 @@ webrtc_feedback_unref (WebrtcFeedback *self)
 // ---- what comes ----
 
 static void
-note_report (WebrtcFeedback *self, const WeirRtcpReport *report)
+note_report (WebrtcFeedback *self, const WeirRtcpReport *report, gint64 now)
 {
+  gint64 round_trip;
+
   g_mutex_lock (&self->lock);
   for (size_t i = 0; i < report->n_blocks; i++) {
+    round_trip = weir_sr_log_round_trip (&self->sent, &report->blocks[i], now);
+    if (round_trip >= 0)
+      self->round_trip = round_trip;
     for (guint j = 0; j < self->places->len; j++) {
       const WebrtcPlace *place = g_ptr_array_index (self->places, j);
 
@@ -82,6 +91,17 @@ note_report (WebrtcFeedback *self, const WeirRtcpReport *report)
     }
   }
   g_mutex_unlock (&self->lock);
+}
+
+static gint64
+get_round_trip (WebrtcFeedback *self)
+{
+  gint64 round_trip;
+
+  g_mutex_lock (&self->lock);
+  round_trip = self->round_trip;
+  g_mutex_unlock (&self->lock);
+  return round_trip;
 }
 
 WebrtcFeedbackVerdict
@@ -99,13 +119,13 @@ webrtc_feedback_take (WebrtcFeedback *self, guint8 *packet, gsize size, gint64 n
   // One of reduced size (RFC 5506) has no report.
   status = weir_rtcp_read (packet, size, &report);
   if (status == 0)
-    note_report (self, &report);
+    note_report (self, &report, now);
   for (guint i = 0; i < self->places->len; i++) {
     WebrtcPlace *place = g_ptr_array_index (self->places, i);
     size_t n = weir_rtcp_read_nacks (packet, size, place->ssrc, seqs, NACKS_MAX);
 
     if (n > 0)
-      webrtc_place_resend (place, seqs, n);
+      webrtc_place_resend (place, seqs, n, get_round_trip (self));
     if (place->is_video && weir_rtcp_asks_key (packet, size, place->ssrc))
       webrtc_stream_ask_key (self->stream, place->track, now);
   }
@@ -125,6 +145,9 @@ webrtc_feedback_write (
 
   if (!webrtc_stream_get_clock (self->stream, at->track, now, &map.timestamp, &map.ntp))
     return 0;
+  g_mutex_lock (&self->lock);
+  weir_sr_log_add (&self->sent, &map, now);
+  g_mutex_unlock (&self->lock);
   stats = webrtc_place_dup_stats (at);
   size = (gint) weir_rtcp_write_sr (out, WEBRTC_FEEDBACK_ROOM, &map,
       (guint32) sink_sample_get (stats, "packets-sent"),

@@ -58,12 +58,12 @@ webrtc_place_dup_stats (WebrtcPlace *self)
 }
 
 void
-webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n)
+webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint64 round_trip)
 {
   GBytes *bytes = g_bytes_new (seqs, n * sizeof *seqs);
   guint resent;
 
-  g_signal_emit_by_name (
-      self->sink, "resend", self->token, g_atomic_int_get (&self->port), bytes, &resent);
+  g_signal_emit_by_name (self->sink, "resend", self->token, g_atomic_int_get (&self->port), bytes,
+      (guint64) round_trip, &resent);
   g_bytes_unref (bytes);
 }

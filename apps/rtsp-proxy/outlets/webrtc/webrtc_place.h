@@ -32,5 +32,6 @@ gboolean webrtc_place_set_layers (WebrtcPlace *self, WeirLayerSet layers);
 // (transfer full)
 GstStructure *webrtc_place_dup_stats (WebrtcPlace *self);
 
-// Sends packets again that the reader has not got. `seqs` are `n` sequence numbers of the reader.
-void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n);
+// Sends packets again that the reader has not got. `seqs` are `n` sequence numbers of the reader,
+// which answers after `round_trip`, ns.
+void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint64 round_trip);
