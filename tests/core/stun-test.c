@@ -164,6 +164,38 @@ errors_name_what_is_not_known (void)
   CHECK (memcmp (out + 20, "\0\x09\0\x04\0\0\x04\x57\0\x08", 10) == 0);
 }
 
+static void
+requests_say_who_asks_for_what (void)
+{
+  static const char longest[WEIR_STUN_USERNAME_MAX] = { 'x' };
+  static const uint8_t tie_breaker[] = { 0x80, 0x2a, 0, 8, 0x93, 0x2f, 0xf9, 0xb1, 0x51, 0x26, 0x3b,
+    0x36 };
+
+  for (int nominates = 0; nominates < 2; nominates++) {
+    const WeirStunCheck check = { .username = nominates ? "evtj:h6vY" : longest,
+      .username_len = nominates ? 9 : sizeof longest,
+      .priority = 0x6e0001ff,
+      .tie_breaker = 0x932ff9b151263b36,
+      .use_candidate = nominates };
+    uint8_t out[WEIR_STUN_REQUEST_MAX];
+    WeirStun stun;
+    size_t len = weir_stun_write_request (
+        sample_request + 8, &check, PASSWORD, strlen (PASSWORD), stun_hmac, out);
+
+    CHECK (len <= sizeof out);
+    CHECK_INT (weir_stun_read (out, len, &stun), 0);
+    CHECK_INT (stun.type, WEIR_STUN_REQUEST);
+    CHECK (memcmp (stun.id, sample_request + 8, WEIR_STUN_ID) == 0);
+    CHECK_INT (stun.username_len, check.username_len);
+    CHECK (memcmp (stun.username, check.username, check.username_len) == 0);
+    CHECK_INT (stun.priority, 0x6e0001ff);
+    CHECK (stun.is_controlling && !stun.is_controlled);
+    CHECK_INT (stun.use_candidate, nominates);
+    CHECK (memmem (out, len, tie_breaker, sizeof tie_breaker) != NULL);
+    CHECK (is_authentic (&stun, PASSWORD));
+  }
+}
+
 // One attribute of a request, and whether the message may be read with it.
 static void
 values_have_the_lengths_of_their_types (void)
@@ -292,6 +324,7 @@ main (void)
   RUN (no_cut_message_is_read);
   RUN (answers_say_where_a_request_came_from);
   RUN (errors_name_what_is_not_known);
+  RUN (requests_say_who_asks_for_what);
   RUN (values_have_the_lengths_of_their_types);
   RUN (what_must_be_known_is_noted);
   RUN (nothing_counts_after_the_integrity);

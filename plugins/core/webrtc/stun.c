@@ -10,7 +10,6 @@
 #define COOKIE 0x2112a442u
 #define FINGERPRINT_XOR 0x5354554eu
 #define OPTIONAL 0x8000 // attributes from here on may be ignored (RFC 8489, 14)
-#define USERNAME_MAX 513
 
 enum {
   USERNAME = 0x0006,
@@ -122,7 +121,7 @@ read_value (WeirStun *self, uint16_t type, WeirBytes value)
     case USERNAME:
       self->username = value.at;
       self->username_len = len;
-      return len <= USERNAME_MAX;
+      return len <= WEIR_STUN_USERNAME_MAX;
     case INTEGRITY:
       self->integrity = value.at;
       return len == WEIR_STUN_HMAC;
@@ -283,5 +282,25 @@ weir_stun_write_error (const uint8_t *id, int code, const uint16_t *unknown, siz
       at = put (at, unknown[i], 2);
     at = put (at, 0, n % 2 * 2);
   }
+  return finish (out, at, password, password_len, hmac);
+}
+
+size_t
+weir_stun_write_request (const uint8_t id[WEIR_STUN_ID], const WeirStunCheck *check,
+    const char *password, size_t password_len, WeirStunHmac hmac,
+    uint8_t out[WEIR_STUN_REQUEST_MAX])
+{
+  size_t padding = -check->username_len & 3;
+  uint8_t *at = put_header (out, WEIR_STUN_REQUEST, id);
+
+  at = put_attribute (at, USERNAME, check->username_len);
+  memcpy (at, check->username, check->username_len);
+  memset (at + check->username_len, 0, padding);
+  at += check->username_len + padding;
+  at = put (put_attribute (at, PRIORITY, 4), check->priority, 4);
+  at = put_attribute (at, ICE_CONTROLLING, 8);
+  at = put (put (at, (uint32_t) (check->tie_breaker >> 32), 4), (uint32_t) check->tie_breaker, 4);
+  if (check->use_candidate)
+    at = put_attribute (at, USE_CANDIDATE, 0);
   return finish (out, at, password, password_len, hmac);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Reads and writes the STUN messages by which an ICE-lite agent is reached (RFC 8489, RFC 8445):
-// Binding requests come in, answers go out. All are authentic by MESSAGE-INTEGRITY (HMAC-SHA1), and
-// what is written ends with FINGERPRINT.
+// Reads and writes the STUN messages of ICE (RFC 8489, RFC 8445): Binding requests and their
+// answers. All are authentic by MESSAGE-INTEGRITY (HMAC-SHA1), and what is written ends with
+// FINGERPRINT.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,8 @@
 #define WEIR_STUN_HMAC 20        // bytes of an HMAC-SHA1
 #define WEIR_STUN_UNKNOWN_MAX 4  // attributes that an answer names
 #define WEIR_STUN_ANSWER_MAX 128 // bytes
+#define WEIR_STUN_USERNAME_MAX 513
+#define WEIR_STUN_REQUEST_MAX 600 // bytes
 
 // Computes the HMAC-SHA1 of `head` and `body` together. Core has no cryptography, so callers of the
 // functions below bring it. Must not fail.
@@ -63,3 +65,17 @@ size_t weir_stun_write_success (const uint8_t *id, const WeirAddress *from, cons
 size_t weir_stun_write_error (const uint8_t *id, int code, const uint16_t *unknown, size_t n,
     const char *password, size_t password_len, WeirStunHmac hmac,
     uint8_t out[WEIR_STUN_ANSWER_MAX]);
+
+// What the request of a controlling agent says (RFC 8445, 7.1).
+typedef struct {
+  const char *username; // of both sides: that of the peer, a colon, and the agent's own
+  size_t username_len;  // at most WEIR_STUN_USERNAME_MAX
+  uint32_t priority;
+  uint64_t tie_breaker;
+  bool use_candidate;
+} WeirStunCheck;
+
+// Writes a request. The password is the peer's. Returns its length.
+size_t weir_stun_write_request (const uint8_t id[WEIR_STUN_ID], const WeirStunCheck *check,
+    const char *password, size_t password_len, WeirStunHmac hmac,
+    uint8_t out[WEIR_STUN_REQUEST_MAX]);
