@@ -17,7 +17,7 @@ files_needed (const Options *options)
                 : options->transport == TRANSPORT_TCP ? 0
                                                       : (readers + 1) / 2;
 
-  if (options->hls)
+  if (options->hls || options->whep)
     return 2 * readers + OTHER_FILES;
   return readers + udp * 2 * tracks + OTHER_FILES;
 }

@@ -122,19 +122,10 @@ write_request (HlsClient *self, HlsConnection *connection)
 {
   GUri *uri = g_uri_parse (connection->uri, G_URI_FLAGS_ENCODED, NULL);
   const gchar *path = g_uri_get_path (uri), *query = g_uri_get_query (uri);
-  const Target *target = self->target;
 
-  g_string_printf (connection->out, "GET %s%s%s HTTP/1.1\r\nHost: %s:%d\r\n", *path ? path : "/",
-      query ? "?" : "", query ? query : "", g_uri_get_host (uri),
-      g_uri_get_port (uri) > 0 ? g_uri_get_port (uri) : 80);
-  if (target->user) {
-    gchar *pair = g_strconcat (target->user, ":", target->password, NULL);
-    gchar *coded = g_base64_encode ((const guchar *) pair, strlen (pair));
-
-    g_string_append_printf (connection->out, "Authorization: Basic %s\r\n", coded);
-    g_free (coded);
-    g_free (pair);
-  }
+  g_string_printf (connection->out, "GET %s%s%s HTTP/1.1\r\n", *path ? path : "/", query ? "?" : "",
+      query ? query : "");
+  target_add_fields (self->target, connection->out);
   if (self->cookie)
     g_string_append_printf (connection->out, "Cookie: %s\r\n", self->cookie);
   g_string_append (connection->out, "\r\n");

@@ -8,6 +8,7 @@
 #include "plot.h"
 #include "report.h"
 #include "scheme.h"
+#include "whep.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ run_load (const Options *options)
     return hls_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   if (WITH_BROADCAST && options->scheme)
     return scheme_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (WITH_WEBRTC && options->whep)
+    return whep_run (options) ? EXIT_SUCCESS : EXIT_FAILURE;
   load = load_new (options);
   if (!load)
     return EXIT_FAILURE;

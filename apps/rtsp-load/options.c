@@ -58,6 +58,13 @@ const gchar options_description[] =
     "  latency           from the end of what a part shows, by EXT-X-PROGRAM-DATE-TIME and the\n"
     "                    clock of this machine, to the part's last byte\n"
     "  start-up          from the first request to the first part\n"
+    "With --whep, a reader counts encrypted packets and asks for none again; times are from its\n"
+    "POST:\n"
+    "  answer            to the answer\n"
+    "  DTLS done         to the keys\n"
+    "  first packet      to the first RTP packet\n"
+    "  keyframe          to the last packet of the first keyframe\n"
+    "  delivered         the share of packets that came, of those that were sent\n"
     "Times are in ms. Over UDP, arrival times are the kernel's; over TCP, they are the times at\n"
     "which rtsp-load reads. Percentiles are exact to 3 %.\n"
     "\n"
@@ -176,9 +183,11 @@ check_numbers (const Options *self)
     return fail_option ("--loss and --no-rr exclude each other");
   if (!WITH_BROADCAST && self->scheme)
     return fail_option ("this build has no broadcasts; build it with -Dbroadcast=enabled");
-  if (self->scheme && self->hls)
-    return fail_option ("--scheme and --hls exclude each other");
-  if ((self->scheme || self->hls)
+  if (!WITH_WEBRTC && self->whep)
+    return fail_option ("this build has no WebRTC; build it with -Dwebrtc=enabled");
+  if (self->scheme + self->hls + self->whep > 1)
+    return fail_option ("--scheme, --hls and --whep exclude each other");
+  if ((self->scheme || self->hls || self->whep)
       && (self->against || self->mute || self->no_rr || self->loss >= 0 || self->slow > 0
           || self->probes > 0 || self->plot || self->zipf > 0 || self->session > 0
           || self->video_only || self->verbose || self->transport != TRANSPORT_UDP
@@ -186,7 +195,9 @@ check_numbers (const Options *self)
     return fail_option (
         "--%s goes with --readers, --duration, --arrivals, --seed, --user, --password "
         "and --json only",
-        self->hls ? "hls" : "scheme");
+        self->hls    ? "hls"
+        : self->whep ? "whep"
+                     : "scheme");
   if (self->against && self->mute)
     return fail_option ("--against and --mute exclude each other");
   return TRUE;
@@ -198,7 +209,7 @@ check_urls (const Options *self)
   if (!self->urls || !self->urls[0])
     return fail_option ("the URL is missing");
   for (guint i = 0; self->urls[i]; i++) {
-    const gchar *scheme = self->hls ? "http://" : "rtsp://";
+    const gchar *scheme = self->hls || self->whep ? "http://" : "rtsp://";
 
     if (!g_str_has_prefix (self->urls[i], scheme))
       return fail_option ("\"%s\" is not an %s URL", self->urls[i], scheme);
@@ -240,6 +251,8 @@ static const GOptionEntry reader_entries[] = {
       NULL },
   { "hls", 0, 0, G_OPTION_ARG_NONE, AT (options.hls),
       "Play Low-Latency HLS: the URL is that of a playlist, http://HOST/PATH", NULL },
+  { "whep", 0, 0, G_OPTION_ARG_NONE, AT (options.whep),
+      "Read over WebRTC by WHEP: the URL is that of the endpoint, http://HOST/PATH/whep", NULL },
   { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
       "User name for basic or digest authentication, as the server asks", "NAME" },
   { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "Password of --user", "WORD" },

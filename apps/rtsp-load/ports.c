@@ -23,8 +23,8 @@ port_of (struct sockaddr_storage *address)
                                         : &((struct sockaddr_in *) address)->sin_port;
 }
 
-static void
-set_up (int fd, int buffer)
+void
+ports_set_up (int fd, int buffer)
 {
   int on = 1;
 
@@ -49,7 +49,7 @@ open_one (const struct sockaddr_storage *local, int port, int buffer, int *fd)
   *port_of (&address) = htons ((in_port_t) port);
   if (bind (*fd, (struct sockaddr *) &address, sizeof address) == 0
       && getsockname (*fd, (struct sockaddr *) &address, &len) == 0) {
-    set_up (*fd, buffer);
+    ports_set_up (*fd, buffer);
     return ntohs (*port_of (&address));
   }
   saved = errno;

@@ -78,3 +78,23 @@ target_clear (Target *self)
   g_free (self->password);
   *self = (Target) { 0 };
 }
+
+void
+target_add_fields (const Target *self, GString *request)
+{
+  GUri *uri = g_uri_parse (self->uri, G_URI_FLAGS_ENCODED, NULL);
+  const gchar *host = g_uri_get_host (uri);
+  gint port = g_uri_get_port (uri);
+
+  g_string_append_printf (request, strchr (host, ':') ? "Host: [%s]:%d\r\n" : "Host: %s:%d\r\n",
+      host, port > 0 ? port : 80);
+  if (self->user) {
+    gchar *pair = g_strconcat (self->user, ":", self->password, NULL);
+    gchar *coded = g_base64_encode ((const guchar *) pair, strlen (pair));
+
+    g_string_append_printf (request, "Authorization: Basic %s\r\n", coded);
+    g_free (coded);
+    g_free (pair);
+  }
+  g_uri_unref (uri);
+}

@@ -22,3 +22,7 @@ gboolean target_init (Target *self, const gchar *url, const gchar *user, const g
 gboolean target_init_http (
     Target *self, const gchar *url, const gchar *user, const gchar *password);
 void target_clear (Target *self);
+
+// Appends what an HTTP request says of its server and user: the header fields Host and, with a
+// user, Authorization.
+void target_add_fields (const Target *self, GString *request);

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 from control import CLIP_URI, Controlled, config
+from loads import refuse
 from proxy import environment, program
 from tap import SLOWER, Skip, run, test
 
@@ -141,6 +142,13 @@ def what_does_not_insist_runs_without_it():
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(f'{text}\nmounts:\n  /cam: {{upstream: "{CLIP_URI}"}}\n')
             assert call('--config', path, '--check-config')[::2] == (0, ''), text
+
+
+@test
+def rtsp_load_names_what_it_lacks():
+    for name, option, scheme in ('broadcast', '--scheme', 'rtsp'), ('webrtc', '--whep', 'http'):
+        if name in OUT:
+            refuse(option, f'{scheme}://192.0.2.7/cam', line=f'{lack(name)}; see --help', status=2)
 
 
 if __name__ == '__main__':

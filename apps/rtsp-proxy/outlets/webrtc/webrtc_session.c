@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "outlets/webrtc/stun_hmac.h"
 
 #define CONNECT_S 10 // a peer that is not there by then holds nothing any more
 #define SECOND G_GINT64_CONSTANT (1000000000)
@@ -292,19 +293,6 @@ static const WebrtcHandshakeOps handshake_ops = { send_dtls, on_handshake_change
 // ---- datagrams; the port's thread ----
 
 static void
-hmac_sha1 (const uint8_t *key, size_t key_len, const uint8_t *head, size_t head_len,
-    const uint8_t *body, size_t body_len, uint8_t out[WEIR_STUN_HMAC])
-{
-  GHmac *hmac = g_hmac_new (G_CHECKSUM_SHA1, key, key_len);
-  gsize size = WEIR_STUN_HMAC;
-
-  g_hmac_update (hmac, head, (gssize) head_len);
-  g_hmac_update (hmac, body, (gssize) body_len);
-  g_hmac_get_digest (hmac, out, &size);
-  g_hmac_unref (hmac);
-}
-
-static void
 keep_address (WebrtcSession *self, const WeirIceTuple *from, const WeirIceStep *step)
 {
   WebrtcPeers *peers = webrtc_port_get_peers (self->port);
@@ -338,7 +326,7 @@ take_stun (WebrtcPeer *peer, const WeirIceTuple *from, const WeirStun *stun, gin
   g_mutex_lock (&self->lock);
   was_restarting = self->ice.restarting;
   if (!self->is_closed && !self->is_ended)
-    weir_ice_take (&self->ice, from, stun, hmac_sha1, now, &step);
+    weir_ice_take (&self->ice, from, stun, stun_hmac_sha1, now, &step);
   has_restarted = was_restarting && !self->ice.restarting;
   memcpy (before, self->ice.before.own.ufrag, sizeof before);
   g_mutex_unlock (&self->lock);
