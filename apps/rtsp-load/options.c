@@ -61,7 +61,7 @@ const gchar options_description[] =
     "With --whep, a reader counts encrypted packets and asks for none again; times are from its\n"
     "POST:\n"
     "  answer            to the answer\n"
-    "  DTLS done         to the keys\n"
+    "  DTLS done         to the datagram that completes the keys\n"
     "  first packet      to the first RTP packet\n"
     "  keyframe          to the last packet of the first keyframe\n"
     "  delivered         the share of packets that came, of those that were sent\n"

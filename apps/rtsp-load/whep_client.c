@@ -144,7 +144,7 @@ select_candidate (WhepClient *self, guint candidate, gint64 now)
   self->selected = (gint) candidate;
 }
 
-static void take_dtls_state (WhepClient *self, DtlsState state);
+static void take_dtls_state (WhepClient *self, DtlsState state, gint64 now);
 
 static void
 take_stun_answer (WhepClient *self, const WeirStun *stun, gint64 now)
@@ -168,7 +168,7 @@ take_stun_answer (WhepClient *self, const WeirStun *stun, gint64 now)
   if (self->state == WHEP_CHECKING && nominated) {
     go_on (self, WHEP_SHAKING, now);
     if (!self->answer.peer_is_client)
-      take_dtls_state (self, dtls_begin (self->dtls));
+      take_dtls_state (self, dtls_begin (self->dtls), now);
   }
 }
 
@@ -211,12 +211,11 @@ send_dtls (gpointer data, const guint8 *datagram, gsize size)
 }
 
 static void
-begin_media (WhepClient *self)
+begin_media (WhepClient *self, gint64 now)
 {
   guint8 sends[DTLS_KEY_MAX], receives[DTLS_KEY_MAX];
   gsize size = 0;
   const gchar *profile = dtls_get_keys (self->dtls, sends, receives, &size);
-  gint64 now = weir_now_ns ();
 
   if (!profile || !whep_media_init (&self->media, &self->answer, profile, sends, receives, size)) {
     fail (self, "the keys of DTLS cannot be used");
@@ -228,7 +227,7 @@ begin_media (WhepClient *self)
 }
 
 static void
-take_dtls_state (WhepClient *self, DtlsState state)
+take_dtls_state (WhepClient *self, DtlsState state, gint64 now)
 {
   gint64 due;
 
@@ -237,11 +236,11 @@ take_dtls_state (WhepClient *self, DtlsState state)
   else if (state == DTLS_CLOSED)
     fail (self, "the server ended the session");
   else if (state == DTLS_CONNECTED && self->state == WHEP_SHAKING)
-    begin_media (self);
+    begin_media (self, now);
   if (self->state != WHEP_SHAKING)
     return;
   due = dtls_get_due (self->dtls);
-  self->due_ns = weir_now_ns () + MIN (due, SECOND);
+  self->due_ns = weir_now_ns () + MIN (due, SECOND); // `now` may be long ago
 }
 
 // ---- packets ----
@@ -274,7 +273,7 @@ take_datagram (gpointer user, const guint8 *data, gsize len, gint64 arrival_ns)
   if (data[0] <= 3)
     take_stun (self, data, len, arrival_ns);
   else if (data[0] >= 20 && data[0] <= 63)
-    take_dtls_state (self, dtls_take (self->dtls, data, len));
+    take_dtls_state (self, dtls_take (self->dtls, data, len), arrival_ns);
   else if (data[0] >= 128 && data[0] <= 191 && self->state == WHEP_RECEIVING)
     take_media (self, data, len, arrival_ns);
 }
@@ -482,7 +481,7 @@ whep_client_tick (WhepClient *self, gint64 now)
     self->due_ns = now + self->check_gap_ns;
     self->check_gap_ns = MIN (2 * self->check_gap_ns, CHECK_MAX_NS);
   } else if (self->state == WHEP_SHAKING) {
-    take_dtls_state (self, dtls_tick (self->dtls));
+    take_dtls_state (self, dtls_tick (self->dtls), now);
   }
   if (self->state == WHEP_FAILED)
     close_socket (self);
