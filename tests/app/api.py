@@ -649,7 +649,8 @@ def the_page_has_every_operation():
 
 
 # The metrics of features that a build may leave out begin with these.
-METRICS = {'store': 'weir_store_', 'broadcast': 'weir_broadcast_', 'swarm': 'weir_swarm_', 'srt': 'weir_srt_'}
+METRICS = {'store': 'weir_store_', 'broadcast': 'weir_broadcast_', 'swarm': 'weir_swarm_', 'srt': 'weir_srt_',
+           'webrtc': 'weir_webrtc_'}
 
 
 @test

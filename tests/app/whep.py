@@ -7,6 +7,8 @@ import http.client
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -15,7 +17,7 @@ from functools import lru_cache
 from goprogram import go_program
 from hlsweb import Web, clip
 from proxy import CLIP, wait_until
-from tap import SLOWER, run, test
+from tap import SLOWER, Skip, run, test
 
 OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
 SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
@@ -55,6 +57,10 @@ class Whep(Web):
 
     def readers(self):
         return self.get('/v1/readers')['readers']
+
+    def metric(self, name):
+        value, = re.findall(rf'^weir_{re.escape(name)} (\d+)$', self.get('/metrics').decode(), re.M)
+        return int(value)
 
 
 @lru_cache
@@ -254,6 +260,52 @@ def what_is_lost_comes_again():
         result = pion(f'{proxy.web}/cam/whep', '--duration', '6', '--lose', '50')[0]
         video, = (track for track in result['tracks'] if track['kind'] == 'video')
         assert result['status'] == 'ok' and video['late'] > 1 and video['lost'] <= 1, result
+
+
+def udp_ports(pid):
+    """The UDP ports of a process."""
+    inodes = set()
+    for name in os.listdir(f'/proc/{pid}/fd'):
+        inodes |= set(re.findall(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}')))
+    with open(f'/proc/{pid}/net/udp', encoding='ascii') as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    return [int(row[1].split(':')[1], 16) for row in rows if row[9] in inodes]
+
+
+def media_port(answer):
+    return int(re.search(r'a=candidate:\S+ 1 udp \d+ \S+ (\d+)', answer)[1])
+
+
+@test
+def what_the_port_refuses_is_counted():
+    with Whep() as proxy:
+        port = media_port(proxy.post()[2])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            for first in 0xff, 0x80, 0x80:
+                stranger.sendto(bytes([first]) * 100, ('127.0.0.1', port))
+        wait_until(lambda: (proxy.metric('webrtc_refused_total{reason="malformed"}'),
+                            proxy.metric('webrtc_refused_total{reason="stranger"}')) == (1, 2), 10, 'the counts')
+
+
+@test(timeout=90)
+def reports_that_are_not_authentic_are_counted():
+    try:
+        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+    except PermissionError as error:
+        raise Skip('raw sockets need root') from error
+    with Whep() as proxy, raw:
+        port = media_port(proxy.post()[2])
+        reading = subprocess.Popen([program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'],
+                                   stdout=subprocess.DEVNULL)
+        wait_until(lambda: [each for each in proxy.readers() if each['packets'] > 100], 30, 'a reader')
+        before = proxy.metric('srtcp_refused_total')
+        forged = b'\x80\xc9' + bytes(58)
+        for source in udp_ports(reading.pid):
+            raw.sendto(struct.pack('>HHHH', source, port, 8 + len(forged), 0) + forged, ('127.0.0.1', 0))
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 1, 10, 'the count')
+        assert before == 0
+        reading.kill()
+        reading.wait()
 
 
 @test(timeout=90)

@@ -16,6 +16,8 @@
 #include "outlets/rtsp/srtp.h"
 #include "outlets/rtmp/rtmp_counts.h"
 #include "outlets/srt/srt_counts.h"
+#include "outlets/webrtc/webrtc_feedback.h"
+#include "outlets/webrtc/webrtc_refusals.h"
 #include "isolate/pool.h"
 #include "access/refusals.h"
 #include "base/memory.h"
@@ -285,6 +287,12 @@ kernel_path (Page *page)
       "Clones that the kernel did not send; their packets count as lost in a socket.");
 }
 
+static guint64
+count_srtcp_refused (void)
+{
+  return srtp_count_refused () + (WITH_WEBRTC ? webrtc_feedback_count_forged () : 0);
+}
+
 static void
 guards (Page *page)
 {
@@ -301,7 +309,7 @@ guards (Page *page)
   head (page, "srtcp_refused_total", "counter",
       "RTCP packets of readers with SRTP that were dropped because they were not authentic.");
   g_string_append_printf (
-      page->out, "weir_srtcp_refused_total %" G_GUINT64_FORMAT "\n", srtp_count_refused ());
+      page->out, "weir_srtcp_refused_total %" G_GUINT64_FORMAT "\n", count_srtcp_refused ());
 }
 
 static void
@@ -322,6 +330,18 @@ srt (Page *page)
       "Packets to readers that SRT has dropped because they would have come too late.");
   simple (page, "srt_dropped_datagrams_total", "counter", srt_counts_get_dropped (),
       "Datagrams to the SRT port that the kernel dropped: malformed, or without room.");
+}
+
+static void
+webrtc (Page *page)
+{
+  static const gchar refused[] = "webrtc_refused_total";
+
+  head (page, refused, "counter",
+      "Datagrams and TCP connections that the port of WebRTC refused, by reason.");
+  for (guint reason = 0; reason < WEBRTC_REFUSALS; reason++)
+    g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
+        webrtc_refusal_get_name (reason), webrtc_refusals_get (reason));
 }
 
 static void
@@ -498,6 +518,8 @@ metrics_dup_text (Proxy *proxy)
   guards (&page);
   if (WITH_SRT)
     srt (&page);
+  if (WITH_WEBRTC)
+    webrtc (&page);
   rtmp (&page);
   workers (&page);
   access_counts (&page, proxy);

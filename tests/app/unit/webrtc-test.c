@@ -141,6 +141,14 @@ wait_for (Owner *self, const guint *count, guint wanted)
   g_mutex_unlock (&self->lock);
 }
 
+static guint64 refused_before[WEBRTC_REFUSALS]; // the port was opened
+
+static guint64
+get_refused (WebrtcRefusal reason)
+{
+  return webrtc_refusals_get (reason) - refused_before[reason];
+}
+
 static WebrtcPort *
 open_port (const gchar *address)
 {
@@ -149,19 +157,21 @@ open_port (const gchar *address)
   WebrtcPort *port = webrtc_port_new (&settings, &error);
 
   g_assert_no_error (error);
+  for (guint i = 0; i < WEBRTC_REFUSALS; i++)
+    refused_before[i] = webrtc_refusals_get (i);
   return port;
 }
 
 static void
-wait_for_refused (WebrtcPort *port, WebrtcRefusal reason, guint64 wanted)
+wait_for_refused (WebrtcRefusal reason, guint64 wanted)
 {
   const gint64 end = g_get_monotonic_time () + CLIENT_WAIT_S * G_USEC_PER_SEC;
 
-  while (webrtc_port_get_refused (port, reason) < wanted) {
+  while (get_refused (reason) < wanted) {
     g_assert_cmpint (g_get_monotonic_time (), <, end);
     g_usleep (1000);
   }
-  g_assert_cmpint (webrtc_port_get_refused (port, reason), ==, wanted);
+  g_assert_cmpint (get_refused (reason), ==, wanted);
 }
 
 // ---- tests ----
@@ -353,7 +363,7 @@ wait_until_stranger (Pair *pair)
 {
   const gint64 end = g_get_monotonic_time () + CLIENT_WAIT_S * G_USEC_PER_SEC;
 
-  while (webrtc_port_get_refused (pair->port, WEBRTC_REFUSED_STRANGER) == 0) {
+  while (get_refused (WEBRTC_REFUSED_STRANGER) == 0) {
     g_assert_cmpint (g_get_monotonic_time (), <, end);
     send_bytes (pair->client, 0x80, 201, 28);
     g_usleep (1000);
@@ -384,7 +394,7 @@ datagrams_are_told_apart (void)
   send_bytes (pair.client, 192, 1, 200);
   send_bytes (pair.client, 255, 1, 200);
   send (pair.client->fd, "", 0, 0);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_MALFORMED, 11);
+  wait_for_refused (WEBRTC_REFUSED_MALFORMED, 11);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 3);
   g_assert_cmpint (pair.owner.n_rtp, ==, 2);
   g_assert_cmpint (pair.owner.n_closed, ==, 0);
@@ -402,17 +412,17 @@ strangers_reach_nobody (void)
   send_bytes (stranger, 0x80, 201, 28);
   send_bytes (stranger, 0x80, 96, 28);
   send_bytes (stranger, 22, 254, 200);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 3);
+  wait_for_refused (WEBRTC_REFUSED_STRANGER, 3);
   stranger->ufrag = g_strdup (pair.client->ufrag);
   stranger->password = g_strdup ("abcdefghijklmnopqrstuvwx");
   client_send_check (stranger, CLIENT_UFRAG);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_FORGED, 1);
+  wait_for_refused (WEBRTC_REFUSED_FORGED, 1);
   client_send_check (stranger, "somebody");
   stranger->ufrag[0] ^= 1;
   client_send_check (stranger, CLIENT_UFRAG);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 2);
+  wait_for_refused (WEBRTC_REFUSED_FOREIGN, 2);
   send_bytes (stranger, 0x80, 201, 28);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_STRANGER, 4);
+  wait_for_refused (WEBRTC_REFUSED_STRANGER, 4);
   g_assert_cmpint (pair.owner.n_routes, ==, 1);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 0);
   client_free (stranger);
@@ -438,7 +448,7 @@ a_flood_of_dtls_is_bounded (void)
     send (pair.client->fd, bytes, sizeof bytes, 0);
   }
   client_check (pair.client, CLIENT_UFRAG); // the thread goes on
-  g_assert_cmpint (webrtc_port_get_refused (pair.port, WEBRTC_REFUSED_EXCESS), >, 0);
+  g_assert_cmpint (get_refused (WEBRTC_REFUSED_EXCESS), >, 0);
   send_bytes (pair.client, 0x80, 201, 28);
   wait_for (&pair.owner, &pair.owner.n_rtcp, 1);
   g_assert_cmpint (pair.owner.n_closed, ==, 0);
@@ -456,7 +466,7 @@ the_client_ends_it (void)
   g_assert_cmpstr (pair.owner.reason, ==, "the client closed the connection");
   send_bytes (pair.client, 0x80, 201, 28);
   client_send_check (pair.client, CLIENT_UFRAG);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  wait_for_refused (WEBRTC_REFUSED_FOREIGN, 1);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 0);
   pair_clear (&pair);
 }
@@ -473,7 +483,7 @@ the_client_is_told_of_the_end (void)
   r = SSL_read (pair.client->ssl, unused, sizeof unused);
   g_assert_cmpint (SSL_get_error (pair.client->ssl, r), ==, SSL_ERROR_ZERO_RETURN);
   client_send_check (pair.client, CLIENT_UFRAG);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  wait_for_refused (WEBRTC_REFUSED_FOREIGN, 1);
   wait_until_stranger (&pair);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 0);
   g_assert_cmpint (pair.owner.n_closed, ==, 0);
@@ -545,7 +555,7 @@ ice_restarts (void)
   g_free (pair.client->ufrag);
   pair.client->ufrag = before;
   client_send_check (pair.client, CLIENT_UFRAG);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_FOREIGN, 1);
+  wait_for_refused (WEBRTC_REFUSED_FOREIGN, 1);
   pair_clear (&pair);
 }
 
@@ -575,7 +585,7 @@ an_address_is_of_the_session_that_checked_it_last (void)
   // The first session has left the address to the second one.
   send_bytes (pair.client, 0x80, 96, 100);
   client_check (pair.client, CLIENT_UFRAG);
-  g_assert_cmpint (webrtc_port_get_refused (pair.port, WEBRTC_REFUSED_STRANGER), ==, 0);
+  g_assert_cmpint (get_refused (WEBRTC_REFUSED_STRANGER), ==, 0);
   g_assert_cmpint (pair.owner.n_rtp, ==, 0);
   owner_close (&owner);
   client_free (second);
@@ -939,7 +949,7 @@ bytes_of_tcp_come_in_pieces (void)
   wait_for (&pair.owner, &pair.owner.n_rtcp, 6);
   // An empty datagram is none; one that is too long ends the connection.
   g_assert_cmpint (send (pair.fd, "\0\0", 2, 0), ==, 2);
-  wait_for_refused (pair.port, WEBRTC_REFUSED_MALFORMED, 1);
+  wait_for_refused (WEBRTC_REFUSED_MALFORMED, 1);
   g_assert_cmpint (send (pair.fd, "\x10\x01", 2, 0), ==, 2);
   g_assert_cmpint (receive_framed (pair.fd, got), ==, 0);
   g_assert_cmpint (pair.owner.n_rtcp, ==, 6);
@@ -958,19 +968,18 @@ connections_without_a_session_are_few (void)
   for (guint i = 0; i < G_N_ELEMENTS (fds); i++)
     fds[i] = open_tcp (port);
   g_assert_cmpint (receive_framed (fds[16], got), ==, 0);
-  g_assert_cmpint (webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY), ==, 1);
+  g_assert_cmpint (get_refused (WEBRTC_REFUSED_BUSY), ==, 1);
   send_framed (&fds[0], packet, sizeof packet);
-  wait_for_refused (port, WEBRTC_REFUSED_STRANGER, 1);
+  wait_for_refused (WEBRTC_REFUSED_STRANGER, 1);
   // One that goes makes room, as soon as that is seen.
   close (fds[0]);
-  while (webrtc_port_get_refused (port, WEBRTC_REFUSED_STRANGER) == 1) {
-    const guint64 busy = webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY);
+  while (get_refused (WEBRTC_REFUSED_STRANGER) == 1) {
+    const guint64 busy = get_refused (WEBRTC_REFUSED_BUSY);
 
     close (fds[16]);
     fds[16] = open_tcp (port);
     send (fds[16], framed, sizeof framed, MSG_NOSIGNAL);
-    while (webrtc_port_get_refused (port, WEBRTC_REFUSED_STRANGER) == 1
-           && webrtc_port_get_refused (port, WEBRTC_REFUSED_BUSY) == busy)
+    while (get_refused (WEBRTC_REFUSED_STRANGER) == 1 && get_refused (WEBRTC_REFUSED_BUSY) == busy)
       g_usleep (1000);
   }
   for (guint i = 1; i < G_N_ELEMENTS (fds); i++)

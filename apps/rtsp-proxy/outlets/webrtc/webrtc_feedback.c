@@ -8,6 +8,8 @@
 #define NACKS_MAX 512                              // numbers of a packet
 #define ROUND_TRIP_NS G_GINT64_CONSTANT (50000000) // until it is measured
 
+static guint64 n_forged; // atomic
+
 // What the reader has told of a place.
 typedef struct {
   guint64 reports;
@@ -113,8 +115,10 @@ webrtc_feedback_take (WebrtcFeedback *self, guint8 *packet, gsize size, gint64 n
   int status;
 
   g_signal_emit_by_name (self->srtp, "unprotect", packet, (guint) size, &plain);
-  if (plain <= 0)
+  if (plain <= 0) {
+    __atomic_add_fetch (&n_forged, 1, __ATOMIC_RELAXED);
     return WEBRTC_FEEDBACK_FORGED;
+  }
   size = (gsize) plain;
   // One of reduced size (RFC 5506) has no report.
   status = weir_rtcp_read (packet, size, &report);
@@ -161,6 +165,12 @@ webrtc_feedback_write (
 }
 
 // ---- figures ----
+
+guint64
+webrtc_feedback_count_forged (void)
+{
+  return __atomic_load_n (&n_forged, __ATOMIC_RELAXED);
+}
 
 guint64 *
 webrtc_feedback_ref_count (WebrtcFeedback *self)

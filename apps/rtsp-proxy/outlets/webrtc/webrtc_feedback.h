@@ -30,6 +30,9 @@ typedef enum {
 WebrtcFeedbackVerdict webrtc_feedback_take (
     WebrtcFeedback *self, guint8 *packet, gsize size, gint64 now);
 
+// Returns how many packets of all readers were forged.
+guint64 webrtc_feedback_count_forged (void);
+
 // Writes the sender report of a place at `now`, protected; with `bye`, that it is the last one.
 // Returns its length, or 0 if nothing was sent yet.
 gsize webrtc_feedback_write (

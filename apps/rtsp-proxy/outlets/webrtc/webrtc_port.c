@@ -261,12 +261,6 @@ webrtc_port_get_candidates (WebrtcPort *self)
       self->address, (const gchar *const *) self->additional, self->has_tcp);
 }
 
-guint64
-webrtc_port_get_refused (WebrtcPort *self, WebrtcRefusal reason)
-{
-  return webrtc_refusals_get (self->refusals, reason);
-}
-
 WebrtcPeers *
 webrtc_port_get_peers (WebrtcPort *self)
 {

@@ -43,9 +43,6 @@ GSocket *webrtc_port_get_socket (WebrtcPort *self, GSocketFamily family);
 // WebrtcCandidate. (transfer full)
 GPtrArray *webrtc_port_get_candidates (WebrtcPort *self);
 
-// Returns how many datagrams were refused since the start, for a reason.
-guint64 webrtc_port_get_refused (WebrtcPort *self, WebrtcRefusal reason);
-
 // ---- for sessions ----
 
 WebrtcPeers *webrtc_port_get_peers (WebrtcPort *self);

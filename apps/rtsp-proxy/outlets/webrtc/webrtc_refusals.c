@@ -22,9 +22,10 @@ static const struct {
   [WEBRTC_REFUSED_BUSY] = { "busy", "it has too many TCP connections without a session" },
 };
 
+static guint64 counts[WEBRTC_REFUSALS]; // atomic
+
 struct _WebrtcRefusals {
-  GMutex lock; // guards all below
-  guint64 counts[WEBRTC_REFUSALS];
+  GMutex lock;           // guards all below
   GHashTable *addresses; // key of the address -> refusals
   gint64 since_us;
 };
@@ -93,8 +94,8 @@ webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAdd
   gchar *key = dup_key (from);
   gboolean has_line;
 
+  __atomic_add_fetch (&counts[reason], 1, __ATOMIC_RELAXED);
   g_mutex_lock (&self->lock);
-  self->counts[reason]++;
   has_line = note (self, key);
   g_mutex_unlock (&self->lock);
   if (has_line)
@@ -103,12 +104,7 @@ webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAdd
 }
 
 guint64
-webrtc_refusals_get (WebrtcRefusals *self, WebrtcRefusal reason)
+webrtc_refusals_get (WebrtcRefusal reason)
 {
-  guint64 n;
-
-  g_mutex_lock (&self->lock);
-  n = self->counts[reason];
-  g_mutex_unlock (&self->lock);
-  return n;
+  return __atomic_load_n (&counts[reason], __ATOMIC_RELAXED);
 }

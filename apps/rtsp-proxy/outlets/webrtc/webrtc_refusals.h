@@ -19,7 +19,7 @@ typedef enum {
   WEBRTC_REFUSALS
 } WebrtcRefusal;
 
-// Returns a name for the API and metrics, such as "malformed".
+// Returns a name for the metrics, such as "malformed".
 const gchar *webrtc_refusal_get_name (WebrtcRefusal reason);
 
 typedef struct _WebrtcRefusals WebrtcRefusals;
@@ -28,4 +28,6 @@ WebrtcRefusals *webrtc_refusals_new (void);
 void webrtc_refusals_free (WebrtcRefusals *self);
 
 void webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAddress *from);
-guint64 webrtc_refusals_get (WebrtcRefusals *self, WebrtcRefusal reason);
+
+// Returns how often something was refused for a reason since the program began, at all ports.
+guint64 webrtc_refusals_get (WebrtcRefusal reason);
