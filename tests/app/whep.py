@@ -148,8 +148,12 @@ def a_session_is_changed_by_who_knows_its_etag():
         tag = head['etag']
         for body, kind, match, wanted in [
                 (candidate, FRAGMENT, tag, 204), (candidate, SDP, tag, 415), (candidate, FRAGMENT, None, 428),
-                (candidate, FRAGMENT, '"old"', 412), (candidate, FRAGMENT, '*', 412), ('', FRAGMENT, tag, 400),
-                ('a=ice-ufrag:abcd\r\na=ice-pwd:short\r\n', FRAGMENT, '*', 400)]:
+                (candidate, FRAGMENT, '"old"', 412), (candidate, FRAGMENT, '*', 204), ('', FRAGMENT, tag, 400),
+                ('a=ice-ufrag:abcd\r\na=ice-pwd:short\r\n', FRAGMENT, '*', 400),
+                (restart, FRAGMENT, '"old"', 412),
+                (candidate.replace('a=mid:0', 'a=mid:7'), FRAGMENT, tag, 422),
+                (restart.replace('a=mid:0', 'a=mid:7'), FRAGMENT, '*', 422),
+                ('m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\na=inactive\r\n', FRAGMENT, tag, 422)]:
             headers = {'If_Match': match} if match else {}
             status, head, text = proxy.ask('PATCH', path, body, kind, **headers)
             assert status == wanted and 'etag' not in head, (status, wanted, text)
@@ -158,7 +162,13 @@ def a_session_is_changed_by_who_knows_its_etag():
         ufrag = re.search(r'a=ice-ufrag:(\S+)', answer)[1]
         assert re.search(r'a=ice-ufrag:(\S+)', text)[1] != ufrag and 'a=candidate:' in text, text
         assert proxy.ask('PATCH', path, candidate, FRAGMENT, If_Match=tag)[0] == 412
+        # Candidates that come with the new user name do not restart again.
+        for match in head['etag'], '*':
+            again, other, _ = proxy.ask('PATCH', path, restart, FRAGMENT, If_Match=match)
+            assert again == 204 and 'etag' not in other, (again, other)
         assert proxy.ask('PATCH', path, candidate, FRAGMENT, If_Match=head['etag'])[0] == 204
+        status, head, text = proxy.ask('PATCH', path, restart.replace('abcd', 'wxyz'), FRAGMENT, If_Match='"*"')
+        assert status == 200 and head['etag'] != tag, (status, head, text)
         for method in 'GET', 'HEAD', 'POST':
             status, head, _ = proxy.ask(method, path, offer() if method == 'POST' else None)
             assert status == 405 and head['allow'] == 'PATCH, DELETE, OPTIONS', (method, status, head)

@@ -357,19 +357,38 @@ fragments_have_ice_texts_or_none (void)
       "m=audio 9 RTP/AVP 0\r\na=mid:0\r\n"
       "a=candidate:1 1 udp 1 abc.local 9 typ host\r\na=end-of-candidates\r\n";
   static const gchar wrong[] = "a=ice-ufrag:EsAw\r\na=ice-pwd:short\r\n";
+  static const struct {
+    const gchar *text, *wrong;
+  } others[] = {
+    { "m=audio 9 RTP/AVP 0\r\na=mid:0\r\n"
+      "m=audio 9 RTP/AVP 0\r\na=mid:9\r\na=end-of-candidates\r\n",
+        "a=mid:9" },
+    { "m=audio 9 RTP/AVP 0\r\na=mid:0\r\na=inactive\r\n", "neither candidates" },
+    { "a=group:BUNDLE 0 1\r\n", "neither candidates" },
+  };
+  SdpOffer *offer = read_offer ("chromium");
   gchar *ufrag, *pwd;
   GError *error = NULL;
 
-  g_assert_true (sdp_offer_read_fragment (restart, strlen (restart), &ufrag, &pwd, &error));
+  g_assert_true (sdp_offer_read_fragment (offer, restart, strlen (restart), &ufrag, &pwd, &error));
   g_assert_cmpstr (ufrag, ==, "EsAw");
   g_assert_cmpstr (pwd, ==, "P2uYro0UCOQ4zxjKXaWCBui1");
   g_free (ufrag);
   g_free (pwd);
-  g_assert_true (sdp_offer_read_fragment (trickle, strlen (trickle), &ufrag, &pwd, &error));
+  g_assert_true (sdp_offer_read_fragment (offer, trickle, strlen (trickle), &ufrag, &pwd, &error));
   g_assert_true (!ufrag && !pwd);
-  g_assert_false (sdp_offer_read_fragment (wrong, strlen (wrong), &ufrag, &pwd, &error));
+  g_assert_false (sdp_offer_read_fragment (offer, wrong, strlen (wrong), &ufrag, &pwd, &error));
   g_assert_nonnull (strstr (error->message, "a=ice-pwd"));
-  g_error_free (error);
+  g_clear_error (&error);
+  for (guint i = 0; i < G_N_ELEMENTS (others); i++) {
+    const gchar *text = others[i].text;
+
+    g_assert_false (sdp_offer_read_fragment (offer, text, strlen (text), &ufrag, &pwd, &error));
+    g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
+    g_assert_nonnull (strstr (error->message, others[i].wrong));
+    g_clear_error (&error);
+  }
+  sdp_offer_free (offer);
 }
 
 int

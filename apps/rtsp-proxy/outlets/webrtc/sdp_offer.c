@@ -546,8 +546,42 @@ sdp_offer_new (const gchar *text, gsize size, GError **error)
   return self;
 }
 
+// ---- fragments ----
+
+static gboolean
+has_mid (gconstpointer media, gconstpointer mid)
+{
+  return !g_strcmp0 (((const OfferMedia *) media)->mid, mid);
+}
+
+static gboolean
+check_fragment (const SdpOffer *self, const GstSDPMessage *sdp, GError **error)
+{
+  static const gchar *const names[] = { "ice-ufrag", "candidate", "end-of-candidates" };
+  const guint n = gst_sdp_message_medias_len (sdp);
+  gboolean is_ice = FALSE;
+
+  for (guint i = 0; i < MAX (n, 1); i++) {
+    const GstSDPMedia *media = n > 0 ? gst_sdp_message_get_media (sdp, i) : NULL;
+    const gchar *mid = media ? gst_sdp_media_get_attribute_val (media, "mid") : NULL;
+
+    if (mid && !g_ptr_array_find_with_equal_func (self->media, mid, has_mid, NULL)) {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED, "the offer has no line a=mid:%.*s",
+          MID_MAX, mid);
+      return FALSE;
+    }
+    for (guint j = 0; j < G_N_ELEMENTS (names); j++)
+      is_ice |= get_attribute (sdp, media, names[j]) != NULL;
+  }
+  if (!is_ice)
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "the fragment has neither candidates nor a line a=ice-ufrag");
+  return is_ice;
+}
+
 gboolean
-sdp_offer_read_fragment (const gchar *text, gsize size, gchar **ufrag, gchar **pwd, GError **error)
+sdp_offer_read_fragment (
+    const SdpOffer *self, const gchar *text, gsize size, gchar **ufrag, gchar **pwd, GError **error)
 {
   GstSDPMessage *sdp = parse (text, size, error);
   const GstSDPMedia *media;
@@ -557,7 +591,8 @@ sdp_offer_read_fragment (const gchar *text, gsize size, gchar **ufrag, gchar **p
   if (!sdp)
     return FALSE;
   media = gst_sdp_message_medias_len (sdp) > 0 ? gst_sdp_message_get_media (sdp, 0) : NULL;
-  ok = !get_attribute (sdp, media, "ice-ufrag") || take_ice (sdp, media, ufrag, pwd, error);
+  ok = check_fragment (self, sdp, error)
+       && (!get_attribute (sdp, media, "ice-ufrag") || take_ice (sdp, media, ufrag, pwd, error));
   gst_sdp_message_free (sdp);
   return ok;
 }

@@ -48,10 +48,12 @@ typedef struct {
 SdpOffer *sdp_offer_new (const gchar *text, gsize size, GError **error);
 void sdp_offer_free (SdpOffer *self);
 
-// Reads the ICE texts in a part of a description (RFC 8840), such as a trickled candidate. Sets
-// them to NULL if there are none (transfer full). Returns FALSE and sets `error` if they are wrong.
-gboolean sdp_offer_read_fragment (
-    const gchar *text, gsize size, gchar **ufrag, gchar **pwd, GError **error);
+// Reads the ICE texts in a part of the client's description (RFC 8840), such as a trickled
+// candidate. Sets them to NULL if there are none (transfer full). Returns FALSE and sets `error` if
+// they are wrong: G_IO_ERROR_NOT_SUPPORTED if the part is of an m-line that the offer does not
+// have, or has nothing of ICE.
+gboolean sdp_offer_read_fragment (const SdpOffer *self, const gchar *text, gsize size,
+    gchar **ufrag, gchar **pwd, GError **error);
 
 // Returns the value of a parameter of a fmtp text (transfer full), or NULL; `fmtp` may be NULL.
 gchar *sdp_offer_dup_parameter (const gchar *fmtp, const gchar *name);

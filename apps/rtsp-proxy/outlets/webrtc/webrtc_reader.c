@@ -29,6 +29,7 @@ struct _WebrtcReader {
   gchar *reason; // of that
 
   GMutex lock;            // guards the fields below
+  gchar *ufrag;           // of the client, for ICE
   WebrtcSession *session; // NULL: closed
   gchar *host;            // the route
   guint16 port;
@@ -65,6 +66,7 @@ webrtc_reader_unref (WebrtcReader *self)
   g_mutex_clear (&self->lock);
   g_free (self->reason);
   g_free (self->mount);
+  g_free (self->ufrag);
   g_free (self->cname);
   g_free (self->peer);
   g_free (self->host);
@@ -427,6 +429,7 @@ webrtc_reader_new (const WebrtcReaders *readers, const WebrtcReaderParts *parts,
   self->readers = readers;
   self->choices = choices;
   self->offer = parts->offer;
+  self->ufrag = g_strdup (parts->offer->ufrag);
   self->layers = parts->layers;
   self->id = (guint64) g_random_int () << 32 | g_random_int ();
   self->cname = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", self->id);
@@ -464,8 +467,11 @@ write_own (WebrtcReader *self, const gchar *ufrag,
       each->is_tcp };
   }
   g_mutex_lock (&self->lock);
-  if (self->session && ufrag)
+  if (self->session && ufrag) {
     webrtc_session_restart (self->session, ufrag);
+    g_free (self->ufrag);
+    self->ufrag = g_strdup (ufrag);
+  }
   if (self->session) {
     webrtc_session_get_ice (self->session, &own_ufrag, &own_pwd);
     own.ufrag = own_ufrag;
@@ -509,7 +515,20 @@ webrtc_reader_restart (WebrtcReader *self, const gchar *ufrag)
 }
 
 gboolean
+webrtc_reader_read_fragment (
+    WebrtcReader *self, GBytes *body, gchar **ufrag, gchar **pwd, GError **error)
+{
+  return sdp_offer_read_fragment (
+      self->offer, g_bytes_get_data (body, NULL), g_bytes_get_size (body), ufrag, pwd, error);
+}
+
+gboolean
 webrtc_reader_is_same (WebrtcReader *self, const gchar *ufrag)
 {
-  return g_str_equal (self->offer->ufrag, ufrag);
+  gboolean is_same;
+
+  g_mutex_lock (&self->lock);
+  is_same = g_str_equal (self->ufrag, ufrag);
+  g_mutex_unlock (&self->lock);
+  return is_same;
 }

@@ -44,7 +44,11 @@ Presentation *webrtc_reader_get_presentation (WebrtcReader *self); // (transfer 
 // Returns the SDP answer, or NULL if the reader has ended. (transfer full)
 gchar *webrtc_reader_write_answer (WebrtcReader *self);
 
-// Reports whether the offer had this user name for ICE.
+// Reads a part of a description that the client sends later (sdp_offer_read_fragment()).
+gboolean webrtc_reader_read_fragment (
+    WebrtcReader *self, GBytes *body, gchar **ufrag, gchar **pwd, GError **error);
+
+// Reports whether the client has this user name for ICE now.
 gboolean webrtc_reader_is_same (WebrtcReader *self, const gchar *ufrag);
 
 // Restarts ICE for a client with another user name. Returns the lines for it, or NULL if the reader

@@ -255,15 +255,16 @@ take_offer (Reply *self)
 
 // Returns what the header If-Match lets do: 0, or the status of the refusal.
 static guint
-check_match (Reply *self, const WhepSession *session, gboolean restarts)
+check_match (Reply *self, const WhepSession *session)
 {
   const gchar *match = http_request_get (self->asked->request, "If-Match");
 
   if (!match)
     return 428; // Precondition Required (RFC 6585)
-  return g_str_equal (match, session->etag) || (restarts && g_str_equal (match, "*"))
-             ? 0
-             : SOUP_STATUS_PRECONDITION_FAILED;
+  if (g_str_equal (match, session->etag) || g_str_equal (match, "*")
+      || g_str_equal (match, "\"*\"")) // as the draft's example has it
+    return 0;
+  return SOUP_STATUS_PRECONDITION_FAILED;
 }
 
 static void
@@ -293,17 +294,20 @@ patch (Reply *self, WhepSession *session)
 
   if (!has_type (self, FRAGMENT))
     return;
-  if (!body
-      || !sdp_offer_read_fragment (
-          g_bytes_get_data (body, NULL), g_bytes_get_size (body), &ufrag, &pwd, &error)) {
-    answer_with (self, SOUP_STATUS_BAD_REQUEST,
-        g_strdup (error ? error->message : "the request has no fragment of SDP"));
-    g_clear_error (&error);
-    g_free (ufrag);
+  if (!body) {
+    answer_with (self, SOUP_STATUS_BAD_REQUEST, g_strdup ("the request has no fragment of SDP"));
+    return;
+  }
+  if (!webrtc_reader_read_fragment (session->reader, body, &ufrag, &pwd, &error)) {
+    answer_error (self,
+        g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED)
+            ? SOUP_STATUS_UNPROCESSABLE_ENTITY
+            : SOUP_STATUS_BAD_REQUEST,
+        error);
     return;
   }
   restarts = ufrag && !webrtc_reader_is_same (session->reader, ufrag);
-  problem = check_match (self, session, restarts);
+  problem = check_match (self, session);
   if (problem)
     answer_with (self, problem, g_strdup ("the header If-Match must have the session's ETag"));
   else if (restarts)
