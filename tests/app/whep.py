@@ -263,6 +263,19 @@ def a_mount_without_sound_plays():
 
 
 @test(timeout=90)
+def the_first_reader_begins_with_the_first_picture():
+    with tempfile.TemporaryDirectory() as rare:
+        path = os.path.join(rare, 'rare.mp4')
+        subprocess.run(['ffmpeg', '-v', 'error', '-i', clip(audio=None), '-an', '-c:v', 'libx264', '-tune', 'zerolatency',
+                        '-preset', 'ultrafast', '-g', '250', '-t', '20', path], check=True, timeout=60 * SLOWER)
+        with Whep(f'file://{path}') as proxy:
+            result = pion(f'{proxy.web}/cam/whep', '--duration', '4')[0]
+            video, = result['tracks']
+            # The next keyframe comes 10 s after the first one.
+            assert video['keyframe_ms'] > 0 and video['units'] > 50 and video['lost'] == 0, result
+
+
+@test(timeout=90)
 def what_is_lost_comes_again():
     # Pion asks up to ten times for a packet, also after it has come: only the first times get an answer, so all that
     # is lost fits into the budget. It may end before it has asked for the last one.

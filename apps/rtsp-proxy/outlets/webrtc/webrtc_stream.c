@@ -126,7 +126,18 @@ on_ended (gpointer data)
   unref (data);
 }
 
+static gboolean
+is_open (gpointer data)
+{
+  return TRUE;
+}
+
 static const RelaySink relay_sink = { .begun = on_begun, .push = on_push, .ended = on_ended };
+// Gets the packets, too, that came before the stream was made. The relay holds those of the
+// beginning, with the first picture, for the first reader.
+static const RelaySink first_sink = {
+  .begun = on_begun, .push = on_push, .ended = on_ended, .is_open = is_open
+};
 
 // ---- the presentation with Opus; main thread ----
 
@@ -210,7 +221,8 @@ make (const Key *key, GSocket *v4, GSocket *v6, GError **error)
   for (guint i = 0; i < self->n_tracks; i++)
     tracks |= 1u << self->numbers[i];
   g_atomic_ref_count_inc (&self->refs); // the relay's
-  relay_add_sink (self->relay, &relay_sink, self, tracks, 0);
+  relay_add_sink (self->relay, relay_holds_beginning (self->relay) ? &first_sink : &relay_sink,
+      self, tracks, 0);
   return self;
 }
 
