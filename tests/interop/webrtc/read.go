@@ -60,7 +60,7 @@ func runRead(args []string) int {
 	fs.IntVar(&o.stagger, "stagger", 0, "milliseconds between the starts of clients")
 	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its connection; SIGINT ends it earlier")
 	fs.StringVar(&names, "codecs", "h264,opus", "codecs to offer, of "+known())
-	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose")
+	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second and the last half")
 	fs.BoolVar(&o.noNack, "no-nack", false, "ask for no packet again")
 	fs.Float64Var(&pli, "pli", 0, "ask for a keyframe every so many seconds")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
@@ -161,7 +161,8 @@ type reader struct {
 func (r *reader) interceptors() (*interceptor.Registry, error) {
 	registry := &interceptor.Registry{}
 	if r.options.lose > 0 {
-		registry.Add(dropperFactory{&dropper{n: r.options.lose, dropped: &r.dropped}})
+		registry.Add(dropperFactory{&dropper{n: r.options.lose, dropped: &r.dropped,
+			until: r.options.duration - time.Second/2}})
 	}
 	if !r.options.noNack {
 		generator, err := nack.NewGeneratorInterceptor(nack.GeneratorInterval(20 * time.Millisecond))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -188,11 +189,22 @@ func splitAnnexB(data []byte) (units [][]byte) {
 
 // ---- loss on purpose ----
 
-// A dropper loses one in `n` of the packets that arrive, before anything else sees them.
+// A dropper loses one in `n` of the packets that arrive, before anything else sees them. It begins
+// a second after the first packet, as a server sends again a part of what it has sent lately, and
+// ends at `until`, so that what is lost last can come again.
 type dropper struct {
 	interceptor.NoOp
 	n       int
 	dropped *atomic.Int64
+	until   time.Duration
+	once    sync.Once
+	began   time.Time
+}
+
+func (d *dropper) loses() bool {
+	d.once.Do(func() { d.began = time.Now() })
+	age := time.Since(d.began)
+	return age > time.Second && age < d.until && rand.IntN(d.n) == 0
 }
 
 type dropperFactory struct{ *dropper }
@@ -205,7 +217,7 @@ func (d *dropper) BindRemoteStream(_ *interceptor.StreamInfo, reader interceptor
 	return interceptor.RTPReaderFunc(func(data []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
 			n, attributes, err := reader.Read(data, a)
-			if err != nil || rand.IntN(d.n) != 0 {
+			if err != nil || !d.loses() {
 				return n, attributes, err
 			}
 			d.dropped.Add(1)
