@@ -74,6 +74,17 @@ release (Job *job)
 
 // ---- input; in the thread of the appsrc ----
 
+// If the element stops meanwhile, gst_app_src_push_buffer_list() of GStreamer 1.22 frees another
+// pointer than the list's.
+static void
+push_list (StageTrack *track)
+{
+  GstFlowReturn flow;
+
+  g_signal_emit_by_name (track->src, "push-buffer-list", track->list, &flow);
+  g_clear_pointer (&track->list, gst_buffer_list_unref);
+}
+
 static void
 on_packet (gpointer owner, guint index, const WirePacket *packet)
 {
@@ -85,7 +96,7 @@ on_packet (gpointer owner, guint index, const WirePacket *packet)
     track->list = gst_buffer_list_new ();
   gst_buffer_list_add (track->list, buffer);
   if (!packet->more)
-    gst_app_src_push_buffer_list (track->src, g_steal_pointer (&track->list));
+    push_list (track);
 }
 
 // Waits for the next message and passes its packets on. Returns FALSE if no further one will come.
