@@ -48,7 +48,7 @@ parse (const RequestCheck *check, const uint8_t *data)
   HttpRequest request;
   guint status = http_request_read (&request, head->data, head->len);
 
-  require (status == 0 || status == 400 || status == 405);
+  require (status == 0 || status == 400 || status == 411);
   if (status == 0) {
     require (*request.target == '/');
     choose (&request);
