@@ -47,8 +47,8 @@ def the_page_plays_by_webrtc():
         open_page(browser, proxy)
         wait_for_frames(browser, 75, 'state.dataset.way === "WebRTC"')
         assert brightness(browser) > 20
-        text = browser.run('state.textContent')
-        assert text.startswith('WebRTC, latency 0.') and '320×180' in text, text
+        # A busy machine may have delayed the page.
+        browser.wait('/^WebRTC, latency 0\\.\\d\\d s, 320×180$/.test(state.textContent)', 30, 'a low latency')
         assert browser.run('problem.hidden') is True, browser.run('problem.textContent')
         # Browsers refuse sound at the start.
         assert browser.run('!unmute.hidden && video.muted') is True
