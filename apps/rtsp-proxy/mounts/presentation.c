@@ -362,8 +362,8 @@ presentation_configure (Presentation *self, MountConfig *config, GPtrArray *stag
 
   g_mutex_lock (&self->lock);
   self->config = mount_config_ref (config);
-  g_mutex_unlock (&self->lock);
   self->stages = g_ptr_array_ref (stages);
+  g_mutex_unlock (&self->lock);
   self->callbacks->changed (self, self->data);
   mount_config_unref (old_config);
   g_ptr_array_unref (old_stages);
@@ -631,6 +631,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->made = clock_now ();
   self->config = mount_config_ref (config);
   self->stages = g_ptr_array_ref (stages);
+  self->derived = g_ptr_array_new ();
   return self;
 }
 
@@ -655,7 +656,7 @@ free_here (gpointer data)
   mount_config_unref (self->config);
   g_ptr_array_unref (self->stages);
   g_mutex_clear (&self->lock);
-  g_clear_pointer (&self->derived, g_ptr_array_unref);
+  g_ptr_array_unref (self->derived);
   g_free (self->added);
   g_free (self->problem);
   g_free (self->unfit);

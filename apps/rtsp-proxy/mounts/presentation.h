@@ -67,12 +67,12 @@ gboolean presentation_follows (const Presentation *self);
 void presentation_play (
     Presentation *self, Presentation *session, PresentationDoneFunc done, gpointer data);
 
-// ---- further stages (presentation_derived.c); main thread only ----
+// ---- further stages (presentation_derived.c) ----
 
 // Makes a presentation of the same with the stage `stage` behind its chain, whose readers an outlet
 // serves in another form than the mount's. It has the configuration of `self`, now and later, and
 // stops with it. Returns NULL and sets `error` if there is no such stage. It ends with
-// presentation_drop_derived(), before `self` is released.
+// presentation_drop_derived(), on the main thread, before `self` is released.
 Presentation *presentation_derive (Presentation *self, const gchar *stage,
     const PresentationCallbacks *callbacks, gpointer data, GError **error);
 void presentation_drop_derived (Presentation *self, Presentation *derived);

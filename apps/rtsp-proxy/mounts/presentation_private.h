@@ -27,19 +27,19 @@ struct _Presentation {
 
   // Main thread only.
   Graph *graph;
-  GPtrArray *stages;
   guint end;            // timer that closes the readers of a session whose title has ended
   Branch *current;      // NULL while no reader needs it
   Branch *next;         // starts beside the current one and replaces it; or NULL
   guint switch_timeout; // timer that gives up the next branch
   gchar *problem;       // why the last new chain did not replace the old one, or NULL
   guint64 n_failovers;
-  guint linger;       // timer that stops the presentation when its readers have left
-  gchar *added;       // the stage of presentation_derive(), or NULL
-  GPtrArray *derived; // presentations of presentation_derive(), not owned; or NULL
+  guint linger; // timer that stops the presentation when its readers have left
+  gchar *added; // the stage of presentation_derive(), or NULL
 
   GMutex lock;         // protects the fields below
   MountConfig *config; // written on the main thread only
+  GPtrArray *stages;   // the same
+  GPtrArray *derived;  // presentations of presentation_derive(), not owned
   guint n_users;
   gboolean known;       // media has flowed, so the tracks are known
   gint64 failing_until; // after a failed attempt: when the next one starts, ns; else 0

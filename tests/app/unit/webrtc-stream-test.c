@@ -304,6 +304,63 @@ readers_with_the_same_tracks_have_one_stream (Fixture *f, gconstpointer unused)
   drop (mute);
 }
 
+#define NO_LINGER ", \"linger\": \"0s\""
+
+static gpointer
+get_stream (gpointer presentation)
+{
+  return webrtc_stream_get (presentation, WEBRTC_H264 | WEBRTC_OPUS, NULL, NULL, NULL);
+}
+
+// Readers that wait for the same start ask from several threads.
+static void
+readers_that_begin_at_once_have_one_stream (Fixture *f, gconstpointer unused)
+{
+  for (guint i = 0; i < 10; i++) {
+    GThread *threads[2];
+    WebrtcStream *streams[2];
+
+    g_main_context_acquire (NULL); // as the main loop does
+    for (guint j = 0; j < 2; j++)
+      threads[j] = g_thread_new ("reader", get_stream, f->presentation);
+    for (guint j = 0; j < 2; j++)
+      streams[j] = g_thread_join (threads[j]);
+    g_main_context_release (NULL);
+    g_assert_nonnull (streams[0]);
+    g_assert_true (streams[0] == streams[1]);
+    drop (streams[0]);
+    g_assert_false (webrtc_stream_has_ended (streams[1]));
+    g_assert_true (get_stream (f->presentation) == streams[1]);
+    drop (streams[1]);
+    drop (streams[1]);
+  }
+}
+
+static gpointer
+unref_stream (gpointer stream)
+{
+  webrtc_stream_unref (stream);
+  return NULL;
+}
+
+// The stream would end in the turn in which the main thread learns that another reader has left.
+static void
+a_stream_ends_once (Fixture *f, gconstpointer unused)
+{
+  Got got[2] = { 0 };
+  WebrtcStream *stream = get_stream (f->presentation);
+
+  webrtc_stream_unref (stream);
+  g_assert_true (get_stream (f->presentation) == stream);
+  g_main_context_acquire (NULL);
+  g_thread_join (g_thread_new ("reader", unref_stream, stream));
+  g_main_context_release (NULL);
+  main_loop_drain ();
+  stream = get_stream (f->presentation);
+  receive (stream, got);
+  drop (stream);
+}
+
 static void
 what_does_not_fit_is_an_error (Fixture *f, gconstpointer unused)
 {
@@ -363,6 +420,10 @@ main (int argc, char **argv)
   ADD (aac_becomes_opus);
   ADD (tracks_have_one_clock);
   ADD (readers_with_the_same_tracks_have_one_stream);
+  g_test_add ("/webrtc-stream/readers_that_begin_at_once_have_one_stream", Fixture, NO_LINGER,
+      set_up, readers_that_begin_at_once_have_one_stream, tear_down);
+  g_test_add ("/webrtc-stream/a_stream_ends_once", Fixture, NO_LINGER, set_up, a_stream_ends_once,
+      tear_down);
   ADD (what_does_not_fit_is_an_error);
   ADD (keyframes_are_asked_for_unless_one_has_just_left);
   if (element_is_there ("openh264enc"))

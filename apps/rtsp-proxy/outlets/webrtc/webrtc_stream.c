@@ -17,6 +17,7 @@ typedef struct {
 struct _WebrtcStream {
   gatomicrefcount refs; // the relay's, and that of all users together
   guint users;          // with `all_lock` held
+  guint leaving;        // calls of linger() that are on their way; with `all_lock` held
   guint lingers;        // the source that waits for further users; the main thread's
   Key key;
   Presentation *encoded; // the same with Opus, or NULL
@@ -139,7 +140,7 @@ static const RelaySink first_sink = {
   .begun = on_begun, .push = on_push, .ended = on_ended, .is_open = is_open
 };
 
-// ---- the presentation with Opus; main thread ----
+// ---- the presentation with Opus, on the main thread ----
 
 static void
 on_close (Presentation *presentation, const gchar *reason, gpointer data)
@@ -201,7 +202,6 @@ static WebrtcStream *
 make (const Key *key, GSocket *v4, GSocket *v6, GError **error)
 {
   WebrtcStream *self = g_new0 (WebrtcStream, 1);
-  guint32 tracks = 0;
 
   g_atomic_ref_count_init (&self->refs);
   self->users = 1;
@@ -215,15 +215,23 @@ make (const Key *key, GSocket *v4, GSocket *v6, GError **error)
     presentation_use (self->encoded);
   self->relay = presentation_get_relay (self->encoded ? self->encoded : key->presentation);
   if ((key->choice.encodes && !self->encoded) || !add_tracks (self, v4, v6, error)) {
-    free_here (self);
+    unref (self);
     return NULL;
   }
+  return self;
+}
+
+// Lets the packets come, if the tracks are still the same.
+static void
+begin (WebrtcStream *self)
+{
+  guint32 tracks = 0;
+
   for (guint i = 0; i < self->n_tracks; i++)
     tracks |= 1u << self->numbers[i];
   g_atomic_ref_count_inc (&self->refs); // the relay's
   relay_add_sink (self->relay, relay_holds_beginning (self->relay) ? &first_sink : &relay_sink,
       self, tracks, 0);
-  return self;
 }
 
 static guint
@@ -245,6 +253,38 @@ is_equal_key (gconstpointer a, gconstpointer b)
          && one->choice.encodes == other->choice.encodes;
 }
 
+// Call with `all_lock` held.
+static WebrtcStream *
+find (const Key *key)
+{
+  WebrtcStream *self = all ? g_hash_table_lookup (all, key) : NULL;
+
+  if (self)
+    self->users++;
+  return self;
+}
+
+// Adds a stream, unless another thread has added one of the same, and returns the one that is in
+// use. Takes ownership of `made`.
+static WebrtcStream *
+add (WebrtcStream *made)
+{
+  WebrtcStream *first;
+
+  g_mutex_lock (&all_lock);
+  if (!all)
+    all = g_hash_table_new (hash_key, is_equal_key);
+  first = find (&made->key);
+  if (!first && !webrtc_stream_has_ended (made))
+    g_hash_table_insert (all, &made->key, made);
+  g_mutex_unlock (&all_lock);
+  if (first)
+    unref (made);
+  else
+    begin (made);
+  return first ? first : made;
+}
+
 WebrtcStream *
 webrtc_stream_get (
     Presentation *presentation, guint32 codecs, GSocket *v4, GSocket *v6, GError **error)
@@ -258,19 +298,11 @@ webrtc_stream_get (
     return NULL;
   }
   g_mutex_lock (&all_lock);
-  if (!all)
-    all = g_hash_table_new (hash_key, is_equal_key);
-  self = g_hash_table_lookup (all, &key);
-  if (self)
-    self->users++;
+  self = find (&key);
   g_mutex_unlock (&all_lock);
   if (!self && (made = make (&key, v4, v6, error))) {
     made->left_out = g_steal_pointer (&left_out);
-    g_mutex_lock (&all_lock);
-    if (!webrtc_stream_has_ended (made))
-      g_hash_table_insert (all, &made->key, made);
-    g_mutex_unlock (&all_lock);
-    self = made;
+    self = add (made);
   }
   g_free (left_out);
   return self;
@@ -293,7 +325,7 @@ end_lingering (gpointer data)
   gboolean unused;
 
   g_mutex_lock (&all_lock);
-  unused = self->users == 0;
+  unused = self->users == 0 && self->leaving == 0;
   if (unused)
     forget (self);
   g_mutex_unlock (&all_lock);
@@ -312,6 +344,9 @@ linger (gpointer data)
   WebrtcStream *self = data;
   MountConfig *config = presentation_dup_config (self->key.presentation);
 
+  g_mutex_lock (&all_lock);
+  self->leaving--;
+  g_mutex_unlock (&all_lock);
   g_clear_handle_id (&self->lingers, g_source_remove);
   self->lingers =
       g_timeout_add (webrtc_stream_has_ended (self) ? 0 : config->linger_ms, end_lingering, self);
@@ -326,6 +361,7 @@ webrtc_stream_unref (WebrtcStream *self)
 
   g_mutex_lock (&all_lock);
   last = --self->users == 0;
+  self->leaving += last;
   g_mutex_unlock (&all_lock);
   if (last)
     g_main_context_invoke (NULL, linger, self);

@@ -4,8 +4,7 @@
 // A presentation as browsers take it: one video and one audio track, conditioned once for all
 // readers (codec/fit.h), each with a fanoutsink in whose window the readers have their positions.
 // It runs as long as a reference exists. What a browser can play passes; other sound becomes Opus
-// by the stage `opus`, which all readers share. Call from any thread, unless the function says
-// otherwise.
+// by the stage `opus`, which all readers share. Call from any thread.
 //
 // Layers are chosen for each reader, by `set-layers` of the sink.
 
@@ -16,7 +15,7 @@ typedef struct _WebrtcStream WebrtcStream;
 // Returns the stream with the tracks that a reader with these codecs gets, and begins it if it does
 // not run. `v4` and `v6` are the sockets from which all its sinks send; without any the sinks have
 // their own. The caller must use the presentation meanwhile (presentation_use()), and the
-// presentation must be READY. Readers that get the same have one stream. Main thread only.
+// presentation must be READY. Readers that get the same have one stream.
 //
 // Returns NULL and sets `error` to G_IO_ERROR_NOT_SUPPORTED, with what the presentation has and
 // what the reader offers, if no track fits or only sound does though both have video; else to
