@@ -27,13 +27,26 @@ commit (void *data, size_t size)
   ++*(uint64_t *) data;
 }
 
+// `header` is a packet's first bytes, and `len` bytes of `payload` follow it.
+static void
+take (WeirFit *fit, const uint8_t header[WEIR_RTP_HEADER], const uint8_t *payload, size_t len)
+{
+  // Exactly the packet's size, so that a sanitizer sees a read past its end.
+  uint8_t *packet = malloc (WEIR_RTP_HEADER + len);
+
+  require (packet != NULL);
+  memcpy (packet, header, WEIR_RTP_HEADER);
+  memcpy (packet + WEIR_RTP_HEADER, payload, len);
+  require (weir_fit_take (fit, packet, WEIR_RTP_HEADER + len) != WEIR_FIT_NO_MEMORY);
+  free (packet);
+}
+
 int
 LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
   static const WeirCodec codecs[] = { WEIR_CODEC_H264, WEIR_CODEC_H265, WEIR_CODEC_VP8,
     WEIR_CODEC_VP9, WEIR_CODEC_AV1 };
   static const WeirFitOut out = { reserve, commit };
-  static uint8_t packet[WEIR_RTP_HEADER + UINT16_MAX];
   uint64_t n_taken = 0, n_counted = 0, n_written = 0;
   uint32_t timestamp = 0;
   uint16_t seq = 0;
@@ -46,18 +59,15 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   data++;
   size--;
   while (size >= 3) {
+    uint8_t header[WEIR_RTP_HEADER] = { 0x80, data[0] & MARK ? 0x80 : 0 };
     size_t len = (size_t) data[1] << 8 | data[2];
 
     len = len < size - 3 ? len : size - 3;
     timestamp += data[0] & NEXT;
     seq = (uint16_t) (seq + 1 + (data[0] & LOSS));
-    memset (packet, 0, WEIR_RTP_HEADER);
-    packet[0] = 0x80;
-    packet[1] = data[0] & MARK ? 0x80 : 0;
-    weir_rtp_set_seq (packet, seq);
-    weir_rtp_set_timestamp (packet, timestamp);
-    memcpy (packet + WEIR_RTP_HEADER, data + 3, len);
-    require (weir_fit_take (fit, packet, WEIR_RTP_HEADER + len) != WEIR_FIT_NO_MEMORY);
+    weir_rtp_set_seq (header, seq);
+    weir_rtp_set_timestamp (header, timestamp);
+    take (fit, header, data + 3, len);
     n_taken++;
     data += 3 + len;
     size -= 3 + len;

@@ -7,7 +7,8 @@
 #include "fuzz.h"
 #include "rtp/rtcp_read.h"
 
-#define STREAM 0x55667788 // the stream for which the corpus requests keyframes
+#define STREAM 0x55667788 // the stream for which the corpus requests keyframes and packets
+#define NACKS 40
 
 static void
 check_report (const WeirRtcpReport *report)
@@ -24,6 +25,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   uint8_t *copy = malloc (size ? size : 1);
   WeirRtcpReport report;
   WeirNtpMap sr;
+  uint16_t seqs[NACKS];
+  size_t n;
   int read;
 
   require (copy != NULL);
@@ -33,6 +36,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   if (read == 0)
     check_report (&report);
   require (!weir_rtcp_asks_key (copy, size, STREAM) || read != -EBADMSG);
+  n = weir_rtcp_read_nacks (copy, size, STREAM, seqs, NACKS);
+  require (n <= NACKS && (n == 0 || read != -EBADMSG));
   require (!weir_rtcp_is_sound (copy, size) || read != -EBADMSG);
   weir_rtcp_find_sr (copy, size, &sr);
   free (copy);
