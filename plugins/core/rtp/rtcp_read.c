@@ -250,13 +250,12 @@ feedback_is_sound (WeirBytes body, uint8_t type, unsigned kind)
   return type == WEIR_RTCP_RTPFB && kind == NACK && rest > 0;
 }
 
+// The body is without padding.
 static bool
 is_sound (WeirBytes body, const WeirRtcpHeader *header)
 {
   unsigned count = header->flags & COUNT;
 
-  if (header->flags & PADDED && !strip_padding (&body))
-    return false;
   switch (header->type) {
     case WEIR_RTCP_SDES:
       return sdes_is_sound (body, count);
@@ -275,17 +274,14 @@ is_sound (WeirBytes body, const WeirRtcpHeader *header)
 bool
 weir_rtcp_is_sound (const uint8_t *packet, size_t len)
 {
-  WeirBytes bytes = weir_bytes (packet, len);
+  WeirBytes bytes = weir_bytes (packet, len), body;
   WeirRtcpReport unused;
+  WeirRtcpHeader header;
 
   if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
     return false;
-  while (weir_bytes_left (&bytes) > 0) {
-    WeirRtcpHeader header;
-    const uint8_t *at;
-
-    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at)
-        || !is_sound (weir_bytes (at, header.size - 4), &header))
+  while (next_packet (&bytes, &header, &body)) {
+    if (!is_sound (body, &header))
       return false;
   }
   return true;
