@@ -537,6 +537,21 @@ av1_is_cut (void)
   CHECK_INT (send_more ((const uint8_t[]) { 0x00, 0xff }, 2, 1500, 0), WEIR_FIT_BROKEN);
 }
 
+// What stands before it was sent.
+static void
+an_av1_packet_is_sent_if_part_of_it_is (void)
+{
+  // Each element has its length: of 3 bytes, and of more than there are.
+  static const uint8_t broken[] = { 0x00, 3, 0x08, 1, 2, 0xff, 0x7f }, empty[1200] = { 0 };
+
+  begin (WEIR_CODEC_AV1);
+  CHECK_INT (send_more (broken, sizeof broken, 1500, 0), WEIR_FIT_SENT);
+  CHECK_INT (n_out, 1);
+  expect (0, (const uint8_t[]) { 0x10, 0x08, 1, 2 }, 4, false);
+  CHECK_INT (send (empty, sizeof empty, MARK), WEIR_FIT_BROKEN);
+  CHECK_INT (n_out, 1);
+}
+
 static void
 h265_is_cut (void)
 {
@@ -558,6 +573,33 @@ h265_is_cut (void)
   CHECK_INT (out[5].payload[2], 0x80 | 19);
   CHECK (out[6].rtp.marker);
   expect_seqs ();
+}
+
+// The end of a sequence is its header only; a delimiter has a byte more.
+static void
+an_aggregation_of_h265_may_end_with_a_short_unit (void)
+{
+  static const uint8_t aud[] = { 35 << 1, 1, 0x50 }, eos[] = { 36 << 1, 1 };
+  uint8_t ap[1300] = { 48 << 1, 1, 0, sizeof aud };
+
+  for (int i = 0; i < 2; i++) {
+    const size_t len = i == 0 ? sizeof aud : sizeof eos, unit = sizeof ap - 7 - 2 - 2 - len;
+
+    begin (WEIR_CODEC_H265);
+    memcpy (ap + 4, aud, sizeof aud);
+    ap[7] = (uint8_t) (unit >> 8);
+    ap[8] = (uint8_t) unit;
+    ap[9] = 1 << 1;
+    ap[10] = 1;
+    ap[9 + unit] = 0;
+    ap[9 + unit + 1] = (uint8_t) len;
+    memcpy (ap + 9 + unit + 2, i == 0 ? aud : eos, len);
+    CHECK_INT (send (ap, sizeof ap, MARK), WEIR_FIT_SENT);
+    expect (0, aud, sizeof aud, false);
+    CHECK (!out[n_out - 2].rtp.marker);
+    expect (n_out - 1, i == 0 ? aud : eos, len, true);
+    expect_seqs ();
+  }
 }
 
 static void
@@ -624,7 +666,9 @@ main (void)
   RUN (vp8_is_cut);
   RUN (vp9_is_cut);
   RUN (av1_is_cut);
+  RUN (an_av1_packet_is_sent_if_part_of_it_is);
   RUN (h265_is_cut);
+  RUN (an_aggregation_of_h265_may_end_with_a_short_unit);
   RUN (sound_passes);
   RUN (any_bytes_are_taken);
   weir_fit_free (fit);

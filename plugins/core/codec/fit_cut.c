@@ -53,9 +53,11 @@ cut_h265_unit (WeirFit *self, const uint8_t *data, size_t len, bool marker)
 {
   uint8_t from[3], type;
 
-  if (len < 4)
+  if (len < 2)
     return WEIR_FIT_BROKEN;
   type = data[0] >> 1 & 63;
+  if (type == H265_FU && len < 4)
+    return WEIR_FIT_BROKEN;
   if (type >= H265_PACI)
     return WEIR_FIT_TOO_LONG;
   from[0] = (uint8_t) ((data[0] & 0x81) | H265_FU << 1);
@@ -206,6 +208,7 @@ put_av1 (uint8_t *head, const uint8_t *from, bool first, bool last)
 static WeirFitResult
 cut_av1 (WeirFit *self, WeirBytes b)
 {
+  WeirFitResult result = WEIR_FIT_BROKEN;
   uint8_t header, count;
 
   weir_bytes_u8 (&b, &header);
@@ -217,13 +220,15 @@ cut_av1 (WeirFit *self, WeirBytes b)
     bool last;
 
     if ((i + 1u != count && !weir_leb128 (&b, &size)) || !weir_bytes_take (&b, size, &element))
-      return WEIR_FIT_BROKEN;
+      break;
+    if (size == 0)
+      continue;
     last = weir_bytes_left (&b) == 0;
     from = (uint8_t) ((i == 0 ? header & (AV1_Z | AV1_N) : 0) | (last ? header & AV1_Y : 0));
-    if (size > 0)
-      write_pieces (self, put_av1, &from, element, size, self->rtp.marker && last);
+    write_pieces (self, put_av1, &from, element, size, self->rtp.marker && last);
+    result = WEIR_FIT_SENT;
   }
-  return WEIR_FIT_SENT;
+  return result;
 }
 
 WeirFitResult
