@@ -108,7 +108,7 @@ count_fitting (const WeirFitH264 *h, size_t from)
   return n > 0 ? n : 1;
 }
 
-// Writes the units of the packet in hand, as few packets as they fit into.
+// Writes the units of the packet in hand, in as few packets as they fit into.
 static void
 flush (WeirFit *self, bool marker)
 {

@@ -32,7 +32,7 @@ typedef struct {
   size_t n_held, held_bytes;
   // Units of the next packet.
   WeirFitUnit units[WEIR_FIT_UNITS];
-  size_t n_units, unit_bytes;
+  size_t n_units;
   // The unit that comes in fragments.
   bool in_unit, starts;      // `starts`: its first fragment is not written
   WeirFitResult unit_result; // what happens with it
