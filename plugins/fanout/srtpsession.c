@@ -224,10 +224,8 @@ static gsize
 seal (
     SrtpStream *self, guint8 *packet, gsize header, const guint8 *payload, gsize len, gboolean note)
 {
-  guint16 seq = (guint16) (packet[2] << 8 | packet[3]);
-  guint32 ssrc = (guint32) packet[8] << 24 | (guint32) packet[9] << 16 | (guint32) packet[10] << 8
-                 | packet[11];
-  WeirSrtpCount *count = find_count (self, ssrc);
+  WeirSrtpCount *count = find_count (self, weir_rtp_get_ssrc (packet));
+  guint16 seq = weir_rtp_get_seq (packet);
   guint64 index;
 
   if (!weir_srtp_count (count, seq, &index))

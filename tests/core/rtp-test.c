@@ -116,7 +116,16 @@ headers_are_patched_in_place (void)
   CHECK_INT (rtp.seq, 0xfedc);
   CHECK_INT (rtp.timestamp, 0xdeadbeef);
   CHECK_INT (rtp.ssrc, 0x80000001);
+  CHECK_INT (weir_rtp_get_seq (packet), 0xfedc);
+  CHECK_INT (weir_rtp_get_timestamp (packet), 0xdeadbeef);
+  CHECK_INT (weir_rtp_get_ssrc (packet), 0x80000001);
   CHECK (rtp.marker && rtp.pt == 0x60 && packet[12] == 1 && packet[14] == 3);
+  weir_rtp_set_marker (packet, false);
+  CHECK_INT (packet[1], 0x60);
+  weir_rtp_set_pt (packet, 0xff);
+  CHECK_INT (packet[1], 0x7f);
+  weir_rtp_set_marker (packet, true);
+  CHECK_INT (packet[1], 0xff);
 }
 
 static void

@@ -173,29 +173,17 @@ picture_ahead (const uint8_t *data, const WeirPacket *packet)
   return (uint16_t) (get_picture (data + at, wide) - get_picture (from + at, wide));
 }
 
-static uint16_t
-get_seq (const uint8_t *packet)
-{
-  return (uint16_t) (packet[2] << 8 | packet[3]);
-}
-
-static uint32_t
-get_timestamp (const uint8_t *packet)
-{
-  return (uint32_t) packet[4] << 24 | (uint32_t) packet[5] << 16 | (uint32_t) packet[6] << 8
-         | packet[7];
-}
-
 static void
 note (const Pass *pass, Resends *self, const uint8_t *data, const WeirPacket *packet)
 {
-  Sent *sent = place_for (self, get_seq (data), pass->now_ns);
+  const uint16_t seq = weir_rtp_get_seq (data);
+  Sent *sent = place_for (self, seq, pass->now_ns);
 
   *sent = (Sent) {
     .sent_ms = to_ms (pass->now_ns),
     .position = (uint32_t) packet->position,
-    .rtp_time = get_timestamp (data),
-    .seq = get_seq (data),
+    .rtp_time = weir_rtp_get_timestamp (data),
+    .seq = seq,
     .picture_ahead = pass->is_vp8 ? picture_ahead (data, packet) : 0,
     .used = true,
     .marker = data[1] & 0x80,
@@ -262,7 +250,7 @@ write_numbers (const Sent *sent, uint8_t *packet, size_t len)
 
   weir_rtp_set_seq (packet, sent->seq);
   weir_rtp_set_timestamp (packet, sent->rtp_time);
-  packet[1] = (uint8_t) ((packet[1] & 0x7f) | (sent->marker ? 0x80 : 0));
+  weir_rtp_set_marker (packet, sent->marker);
   if (sent->picture_ahead != 0 && weir_rtp_parse (packet, len, &rtp) == 0)
     weir_vp8_shift_picture_id (
         packet + rtp.payload_offset, rtp.payload_length, (uint16_t) -sent->picture_ahead);

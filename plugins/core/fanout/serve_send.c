@@ -89,12 +89,6 @@ pictures_left_out (const WeirSpan *span, uint64_t mask, size_t from, size_t to)
   return n;
 }
 
-static void
-set_marker (uint8_t *data, bool marker)
-{
-  data[1] = (uint8_t) ((data[1] & 0x7f) | (marker ? 0x80 : 0));
-}
-
 // Writes the reader's own numbers into the copies of the first `n` packets. Packets that are left
 // out take no number.
 static void
@@ -119,8 +113,9 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
     weir_rtp_set_timestamp (data, (uint32_t) (time + reader->time_ahead));
-    set_marker (data, packet->flags & WEIR_PACKET_MARKER
-                          || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
+    weir_rtp_set_marker (
+        data, packet->flags & WEIR_PACKET_MARKER
+                  || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
     if (pass->is_vp8 && n_skipped > 0)
       picture_delta -= pictures_left_out (
           &server->hand.packets, copy->mask, k > 0 ? copy->picked[k - 1] : 0, copy->picked[k]);

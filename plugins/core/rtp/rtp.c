@@ -74,6 +74,30 @@ weir_rtp_is_rtcp (const uint8_t *data, size_t len)
   return len >= 2 && data[0] >> 6 == 2 && data[1] >= 192 && data[1] <= 223;
 }
 
+uint16_t
+weir_rtp_get_seq (const uint8_t *packet)
+{
+  return (uint16_t) (packet[2] << 8 | packet[3]);
+}
+
+static uint32_t
+get_u32 (const uint8_t *at)
+{
+  return (uint32_t) at[0] << 24 | (uint32_t) at[1] << 16 | (uint32_t) at[2] << 8 | at[3];
+}
+
+uint32_t
+weir_rtp_get_timestamp (const uint8_t *packet)
+{
+  return get_u32 (packet + 4);
+}
+
+uint32_t
+weir_rtp_get_ssrc (const uint8_t *packet)
+{
+  return get_u32 (packet + 8);
+}
+
 void
 weir_rtp_set_seq (uint8_t *packet, uint16_t seq)
 {
@@ -106,6 +130,12 @@ void
 weir_rtp_set_pt (uint8_t *packet, uint8_t pt)
 {
   packet[1] = (uint8_t) ((packet[1] & 0x80) | (pt & 0x7f));
+}
+
+void
+weir_rtp_set_marker (uint8_t *packet, bool marker)
+{
+  packet[1] = (uint8_t) ((packet[1] & 0x7f) | (marker ? 0x80 : 0));
 }
 
 int64_t

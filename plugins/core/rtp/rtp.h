@@ -46,11 +46,15 @@ bool weir_rtp_is_padded (const uint8_t *head, size_t len);
 // 223.
 bool weir_rtp_is_rtcp (const uint8_t *data, size_t len);
 
-// Patch a packet in place. The packet must have passed weir_rtp_parse().
+// Read and patch fields in place. The packet must have passed weir_rtp_parse().
+uint16_t weir_rtp_get_seq (const uint8_t *packet);
+uint32_t weir_rtp_get_timestamp (const uint8_t *packet);
+uint32_t weir_rtp_get_ssrc (const uint8_t *packet);
 void weir_rtp_set_seq (uint8_t *packet, uint16_t seq);
 void weir_rtp_set_timestamp (uint8_t *packet, uint32_t timestamp);
 void weir_rtp_set_ssrc (uint8_t *packet, uint32_t ssrc);
 void weir_rtp_set_pt (uint8_t *packet, uint8_t pt);
+void weir_rtp_set_marker (uint8_t *packet, bool marker);
 
 // Unwrap a 16-bit or 32-bit counter. Initialise `last` with WEIR_UNWRAP_START; it holds the last
 // value returned. A value is taken as the one nearest to `last`: up to half of the range ahead of

@@ -75,7 +75,7 @@ weir_split_next (WeirSplit *self, uint8_t *out)
   ends = self->left == 0;
   memcpy (out, self->packet, self->header);
   out[0] &= (uint8_t) ~0x20; // no padding
-  out[1] = (uint8_t) ((out[1] & 0x7f) | (ends && self->marker ? 0x80 : 0));
+  weir_rtp_set_marker (out, ends && self->marker);
   weir_rtp_set_seq (out, self->seq++);
   memcpy (at, self->nal, nal);
   at[0] = self->codec == WEIR_SPLIT_H264 ? (uint8_t) ((at[0] & 0xe0) | FU_A)

@@ -260,7 +260,7 @@ weir_project_write_sets (const WeirProjection *self, const WeirFrame *frame, uin
 {
   memcpy (packet, frame->packets[self->sets_before].data, WEIR_RTP_HEADER);
   packet[0] = 0x80; // no CSRC, extension or padding
-  packet[1] &= 0x7f;
+  weir_rtp_set_marker (packet, false);
   weir_rtp_set_seq (packet, self->sets_seq);
   memcpy (packet + WEIR_RTP_HEADER, self->sets, self->sets_len);
   return WEIR_RTP_HEADER + self->sets_len;
@@ -284,7 +284,7 @@ weir_project_write (const WeirProjection *self, const WeirSvc *svc, const WeirFr
   size_t len = write_payload (self, svc, frame, from, packet + from->rtp.payload_offset);
 
   weir_rtp_set_seq (packet, how->seq);
-  packet[1] = (uint8_t) ((packet[1] & 0x7f) | (how->marker ? 0x80 : 0));
+  weir_rtp_set_marker (packet, how->marker);
   if (len == from->rtp.payload_length)
     return from->len;
   packet[0] &= (uint8_t) ~0x20; // the padding was cut off
