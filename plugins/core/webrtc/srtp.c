@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "bits/bytes.h"
 #include "rtp/rtp.h"
 
 #define CM_TAG 10     // bytes
@@ -111,29 +110,20 @@ weir_srtp_context_clear (WeirSrtpContext *context)
   context->cipher = context->mac = NULL;
 }
 
-// ---- blocks and nonces ----
-
-// Writes the first counter block of a packet (RFC 3711, 4.1.1).
+// Writes what the cipher begins a packet with: the first counter block (RFC 3711, 4.1.1), or with
+// GCM the nonce (RFC 7714, 8.1 and 9.1), WEIR_SRTP_NONCE bytes, behind which there are zeros.
 static void
-make_block (const WeirSrtpSessionKey *session, const uint8_t *ssrc, uint64_t index, uint8_t *block)
+make_iv (const WeirSrtpContext *context, const uint8_t *ssrc, uint64_t index,
+    uint8_t iv[WEIR_SRTP_BLOCK])
 {
-  memcpy (block, session->salt, WEIR_SRTP_SALT);
-  for (int i = 0; i < 4; i++)
-    block[4 + i] ^= ssrc[i];
-  for (int i = 0; i < 6; i++)
-    block[8 + i] ^= (uint8_t) (index >> (40 - 8 * i));
-  block[14] = block[15] = 0;
-}
+  uint8_t *at = iv + (is_gcm (context) ? 2 : 4);
 
-// Writes the nonce of a packet (RFC 7714, 8.1 and 9.1).
-static void
-make_nonce (const WeirSrtpSessionKey *session, const uint8_t *ssrc, uint64_t index, uint8_t *nonce)
-{
-  memcpy (nonce, session->salt, WEIR_SRTP_NONCE);
+  memset (iv, 0, WEIR_SRTP_BLOCK);
+  memcpy (iv, context->session->salt, WEIR_SRTP_SALT);
   for (int i = 0; i < 4; i++)
-    nonce[2 + i] ^= ssrc[i];
+    at[i] ^= ssrc[i];
   for (int i = 0; i < 6; i++)
-    nonce[6 + i] ^= (uint8_t) (index >> (40 - 8 * i));
+    at[4 + i] ^= (uint8_t) (index >> (40 - 8 * i));
 }
 
 // ---- sending ----
@@ -141,12 +131,12 @@ make_nonce (const WeirSrtpSessionKey *session, const uint8_t *ssrc, uint64_t ind
 bool
 weir_srtp_count (WeirSrtpCount *count, uint16_t seq, uint64_t *index)
 {
-  int64_t newest = count->newest;
-  int64_t found = count->used ? newest + (int16_t) (uint16_t) (seq - (uint16_t) newest) : seq;
+  int64_t found = count->used ? count->newest : WEIR_UNWRAP_START;
 
-  if (found < 0 || (count->used && found <= newest - WEIR_SRTP_OLDEST))
+  weir_unwrap16 (&found, seq);
+  if (found < 0 || (count->used && found <= count->newest - WEIR_SRTP_OLDEST))
     return false;
-  if (!count->used || found > newest)
+  if (!count->used || found > count->newest)
     *count = (WeirSrtpCount) { true, found };
   *index = (uint64_t) found;
   return true;
@@ -169,16 +159,14 @@ weir_srtp_seal_rtp (const WeirSrtpContext *context, uint64_t index, uint8_t *pac
     const uint8_t *payload, size_t len)
 {
   const WeirSrtpCiphers *ciphers = context->keys->ciphers;
-  uint8_t block[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH];
+  uint8_t iv[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH];
 
-  if (is_gcm (context)) {
-    make_nonce (context->session, packet + 8, index, block);
-    return ciphers->seal (context->cipher, block, packet, header, payload, len, packet + header)
+  make_iv (context, packet + 8, index, iv);
+  if (is_gcm (context))
+    return ciphers->seal (context->cipher, iv, packet, header, payload, len, packet + header)
                ? header + len + WEIR_SRTP_GCM_TAG
                : 0;
-  }
-  make_block (context->session, packet + 8, index, block);
-  if (!ciphers->ctr (context->cipher, block, payload, len, packet + header)
+  if (!ciphers->ctr (context->cipher, iv, payload, len, packet + header)
       || !tag_rtp (context, index, packet, header + len, digest))
     return 0;
   memcpy (packet + header + len, digest, CM_TAG);
@@ -189,23 +177,22 @@ size_t
 weir_srtp_seal_rtcp (const WeirSrtpContext *context, uint32_t index, uint8_t *packet, size_t len)
 {
   const WeirSrtpCiphers *ciphers = context->keys->ciphers;
-  uint8_t block[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], aad[RTCP_HEADER + RTCP_INDEX];
+  uint8_t iv[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], aad[RTCP_HEADER + RTCP_INDEX];
   uint8_t *text = packet + RTCP_HEADER, *end = packet + len;
 
   if (len < RTCP_HEADER || !weir_rtp_is_rtcp (packet, len))
     return 0;
+  make_iv (context, packet + 4, index, iv);
   if (is_gcm (context)) {
     memcpy (aad, packet, RTCP_HEADER);
     put_u32 (aad + RTCP_HEADER, index | ENCRYPTED);
-    make_nonce (context->session, packet + 4, index, block);
-    if (!ciphers->seal (context->cipher, block, aad, sizeof aad, text, len - RTCP_HEADER, text))
+    if (!ciphers->seal (context->cipher, iv, aad, sizeof aad, text, len - RTCP_HEADER, text))
       return 0;
     put_u32 (end + WEIR_SRTP_GCM_TAG, index | ENCRYPTED);
     return len + WEIR_SRTP_GCM_TAG + RTCP_INDEX;
   }
-  make_block (context->session, packet + 4, index, block);
   put_u32 (end, index | ENCRYPTED);
-  if (!ciphers->ctr (context->cipher, block, text, len - RTCP_HEADER, text)
+  if (!ciphers->ctr (context->cipher, iv, text, len - RTCP_HEADER, text)
       || !ciphers->mac (context->mac, packet, len + RTCP_INDEX, NULL, 0, digest))
     return 0;
   memcpy (end + RTCP_INDEX, digest, CM_TAG);
@@ -303,15 +290,13 @@ decrypt_rtp (
     const WeirSrtpContext *context, uint64_t index, uint8_t *packet, size_t header, size_t len)
 {
   const WeirSrtpCiphers *ciphers = context->keys->ciphers;
-  uint8_t block[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], *text = packet + header;
+  uint8_t iv[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], *text = packet + header;
 
-  if (is_gcm (context)) {
-    make_nonce (context->session, packet + 8, index, block);
-    return ciphers->open (context->cipher, block, packet, header, text, len - header, text);
-  }
-  make_block (context->session, packet + 8, index, block);
+  make_iv (context, packet + 8, index, iv);
+  if (is_gcm (context))
+    return ciphers->open (context->cipher, iv, packet, header, text, len - header, text);
   return tag_rtp (context, index, packet, len, digest) && is_tag (packet + len, digest)
-         && ciphers->ctr (context->cipher, block, text, len - header, text);
+         && ciphers->ctr (context->cipher, iv, text, len - header, text);
 }
 
 int
@@ -329,10 +314,8 @@ weir_srtp_open_rtp (WeirSrtpReceiver *receiver, uint8_t *packet, size_t len)
     return -EBADMSG;
   len -= tag;
   source = find_source (receiver, rtp.ssrc, &fresh);
-  index = source->newest < 0
-              ? rtp.seq
-              : source->newest + (int16_t) (uint16_t) (rtp.seq - (uint16_t) source->newest);
-  if (index < 0)
+  index = source->newest < 0 ? WEIR_UNWRAP_START : source->newest;
+  if (weir_unwrap16 (&index, rtp.seq) < 0)
     return -EBADMSG;
   if (was_seen (source, index))
     return -EALREADY;
@@ -348,19 +331,18 @@ decrypt_rtcp (const WeirSrtpContext *context, uint32_t index, uint8_t *packet, s
     const uint8_t *trailer)
 {
   const WeirSrtpCiphers *ciphers = context->keys->ciphers;
-  uint8_t block[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], aad[RTCP_HEADER + RTCP_INDEX];
+  uint8_t iv[WEIR_SRTP_BLOCK], digest[WEIR_SRTP_AUTH], aad[RTCP_HEADER + RTCP_INDEX];
   uint8_t *text = packet + RTCP_HEADER;
 
+  make_iv (context, packet + 4, index, iv);
   if (is_gcm (context)) {
     memcpy (aad, packet, RTCP_HEADER);
     memcpy (aad + RTCP_HEADER, trailer, RTCP_INDEX);
-    make_nonce (context->session, packet + 4, index, block);
-    return ciphers->open (context->cipher, block, aad, sizeof aad, text, len - RTCP_HEADER, text);
+    return ciphers->open (context->cipher, iv, aad, sizeof aad, text, len - RTCP_HEADER, text);
   }
-  make_block (context->session, packet + 4, index, block);
   return ciphers->mac (context->mac, packet, len + RTCP_INDEX, NULL, 0, digest)
          && is_tag (trailer + RTCP_INDEX, digest)
-         && ciphers->ctr (context->cipher, block, text, len - RTCP_HEADER, text);
+         && ciphers->ctr (context->cipher, iv, text, len - RTCP_HEADER, text);
 }
 
 int
