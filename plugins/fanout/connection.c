@@ -99,6 +99,20 @@ weir_connection_is_on (GSocket *socket)
   return is_on;
 }
 
+gchar *
+weir_connection_make_token (void)
+{
+  guint8 random[TOKEN_BYTES];
+  gchar *token = g_malloc (2 * TOKEN_BYTES + 1);
+
+  // A signal can interrupt the call until the kernel has seeded its generator.
+  while (getrandom (random, sizeof random, 0) != sizeof random)
+    ;
+  for (guint i = 0; i < TOKEN_BYTES; i++)
+    g_snprintf (token + 2 * i, 3, "%02x", random[i]);
+  return token;
+}
+
 gboolean
 weir_connection_is_token (const gchar *host)
 {
@@ -288,20 +302,6 @@ weir_connection_send_action (WeirConnection *self, GBytes *bytes)
 // ---- class ----
 
 static gchar *
-make_token (void)
-{
-  guint8 random[TOKEN_BYTES];
-  gchar *token = g_malloc (2 * TOKEN_BYTES + 1);
-
-  // A signal can interrupt the call until the kernel has seeded its generator.
-  while (getrandom (random, sizeof random, 0) != sizeof random)
-    ;
-  for (guint i = 0; i < TOKEN_BYTES; i++)
-    g_snprintf (token + 2 * i, 3, "%02x", random[i]);
-  return token;
-}
-
-static gchar *
 name_peer (GSocket *socket)
 {
   GSocketAddress *address = g_socket_get_remote_address (socket, NULL);
@@ -321,7 +321,7 @@ weir_connection_constructed (GObject *object)
   Link *link;
 
   G_OBJECT_CLASS (weir_connection_parent_class)->constructed (object);
-  self->token = make_token ();
+  self->token = weir_connection_make_token ();
   if (!conn)
     return;
   link = g_new0 (Link, 1);

@@ -36,6 +36,9 @@ G_DECLARE_FINAL_TYPE (WeirConnection, weir_connection, WEIR, CONNECTION, GObject
 // The reason if the peer took no data for too long.
 #define WEIR_CONNECTION_STALLED "the client stopped reading"
 
+// Returns 32 random hexadecimal digits. The caller owns the result.
+gchar *weir_connection_make_token (void);
+
 // Reports whether `host` has the form of a token. Such a string is never looked up as a host name.
 gboolean weir_connection_is_token (const gchar *host);
 

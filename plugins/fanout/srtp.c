@@ -3,12 +3,11 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "connection.h"
 #include "srtpsession.h"
 
 #define PREFIX "srtp-"
-#define TOKEN_BYTES 16
 #define STREAMS_MAX 32 // of one object, which add-stream made
 #define PT_MAX 127
 
@@ -40,9 +39,7 @@ static GHashTable *table; // token -> WeirSrtp, without a reference
 gboolean
 weir_srtp_is_token (const gchar *host)
 {
-  return g_str_has_prefix (host, PREFIX)
-         && strspn (host + strlen (PREFIX), "0123456789abcdef") == 2 * TOKEN_BYTES
-         && strlen (host) == strlen (PREFIX) + 2 * TOKEN_BYTES;
+  return g_str_has_prefix (host, PREFIX) && weir_connection_is_token (host + strlen (PREFIX));
 }
 
 gchar *
@@ -83,14 +80,10 @@ weir_srtp_map_seq (const gchar *host, guint16 seq)
 static gchar *
 make_token (void)
 {
-  guint8 random[TOKEN_BYTES];
-  GString *token = g_string_new (PREFIX);
+  gchar *digits = weir_connection_make_token (), *token = g_strconcat (PREFIX, digits, NULL);
 
-  while (getrandom (random, sizeof random, 0) != sizeof random)
-    ;
-  for (guint i = 0; i < TOKEN_BYTES; i++)
-    g_string_append_printf (token, "%02x", random[i]);
-  return g_string_free (token, FALSE);
+  g_free (digits);
+  return token;
 }
 
 // ---- streams. Under the lock of the table ----
@@ -118,8 +111,7 @@ has_ssrc (const WeirSrtp *self, guint32 ssrc)
 
   g_hash_table_iter_init (&at, self->streams);
   while (g_hash_table_iter_next (&at, NULL, &stream)) {
-    if (ssrc != 0
-        && (srtp_stream_get_ssrc (stream) == ssrc || srtp_stream_get_rtx_ssrc (stream) == ssrc))
+    if (srtp_stream_has_ssrc (stream, ssrc))
       return TRUE;
   }
   return FALSE;

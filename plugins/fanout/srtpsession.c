@@ -37,8 +37,7 @@ typedef struct {
 struct _SrtpStream {
   gatomicrefcount refs;
   SrtpSession *session;
-  gboolean own_look;
-  WeirLook look;
+  WeirLook look;          // its SSRC is 0 if packets keep their headers
   _Atomic guint32 newest; // sequence number of the newest packet sent, or UNUSED
 
   // For the thread that sends, which holds `busy`. There is one as a rule: a stream is for one
@@ -155,18 +154,10 @@ srtp_stream_new (SrtpSession *session, const WeirLook *look)
   g_atomic_ref_count_init (&self->refs);
   g_atomic_ref_count_inc (&session->refs);
   self->session = session;
-  self->own_look = look != NULL;
   if (look)
     self->look = *look;
   atomic_init (&self->newest, UNUSED);
   atomic_flag_clear (&self->busy);
-  return self;
-}
-
-SrtpStream *
-srtp_stream_ref (SrtpStream *self)
-{
-  g_atomic_ref_count_inc (&self->refs);
   return self;
 }
 
@@ -182,26 +173,10 @@ srtp_stream_unref (gpointer stream)
   g_free (self);
 }
 
-guint32
-srtp_stream_get_ssrc (const SrtpStream *self)
+gboolean
+srtp_stream_has_ssrc (const SrtpStream *self, guint32 ssrc)
 {
-  return self->look.ssrc;
-}
-
-guint32
-srtp_stream_get_rtx_ssrc (const SrtpStream *self)
-{
-  return self->look.rtx_ssrc;
-}
-
-// A number never comes twice, because the key stream of a packet depends on it. The first half of
-// the numbers leaves time until the roll-over counter changes (RFC 3711, 3.3.1).
-guint16
-srtp_stream_next_seq (const SrtpStream *self, guint16 seq)
-{
-  guint32 newest = atomic_load_explicit (&self->newest, memory_order_relaxed);
-
-  return newest == UNUSED ? seq & 0x7fff : (guint16) (newest + 1);
+  return ssrc != 0 && (self->look.ssrc == ssrc || self->look.rtx_ssrc == ssrc);
 }
 
 // Returns the count of the packets with an SSRC. A new one takes the place of the oldest.
@@ -243,7 +218,7 @@ protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
 
   if (!self->rtp.cipher && weir_srtp_context_init (&self->rtp, &self->session->sent, true) < 0)
     return 0;
-  if (self->own_look) {
+  if (self->look.ssrc != 0) {
     header = weir_look_write (&self->look, in, len, out, &payload);
   } else if (weir_rtp_parse (in, len, &rtp) == 0) {
     header = payload = rtp.payload_offset;
@@ -295,20 +270,26 @@ protect_again (void *data, const uint8_t *in, size_t len, uint8_t *out)
   return sealed;
 }
 
+// A number never comes twice, because the key stream of a packet depends on it. The first half of
+// the numbers leaves time until the roll-over counter changes (RFC 3711, 3.3.1).
 static uint16_t
 next_seq (void *data, uint16_t seq)
 {
-  return srtp_stream_next_seq (data, seq);
+  const SrtpStream *self = data;
+  guint32 newest = atomic_load_explicit (&self->newest, memory_order_relaxed);
+
+  return newest == UNUSED ? seq & 0x7fff : (guint16) (newest + 1);
 }
 
 WeirProtect
 srtp_stream_get_protect (SrtpStream *self)
 {
+  g_atomic_ref_count_inc (&self->refs);
   return (WeirProtect) {
-    .data = srtp_stream_ref (self),
+    .data = self,
     .next_seq = next_seq,
     .protect = protect,
-    .protect_again = self->own_look ? protect_again : NULL,
+    .protect_again = self->look.ssrc != 0 ? protect_again : NULL,
     .release = srtp_stream_unref,
   };
 }

@@ -31,15 +31,11 @@ gint srtp_session_unprotect_rtp (SrtpSession *session, guint8 *data, guint size)
 
 // Returns a stream of the session. With `look` NULL its packets keep their headers.
 SrtpStream *srtp_stream_new (SrtpSession *session, const WeirLook *look);
-SrtpStream *srtp_stream_ref (SrtpStream *stream);
 void srtp_stream_unref (gpointer stream);
 
-// Returns the SSRCs of a stream with a look; 0 for one without, or without retransmissions.
-guint32 srtp_stream_get_ssrc (const SrtpStream *stream);
-guint32 srtp_stream_get_rtx_ssrc (const SrtpStream *stream);
-
-// Returns the sequence number of the next packet, which has the number `seq` otherwise.
-guint16 srtp_stream_next_seq (const SrtpStream *stream, guint16 seq);
+// Reports whether a stream with a look sends packets or retransmissions with this SSRC; FALSE for
+// 0, which stands for none.
+gboolean srtp_stream_has_ssrc (const SrtpStream *stream, guint32 ssrc);
 
 // Returns the operations for one reader, which hold a reference.
 WeirProtect srtp_stream_get_protect (SrtpStream *stream);
