@@ -5,6 +5,11 @@
 // Numbers that are further from the next one, in packets, come from a jump of the stream's numbers.
 // The reader does not get the jump: its cipher would use numbers again, or the two ends would
 // disagree about how often they have wrapped.
+//
+// Numbers less than FARTHEST_BACK behind the next one are those of late packets, and of packets for
+// which a socket had no room. A stream whose numbers begin anew there cannot be told from that: its
+// packets get numbers that the cipher has used, and so the key stream twice unless their SSRC is
+// another one.
 #define FARTHEST_BACK 4096
 #define FARTHEST_AHEAD 16384
 
