@@ -228,7 +228,7 @@ void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
 
 // Sends packets again that a protected reader over UDP reports lost: by their numbers as the reader
 // knows them, as its protection's protect_again() writes them. Each must have been sent within the
-// last second, again at most twice, and not again within the last `round_trip_ns` or 20 ms, the
+// last second, again at most 3 times, and not again within the last `round_trip_ns` or 20 ms, the
 // longer of both: the reader may ask for a packet that is on its way. Together they may take 20 %
 // of the bytes that the reader was sent in the last second. Sends from the caller's thread, and
 // does not wait for room. Returns how many were sent. The reader must be of this engine, or have

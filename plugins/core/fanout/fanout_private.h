@@ -383,7 +383,7 @@ int64_t weir_reader_target (const WeirFanout *fanout, const WeirReader *reader, 
 int64_t weir_reader_move_on (const WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
 // weir_reader_hold() keeps other threads from serving the reader, until reader_release(). It spins
-// for at most the time of a few sends.
+// for at most the time of a few sends, or of those that weir_fanout_resend() makes in one call.
 void weir_reader_hold (WeirReader *reader);
 
 static inline void

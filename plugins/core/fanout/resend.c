@@ -10,9 +10,12 @@
 #define AGAIN_NS (20 * MS) // a packet is not sent again sooner after it was
 #define AGAIN_MOST 3       // nor more often
 #define BUDGET_PART 5      // the bytes sent again are at most this part of those sent
-#define FEWEST 64          // packets that are remembered; twice as many each time a second of them
-#define MOST 2048          // does not fit
 #define LONGEST 2048       // bytes of a packet that is sent again
+
+// Packets that are remembered: FEWEST at first, and twice as many each time a second of them does
+// not fit, up to MOST.
+#define FEWEST 64
+#define MOST 2048
 
 // A packet that the reader was sent, with what differs from the packet in the window.
 typedef struct {
@@ -214,8 +217,8 @@ weir_resends_note (Pass *pass, WeirReader *reader, const Load *loaded, size_t n)
 
 // ---- sending again ----
 
-// Copies the packet from the window, with the reader's numbers, to `out`, which has room for
-// LONGEST bytes. Returns its length, or 0 if it is gone.
+// Copies the packet from the window to `out`, which has room for LONGEST bytes. Returns its length,
+// or 0 if it is gone.
 static size_t
 copy_packet (WeirFanout *fanout, const WeirReader *reader, const Sent *sent, uint8_t *out)
 {
@@ -243,6 +246,7 @@ copy_packet (WeirFanout *fanout, const WeirReader *reader, const Sent *sent, uin
   return len;
 }
 
+// Writes the numbers with which the reader was sent the packet.
 static void
 write_numbers (const Sent *sent, uint8_t *packet, size_t len)
 {

@@ -2,8 +2,8 @@
 #pragma once
 
 // Internals shared by the files that serve one reader: serve.c (its turn, and the choice of
-// packets), serve_send.c (the send), serve_batch.c (one send to several readers) and
-// serve_protect.c (protected readers).
+// packets), serve_send.c (the send), serve_batch.c (one send to several readers), serve_protect.c
+// (protected readers) and resend.c (what they are sent again).
 
 #include "fanout/fanout_private.h"
 
