@@ -38,6 +38,16 @@ place (uint8_t n)
   return tuple;
 }
 
+static bool
+is_known (const WeirIce *ice, const WeirIceTuple *tuple)
+{
+  for (size_t i = 0; i < ice->n_places; i++) {
+    if (memcmp (&ice->places[i].tuple, tuple, sizeof *tuple) == 0)
+      return true;
+  }
+  return false;
+}
+
 static void
 check_answer (const WeirIceStep *step)
 {
@@ -69,7 +79,7 @@ take (WeirIce *ice, uint8_t from, const uint8_t *data, size_t len, int64_t now)
     require (stun.username_len <= len && stun.n_unknown <= WEIR_STUN_UNKNOWN_MAX);
     weir_ice_take (ice, &tuple, &stun, no_hmac, now, &step);
     check_answer (&step);
-    require (weir_ice_knows (ice, &tuple) || !step.is_known);
+    require (is_known (ice, &tuple) || !step.is_known);
     require (!step.is_moved || ice->has_route);
   }
   free (copy);
@@ -97,7 +107,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     take (&ice, from, message, len, ++now);
     require (ice.n_places <= WEIR_ICE_TUPLES);
     require (!ice.has_route || ice.n_places > 0);
-    require (!ice.has_route || weir_ice_knows (&ice, &ice.route));
+    require (!ice.has_route || is_known (&ice, &ice.route));
     require (weir_ice_get_end (&ice) <= now + WEIR_ICE_CONSENT_NS);
   }
   return 0;

@@ -104,19 +104,13 @@ is_same (const WeirIceTuple *a, const WeirIceTuple *b)
 }
 
 static WeirIcePlace *
-find_place (const WeirIce *self, const WeirIceTuple *tuple)
+find_place (WeirIce *self, const WeirIceTuple *tuple)
 {
   for (size_t i = 0; i < self->n_places; i++) {
     if (is_same (&self->places[i].tuple, tuple))
-      return (WeirIcePlace *) &self->places[i];
+      return &self->places[i];
   }
   return NULL;
-}
-
-bool
-weir_ice_knows (const WeirIce *self, const WeirIceTuple *from)
-{
-  return find_place (self, from) != NULL;
 }
 
 // Returns the place that has been silent for longest and is not the route.

@@ -99,9 +99,6 @@ bool weir_ice_find_ufrag (const WeirStun *stun, char out[WEIR_ICE_OWN_UFRAG + 1]
 void weir_ice_take (WeirIce *self, const WeirIceTuple *from, const WeirStun *stun,
     WeirStunHmac hmac, int64_t now, WeirIceStep *step);
 
-// Reports whether a tuple is one of the agent's, so that media and DTLS from there are its peer's.
-bool weir_ice_knows (const WeirIce *self, const WeirIceTuple *from);
-
 // Forgets the tuples of a TCP connection that has closed. Returns true if the route is another one,
 // or there is none any more.
 bool weir_ice_drop_connection (WeirIce *self, uint32_t connection);

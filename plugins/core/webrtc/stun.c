@@ -53,54 +53,16 @@ compute_integrity (const uint8_t *message, size_t before, const char *password, 
 
 // ---- reading ----
 
+// Where the peer sees the agent is of use only to one that gathers candidates.
 static bool
-read_address (WeirBytes *b, const uint8_t *message, WeirAddress *out)
+is_address (WeirBytes value)
 {
+  size_t len = weir_bytes_left (&value);
   uint8_t zero, family;
-  uint16_t port;
-  const uint8_t *ip;
-  size_t len;
 
-  if (!weir_bytes_u8 (b, &zero) || !weir_bytes_u8 (b, &family) || !weir_bytes_u16 (b, &port))
-    return false;
-  len = family == 1 ? 4 : 16;
-  if ((family != 1 && family != 2) || weir_bytes_left (b) != len || !weir_bytes_take (b, len, &ip))
-    return false;
-  memset (out, 0, sizeof *out);
-  port = htons (port ^ (COOKIE >> 16));
-  if (family == 1) {
-    out->v4.sin_family = AF_INET;
-    out->v4.sin_port = port;
-  } else {
-    out->v6.sin6_family = AF_INET6;
-    out->v6.sin6_port = port;
-  }
-  // The mask is the cookie and the transaction's id, which follow each other in the header.
-  for (size_t i = 0; i < len; i++) {
-    uint8_t byte = ip[i] ^ message[4 + i];
-
-    if (family == 1)
-      ((uint8_t *) &out->v4.sin_addr)[i] = byte;
-    else
-      out->v6.sin6_addr.s6_addr[i] = byte;
-  }
-  return true;
-}
-
-static bool
-read_flag (const WeirBytes *value, bool *out)
-{
-  *out = true;
-  return weir_bytes_left (value) == 0;
-}
-
-// ICE-CONTROLLED and ICE-CONTROLLING hold 64 bits that break ties; a lite agent never looks at
-// them.
-static bool
-read_role (const WeirBytes *value, bool *out)
-{
-  *out = true;
-  return weir_bytes_left (value) == 8;
+  weir_bytes_u8 (&value, &zero);
+  weir_bytes_u8 (&value, &family);
+  return (family == 1 && len == 8) || (family == 2 && len == 20);
 }
 
 static void
@@ -126,15 +88,17 @@ read_value (WeirStun *self, uint16_t type, WeirBytes value)
       self->integrity = value.at;
       return len == WEIR_STUN_HMAC;
     case PRIORITY:
-      return len == 4 && weir_bytes_u32 (&value, &self->priority);
+      return len == 4;
     case USE_CANDIDATE:
-      return read_flag (&value, &self->use_candidate);
+      self->use_candidate = true;
+      return len == 0;
     case ICE_CONTROLLED:
-      return read_role (&value, &self->is_controlled);
+      self->is_controlled = true;
+      return len == 8; // bits that break ties; a lite agent never looks at them
     case ICE_CONTROLLING:
-      return read_role (&value, &self->is_controlling);
+      return len == 8;
     case XOR_MAPPED_ADDRESS:
-      return read_address (&value, self->message, &self->address);
+      return is_address (value);
     default:
       note_unknown (self, type);
       return true;
@@ -177,7 +141,7 @@ int
 weir_stun_read (const uint8_t *data, size_t len, WeirStun *out)
 {
   WeirBytes b = weir_bytes (data, len);
-  WeirStun self = { .message = data, .address.any.sa_family = AF_UNSPEC };
+  WeirStun self = { .message = data };
   uint16_t type, body;
   uint32_t cookie;
 

@@ -36,9 +36,7 @@ typedef struct {
   const uint8_t *id;
   const uint8_t *username; // NULL: it has none
   size_t username_len;
-  bool use_candidate, is_controlled, is_controlling;
-  uint32_t priority;   // 0: it has none
-  WeirAddress address; // XOR-MAPPED-ADDRESS; its family is AF_UNSPEC if it has none
+  bool use_candidate, is_controlled;
   // Attributes that one must know and this file does not: the first of them.
   uint16_t unknown[WEIR_STUN_UNKNOWN_MAX];
   size_t n_unknown;
