@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -67,12 +68,13 @@ func publish(ctx context.Context, file, endpoint string, step time.Duration, o s
 		return err
 	}
 	connected, ended := make(chan struct{}), make(chan struct{})
+	var once, onceEnded sync.Once // a lost connection may come back
 	peer.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
 		switch state {
 		case webrtc.PeerConnectionStateConnected:
-			close(connected)
+			once.Do(func() { close(connected) })
 		case webrtc.PeerConnectionStateFailed:
-			close(ended)
+			onceEnded.Do(func() { close(ended) })
 		}
 	})
 	session, err := join(ctx, endpoint, o, peer)

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,10 +28,7 @@ type readOptions struct {
 	sessionOptions
 	readers, stagger, lose int
 	duration               time.Duration
-	pli                    time.Duration
-	record                 string
 	json, units            bool
-	noNack, noLeave        bool
 }
 
 // What one reader saw. Times are in ms from its POST; -1: never.
@@ -53,26 +48,21 @@ type readResult struct {
 
 func runRead(args []string) int {
 	var o readOptions
-	var seconds, pli float64
+	var seconds float64
 	var names string
 	fs := flag.NewFlagSet("read", flag.ExitOnError)
 	fs.IntVar(&o.readers, "readers", 1, "number of clients")
 	fs.IntVar(&o.stagger, "stagger", 0, "milliseconds between the starts of clients")
 	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its connection; SIGINT ends it earlier")
 	fs.StringVar(&names, "codecs", "h264,opus", "codecs to offer, of "+known())
-	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second and the last half")
-	fs.BoolVar(&o.noNack, "no-nack", false, "ask for no packet again")
-	fs.Float64Var(&pli, "pli", 0, "ask for a keyframe every so many seconds")
+	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second and the last half second")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
-	fs.StringVar(&o.record, "record", "", "folder for video.h264 and audio of the first reader")
 	fs.BoolVar(&o.units, "units", false, "print the time and the hash of each access unit of the first reader")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
-	fs.BoolVar(&o.noLeave, "no-delete", false, "leave without DELETE")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 	o.duration = time.Duration(seconds * float64(time.Second))
-	o.pli = time.Duration(pli * float64(time.Second))
 	o.codecs = strings.Split(names, ",")
 	o.loses = o.lose > 0
 	if fs.NArg() != 1 || o.readers < 1 {
@@ -164,13 +154,11 @@ func (r *reader) interceptors() (*interceptor.Registry, error) {
 		registry.Add(dropperFactory{&dropper{n: r.options.lose, dropped: &r.dropped,
 			until: r.options.duration - time.Second/2}})
 	}
-	if !r.options.noNack {
-		generator, err := nack.NewGeneratorInterceptor(nack.GeneratorInterval(20 * time.Millisecond))
-		if err != nil {
-			return nil, err
-		}
-		registry.Add(generator)
+	generator, err := nack.NewGeneratorInterceptor(nack.GeneratorInterval(20 * time.Millisecond))
+	if err != nil {
+		return nil, err
 	}
+	registry.Add(generator)
 	reports, err := report.NewReceiverInterceptor()
 	if err != nil {
 		return nil, err
@@ -200,7 +188,7 @@ func (r *reader) run(ctx context.Context, endpoint string) error {
 		}
 	}
 	peer.OnConnectionStateChange(r.stateChanged)
-	peer.OnTrack(func(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) { r.follow(peer, remote, receiver) })
+	peer.OnTrack(r.follow)
 	r.lock.Lock()
 	r.started = time.Now()
 	session, err := join(ctx, endpoint, r.options.sessionOptions, peer)
@@ -225,9 +213,6 @@ func (r *reader) run(ctx context.Context, endpoint string) error {
 	case <-time.After(r.options.duration):
 	case <-r.ended:
 		return errors.New("the connection has ended")
-	}
-	if r.options.noLeave {
-		return nil
 	}
 	return session.leave()
 }
@@ -268,38 +253,13 @@ func (r *reader) describe(peer *webrtc.PeerConnection) {
 	}
 }
 
-func (r *reader) follow(peer *webrtc.PeerConnection, remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
-	var out io.WriteCloser
-	first := r.result.Reader == 0
-	kind := remote.Kind().String()
-	if first && r.options.record != "" {
-		name := map[string]string{"video": "video.h264", "audio": "audio"}[kind]
-		file, err := os.Create(filepath.Join(r.options.record, name))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "read:", err)
-			os.Exit(1)
-		}
-		out = file
-		defer out.Close()
-	}
+func (r *reader) follow(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
 	r.lock.Lock()
-	var writer io.Writer
-	if out != nil {
-		writer = out
-	}
-	t := newTrack(kind, remote.Codec().MimeType, r.started, writer, first && r.options.units)
+	print := r.options.units && r.result.Reader == 0
+	t := newTrack(remote.Kind().String(), remote.Codec().MimeType, r.started, print)
 	r.tracks = append(r.tracks, t)
 	r.lock.Unlock()
 	go r.countReports(t, receiver)
-	if r.options.pli > 0 && kind == "video" {
-		go func() {
-			for range time.Tick(r.options.pli) {
-				if peer.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: uint32(remote.SSRC())}}) != nil {
-					return
-				}
-			}
-		}()
-	}
 	for {
 		packet, _, err := remote.ReadRTP()
 		if err != nil {

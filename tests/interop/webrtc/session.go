@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -18,9 +17,8 @@ const patience = 15 * time.Second // with each step
 
 // An answer with another status than 201.
 type statusError struct {
-	status     int
-	text       string
-	retryAfter string
+	status int
+	text   string
 }
 
 func (e *statusError) Error() string {
@@ -148,7 +146,7 @@ func (s *session) post(ctx context.Context, endpoint, token string) (string, err
 		return "", err
 	}
 	if response.StatusCode != http.StatusCreated {
-		return "", &statusError{response.StatusCode, strings.TrimSpace(string(body)), response.Header.Get("Retry-After")}
+		return "", &statusError{response.StatusCode, strings.TrimSpace(string(body))}
 	}
 	location, err := response.Location()
 	if err != nil {
@@ -164,9 +162,6 @@ func (s *session) post(ctx context.Context, endpoint, token string) (string, err
 // leave ends the session at the server, and the connection.
 func (s *session) leave() error {
 	defer s.peer.Close() //nolint:errcheck // it has ended either way
-	if _, err := url.Parse(s.location); err != nil {
-		return err
-	}
 	request, err := http.NewRequest(http.MethodDelete, s.location, nil)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -46,16 +45,15 @@ type track struct {
 	lastTS  uint32
 	unit    []byte // Annex B, of the access unit in hand
 	broken  bool
-	out     io.Writer
 	print   bool
 	depack  codecs.H264Packet
 }
 
 const depth = 512 // packets that a lost one is waited for
 
-func newTrack(kind, codec string, started time.Time, out io.Writer, print bool) *track {
+func newTrack(kind, codec string, started time.Time, print bool) *track {
 	return &track{result: trackResult{Kind: kind, Codec: codec, FirstMS: -1, KeyframeMS: -1},
-		started: started, seen: map[int64]*rtp.Packet{}, out: out, print: print}
+		started: started, seen: map[int64]*rtp.Packet{}, print: print}
 }
 
 func (t *track) take(packet *rtp.Packet, now time.Time) {
@@ -111,9 +109,6 @@ func (t *track) passOne(packet *rtp.Packet, now time.Time) {
 		if t.print {
 			fmt.Printf("audio %d %x\n", packet.Timestamp, sha256.Sum256(packet.Payload))
 		}
-		if t.out != nil {
-			t.out.Write(packet.Payload) //nolint:errcheck // a file
-		}
 		return
 	}
 	if t.result.Codec != "video/H264" {
@@ -159,9 +154,6 @@ func (t *track) endUnit(timestamp uint32, now time.Time) {
 	}
 	if t.print {
 		fmt.Printf("video %d %x\n", timestamp, sha256.Sum256(hashed))
-	}
-	if t.out != nil {
-		t.out.Write(t.unit) //nolint:errcheck // a file
 	}
 }
 
