@@ -75,7 +75,7 @@ def one(rig, server_type, megabits, readers):
 
 
 def run(rig, quick):
-    for megabits, readers in ((4, 50),) if quick else ((1, 200), (4, 50), (4, 200), (4, 1000)):
+    for megabits, readers in ((4, 50),) if quick else ((1, 50), (1, 200), (4, 50), (4, 200), (4, 1000)):
         for _ in range(1 if quick else 3):
             for server_type in Whep, WhepMediaMtx:
                 if server_type.there():
