@@ -118,13 +118,15 @@ def _run_as_child(test, parent, folder):
             ok, directive = _timed(test)
             with open(os.path.join(folder, 'result'), 'w', encoding='utf-8') as result:
                 result.write(f'{ok:d}{directive}')
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(0)  # what would be cleaned up is the parent's, or in the folder
 
 
 def _read(folder, name):
     try:
-        with open(os.path.join(folder, name), encoding='utf-8') as file:
+        with open(os.path.join(folder, name), encoding='utf-8', errors='replace') as file:
             return file.read()
     except FileNotFoundError:
         return ''
@@ -142,11 +144,15 @@ def _at_once(tests, most):
                 if child == 0:
                     _run_as_child(test, parent, folder.name)
                 running[child] = place, folder
-            place, folder = running.pop(os.wait()[0])
-            ended[place] = folder
-        with ended.pop(number) as folder:
-            result = _read(folder, 'result')
-            print(_read(folder, 'output'), end='')
+            child, status = os.wait()
+            place, folder = running.pop(child)
+            ended[place] = folder, os.waitstatus_to_exitcode(status)
+        folder, status = ended.pop(number)
+        with folder as name:
+            result, output = _read(name, 'result'), _read(name, 'output')
+        print(output, end='' if output.endswith('\n') or not output else '\n')
+        if not result:
+            print(f'# its process ended without a result: exit status {status}')
         yield result[:1] == '1', result[1:]
 
 
