@@ -4,13 +4,15 @@
 import re
 import subprocess
 
+from tap import SLOWER
+
 
 def course(url, place, seconds=2):
     """Returns [(time in s, mean light from 0 to 255)] of a place (a crop filter) of each picture."""
     done = subprocess.run(
         ['ffmpeg', '-v', 'info', '-nostats', '-rtsp_transport', 'tcp', '-i', url, '-t', str(seconds), '-an', '-vf',
          f'crop={place},signalstats,metadata=print:key=lavfi.signalstats.YAVG', '-f', 'null', '-'],
-        capture_output=True, text=True, timeout=60 + seconds, check=True)
+        capture_output=True, text=True, timeout=SLOWER * (60 + seconds), check=True)
     return [(float(time), float(light)) for time, light in
             re.findall(r'metadata[^\n]*pts_time:(\S+)\n[^\n]*YAVG=(\S+)', done.stderr)]
 

@@ -8,7 +8,7 @@ from chromium import Chromium
 from hlsweb import Web, clip
 from proc import Proc
 from proxy import wait_until
-from tap import run, test
+from tap import SLOWER, run, test
 
 WEBRTC = {'webrtc': {'listen': '127.0.0.1:0'}}
 FRAMES = 'video.getVideoPlaybackQuality().totalVideoFrames'
@@ -66,7 +66,7 @@ def pictures_with_b_slices_are_shown_without_these():
         path = f'{folder}/b.mp4'
         subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25', '-t', '20', '-c:v',
                         'libx264', '-preset', 'veryfast', '-bf', '3', '-profile:v', 'high', '-g', '50', '-pix_fmt',
-                        'yuv420p', path], check=True, timeout=60)
+                        'yuv420p', path], check=True, timeout=60 * SLOWER)
         with Web(f'file://{path}', **WEBRTC) as proxy:
             open_page(browser, proxy)
             wait_for_frames(browser, 25, 'state.dataset.way === "WebRTC"')

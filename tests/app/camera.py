@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from scripted import SSRC, VIDEO, rtp
-from tap import Skip
+from tap import SLOWER, Skip
 
 RATE, GOP, FRAME = 25, 25, 3600  # pictures a second, pictures from a keyframe on, ticks
 PAYLOAD_MAX = 1200
@@ -18,7 +18,7 @@ def ffmpeg(*words, data=None, timeout=60):
     if not program:
         raise Skip('ffmpeg is not on the PATH')
     done = subprocess.run([program, '-nostdin', '-loglevel', 'error', *words], input=data,
-                          capture_output=True, timeout=timeout, check=False)
+                          capture_output=True, timeout=SLOWER * timeout, check=False)
     return done
 
 

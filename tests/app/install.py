@@ -14,7 +14,7 @@ import tempfile
 
 from control import CLIP_URI, config
 from proc import Proc, Rtsp, free_port
-from tap import Skip, run, test
+from tap import SLOWER, Skip, run, test
 
 ROOT = os.path.realpath(os.path.join(os.environ['WEIR_DATA'], '../..'))
 BUILD = os.environ['WEIR_BUILD']
@@ -60,7 +60,7 @@ def program(name):
 
 def call(*command, env=None, timeout=50):
     """Returns both outputs of a command, which must exit with 0."""
-    done = subprocess.run(command, env=env, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
+    done = subprocess.run(command, env=env, text=True, timeout=SLOWER * timeout, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, (command, done.returncode, done.stdout)
     return done.stdout

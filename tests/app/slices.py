@@ -86,7 +86,7 @@ def folder():
 def hashes(*words, timeout=60):
     """Returns the hashes of the decoded pictures."""
     done = subprocess.run(ffmpeg(*words, '-an', '-f', 'framemd5', '-'), capture_output=True, text=True,
-                          timeout=timeout, check=False)
+                          timeout=SLOWER * timeout, check=False)
     return [line.split(',')[-1].strip() for line in done.stdout.splitlines() if line[:1].isdigit()]
 
 

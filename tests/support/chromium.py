@@ -11,7 +11,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 
-from tap import Skip
+from tap import SLOWER, Skip
 
 ARGUMENTS = ('--headless=new', '--no-sandbox', '--disable-gpu', '--mute-audio', '--no-first-run',
              '--disable-dev-shm-usage', '--disable-background-networking',
@@ -82,7 +82,8 @@ class Chromium:
                          awaitPromise=True)['result'].get('value')
 
     def wait(self, script, timeout, what):
-        end = time.monotonic() + timeout
+        """Waits until an expression is true. Returns its value. The limit is for an idle machine."""
+        end = time.monotonic() + SLOWER * timeout
         while not (value := self.run(script)):
             assert time.monotonic() < end, f'{what}: {value}'
             time.sleep(0.1)
