@@ -13,7 +13,7 @@ import ssl
 import tempfile
 import threading
 
-from control import Watch, rss_kib
+from control import rss_kib
 from good import SANITIZED
 from libsrt import Caller
 from proc import Rtsp, free_udp_pair

@@ -15,7 +15,7 @@ import urllib.request
 from datetime import datetime
 
 from chromium import Chromium
-from hlsweb import Web, attributes, check_live, check_page, check_times, clip, frames, variants
+from hlsweb import Web, check_live, check_page, check_times, clip, frames, variants
 from proc import Proc
 from proxy import wait_until
 from tap import SLOWER, Skip, run, test

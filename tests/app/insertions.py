@@ -10,7 +10,6 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -18,7 +17,7 @@ from functools import lru_cache
 from control import Controlled
 from loads import Load
 from proc import Proc, free_port
-from proxy import Origin, matches, wait_until
+from proxy import matches, wait_until
 from tap import SLOWER, Skip, run, test
 from transportstream import check_packets
 

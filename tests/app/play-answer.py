@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Media before and after the answers to PLAY and PAUSE, and its effect on real players."""
 
-import os
 import re
 import shutil
 import struct
@@ -10,7 +9,7 @@ import time
 
 from arrivals import Player
 from proc import Rtsp
-from proxy import CLIP, Proxy, wait_for_readers
+from proxy import CLIP, Proxy
 from sanitized import stock_environment
 from tap import SLOWER, Skip, run, test
 

@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import tempfile
-import threading
 import time
 from contextlib import ExitStack, contextmanager
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`ps -L` and `top -H` show the purpose of each of the proxy's threads by its name."""
 
-import os
 import re
 import time
 from contextlib import ExitStack

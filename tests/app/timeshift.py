@@ -12,7 +12,7 @@ from itertools import product
 from clips import clip
 from control import Controlled
 from proc import Rtsp
-from proxy import Origin, Proxy, Read, check_whole, matches, wait_until
+from proxy import Origin, Proxy, matches, wait_until
 from tap import run, test
 
 CACHE = {'time': '30s', 'bytes': '16M'}

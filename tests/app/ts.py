@@ -11,7 +11,7 @@ import threading
 from proc import free_port, known_criticals
 from proxy import QUICK, Proxy
 from tap import run, test
-from tspackets import CLOCK_PID, PACKET, STREAMS, mutated, packet, packets_of, whole
+from tspackets import CLOCK_PID, STREAMS, mutated, packet, packets_of, whole
 
 # tsdemux of GStreamer 1.22, if two clock references have the same time; gst-launch-1.0 prints it, too.
 SAME_TIME = r"GStreamer-CRITICAL .*_gst_util_uint64_scale: assertion 'denom != 0' failed"

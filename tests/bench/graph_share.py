@@ -6,8 +6,6 @@ five, and the same decoder and encoders in a separate gst-launch-1.0.
 """
 
 import os
-import re
-import subprocess
 import time
 
 from configured import Configured

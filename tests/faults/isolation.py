@@ -17,7 +17,7 @@ from proxy import CLIP, wait_until
 from tap import SLOWER, run, test
 from watched import Bench
 from webserver import WebServer
-from workers import LIVE, ON, wait_for_kind, worker_of, workers_of
+from workers import LIVE, ON, wait_for_kind, worker_of
 
 SIGNALS = signal.SIGSEGV, signal.SIGABRT
 ENDED = {signal.SIGSEGV: '(by SIGSEGV|with status 1)', signal.SIGABRT: 'by SIGABRT'} # ASan handles SIGSEGV
