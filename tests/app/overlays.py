@@ -3,6 +3,7 @@
 
 import subprocess
 import tempfile
+from contextlib import ExitStack
 
 from brightness import light
 from control import Controlled, wait_for_packets
@@ -67,6 +68,20 @@ def a_picture_is_scaled():
         with Controlled({'/cam': black({'overlay': logo}, SMALL)}) as proxy:
             inside, outside = light(proxy.url(), '300:160:10:10', '300:160:330:190')
             assert inside > 220 and outside < 30, (inside, outside)
+
+
+@test(timeout=60)
+def a_source_stage_reads_its_picture():
+    """a worker process that runs source stages may read their files, also where the upstream runs for another mount already"""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        logos = [{'overlay': {'file': picture(folder, name), 'left': left}} for name, left in (('a.png', 16), ('b.png', -16))]
+        mounts = {f'/{n}': {**black(), 'source-stages': [logo, SMALL]} for n, logo in enumerate(logos)}
+        proxy = stack.enter_context(Controlled(mounts, isolate='yes'))
+        for n in range(2):
+            places = [UPPER_LEFT, '56:56:564:24']
+            inside, outside = light(proxy.url(f'/{n}'), places[n], places[1 - n])
+            assert inside > 220 and outside < 30, (n, inside, outside)
+            stack.enter_context(Load('--transport', 'tcp', '--duration', 600, proxy.url(f'/{n}')))
 
 
 def said(stages, *more):

@@ -36,9 +36,23 @@ append_stage (GString *key, const Stage *stage)
 }
 
 static void
+allow_file (const gchar *path, gpointer unused)
+{
+  spawn_allow (SANDBOX_STAGE, path);
+}
+
+static void
 append_file (const gchar *path, gpointer key)
 {
   g_string_append_printf (key, "for %s\n", path);
+}
+
+static void
+foreach_file (
+    const GPtrArray *stages, void (*each) (const gchar *path, gpointer data), gpointer data)
+{
+  for (guint i = 0; i < stages->len; i++)
+    stage_foreach_file (g_ptr_array_index (stages, i), each, data);
 }
 
 // The stages of a chain run in one worker as far as they pass raw frames, and a worker reads the
@@ -70,8 +84,8 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
     for (gchar **path = config->inputs; stage_get_file (each)->inputs && *path; path++)
       g_string_append_printf (key, "of %s\n", *path);
   }
-  for (guint i = 1; n_stages > 1 && i < stages->len; i++)
-    stage_foreach_file (g_ptr_array_index (stages, i), append_file, key);
+  if (n_stages > 1)
+    foreach_file (stages, append_file, key);
   return g_string_free (key, FALSE);
 }
 
@@ -121,10 +135,13 @@ get_source (Graph *self, MountConfig *config, guint upstream, guint instance)
   append_pull (key, g_ptr_array_index (config->pulls, upstream));
   if (config->insert.on_cue)
     g_string_append (key, "cues\n");
+  foreach_file (config->source_chain, allow_file, NULL);
   for (guint n = 0; n <= config->source_chain->len; n++) {
     Stage *stage = n > 0 ? g_ptr_array_index (config->source_chain, n - 1) : NULL;
     Node *next;
 
+    if (n == 1) // see dup_key()
+      foreach_file (config->source_chain, append_file, key);
     if (stage)
       append_stage (key, stage);
     next = g_hash_table_lookup (self->nodes, key->str);
@@ -213,20 +230,13 @@ add_sides (
   }
 }
 
-static void
-allow_file (const gchar *path, gpointer unused)
-{
-  spawn_allow (SANDBOX_STAGE, path);
-}
-
 Node *
 graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint instance)
 {
   Node *node = NULL;
   gchar *before = NULL;
 
-  for (guint n = 0; n < stages->len; n++)
-    stage_foreach_file (g_ptr_array_index (stages, n), allow_file, NULL);
+  foreach_file (stages, allow_file, NULL);
   for (guint n = 1; n <= stages->len; n++) {
     gchar *key = dup_key (config, stages, n, instance);
     Node *next = g_hash_table_lookup (self->nodes, key);
