@@ -450,6 +450,22 @@ def a_cue_of_a_transport_stream_begins_a_clip():
         assert len(matches(proxy, 'is inserted for')) == len(matches(proxy, ': it has ended')) == 2, proxy.lines
 
 
+@test(timeout=120)
+def behind_source_stages_a_cue_begins_one_clip_a_mount():
+    """A cue begins each mount's clip behind the source stages, which two mounts with the same upstream share"""
+    port = free_port()
+    cam = {'source-stages': ['restamp'], 'on-demand': False, 'insert': {'folder': folder().name, 'on-cue': os.path.basename(advert())}}
+    other = {**cam, 'upstream': f'udp://127.0.0.1:{port}', 'insert': {**cam['insert'], 'on-cue': os.path.basename(advert('480x272'))}}
+    with Cued(port) as sender, Live(other['upstream'], cam, {'/other': other}) as proxy:
+        for path in '/cam', '/other':
+            proxy.wait_for_line(f' mount {path} up: ', 30)
+        sender.cue(True, seconds=LENGTH)
+        for path in '/cam', '/other':
+            wait_until(lambda path=path: (proxy.insertion(path) or {}).get('state') == 'playing', 30, f'a clip is inserted into {path}')
+        begun = sorted(each[1] for each in matches(proxy, r'( mount /\w+: cue 1 begins clip \S+) '))
+        assert begun == [f' mount {path}: cue 1 begins clip {name}' for path, name in (('/cam', 'ad-320x240.mp4'), ('/other', 'ad-480x272.mp4'))], begun
+
+
 @test
 def players_of_hls_learn_of_another_size():
     """A clip of another size begins a new map after a discontinuity in HLS, and so does the film after it"""

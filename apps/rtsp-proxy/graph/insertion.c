@@ -512,7 +512,8 @@ insertion_take_cue (Node *node, const WeirCue *cue)
   gboolean again = node->cued_at && node->cued == cue->event
                    && clock_now () - node->cued_at < (gint64) CUE_AGAIN;
 
-  if (cue->delay > (gint64) CUE_AHEAD_MAX || !node->config || !node->config->insert.on_cue)
+  if (cue->delay > (gint64) CUE_AHEAD_MAX || !node->config || node->is_source
+      || !node->config->insert.on_cue)
     return;
   if (node->insertion && node->insertion->by_cue)
     take_later_cue (node->insertion, cue);

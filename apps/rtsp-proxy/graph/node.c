@@ -430,6 +430,7 @@ node_new_upstream (MountConfig *config, guint upstream)
   const PullConfig *pull = g_ptr_array_index (config->pulls, upstream);
   Node *self = new_for_upstreams (config);
 
+  self->is_source = TRUE;
   node_add_inlet (self, pull, pull->make);
   return self;
 }

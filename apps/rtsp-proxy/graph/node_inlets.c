@@ -32,7 +32,7 @@ node_inlet (Node *self, guint i)
 gboolean
 node_is_warm (const Node *self)
 {
-  return self->config && self->config->standby == MOUNT_STANDBY_WARM && self->inlets->len > 1;
+  return self->config && self->config->standby == MOUNT_STANDBY_WARM && !self->is_source;
 }
 
 // Reports whether a mount with a warm standby gets no media from the upstream. `least` is the least

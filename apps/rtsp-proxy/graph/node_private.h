@@ -56,6 +56,7 @@ struct _Node {
   Node *joining;       // the node that has this one as a side and chooses its worker; or NULL
   Stage *stage;        // NULL for a node of upstreams
   MountConfig *config; // owns the configuration of the upstreams
+  gboolean is_source;  // reads one upstream for source stages; the node behind them inserts
   PullConfig own;      // configuration of the slate or the stage
   Relay *relay;
   GPtrArray *inlets;    // of Inlet
