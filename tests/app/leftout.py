@@ -176,8 +176,9 @@ def a_clip_that_cannot_be_played_is_refused():
             mounts = {f'/{name}': {'upstream': f'file://{where}/{name}', 'linger': '20s'} for name in told}
             # The last one is all that a mount with several has.
             mounts['/both'] = {'upstreams': [f'file://{where}/cut.mp4', f'file://{where}/none.mkv']}
+            mounts['/staged'] = {'upstream': f'file://{where}/none.mkv', 'source-stages': ['restamp']}
             with Web(mounts=mounts, hls={}, isolate=isolate) as proxy:
-                for name, reason in {**told, 'both': told['none.mkv']}.items():
+                for name, reason in {**told, **dict.fromkeys(('both', 'staged'), told['none.mkv'])}.items():
                     for _ in range(3):
                         got, said = statuses(proxy, f'/{name}')
                         assert got == [415] * 3, (name, got, said)
@@ -193,6 +194,16 @@ def a_clip_that_cannot_be_played_is_refused():
                 assert proxy.fetch('/ts/cut.mp4', method='HEAD')[0] == 200
                 with Player(proxy, 'cut.mp4', '') as player:
                     assert player.status == 200, player.status
+
+
+@test
+def who_joins_does_not_wait_for_the_next_try():
+    """a mount that joins the failing upstream of another is refused before the next try, also behind source stages"""
+    for more in {}, {'source-stages': ['restamp']}:
+        cam = {'upstream': f'file://{folder().name}/none.mkv', 'start-timeout': '3s', **more}
+        with Web(mounts={'/first': {**cam, 'on-demand': False}, '/second': cam}, hls={}) as proxy:
+            proxy.wait_for_line(r' mount /first down: .*; next try in ([4-9]|\d\d)\.\d s$', 60)
+            assert proxy.fetch('/ts/second')[0] == 415, more
 
 
 @test

@@ -328,7 +328,9 @@ node_get_unfit (Node *self)
   while (self->input)
     self = self->input;
   for (guint n = 0; n < self->inlets->len; n++) {
-    unfit = upstream_get_unfit (node_inlet (self, n)->upstream);
+    const Inlet *i = node_inlet (self, n);
+
+    unfit = i->from ? node_get_unfit (i->from) : upstream_get_unfit (i->upstream);
     if (!unfit)
       return NULL;
   }

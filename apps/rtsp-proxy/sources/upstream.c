@@ -574,7 +574,7 @@ upstream_get_unfit (Upstream *self)
 void
 upstream_look_again (Upstream *self)
 {
-  if (!self->unfit || !self->retry)
+  if (!self->retry)
     return;
   g_clear_pointer (&self->retry, timer_remove);
   begin_run (self);

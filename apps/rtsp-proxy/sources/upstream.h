@@ -53,7 +53,7 @@ gint64 upstream_get_length (Upstream *self);
 // what is broken, needs no second look. Valid until the upstream starts a run or ends one.
 const gchar *upstream_get_unfit (Upstream *self);
 
-// Looks now, not when its back-off ends, whether an unfit clip is another.
+// Tries again now, not when the back-off ends: an unfit clip may be another.
 void upstream_look_again (Upstream *self);
 
 // Returns the worker process that runs the upstream, or NULL.
