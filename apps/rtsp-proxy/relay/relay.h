@@ -134,6 +134,9 @@ typedef void (*RelayAskFunc) (gpointer data, guint track, gint64 now);
 void relay_source_set_key_handler (
     RelaySource *self, RelayAskFunc ask, gpointer data, GDestroyNotify free);
 
+// Sets a function that asks relay `from`, on which it keeps a reference.
+void relay_source_ask_from (RelaySource *self, Relay *from);
+
 // ---- tracks and sinks ----
 
 // Returns the number of tracks; 0 until they are known.

@@ -89,3 +89,21 @@ relay_ask_key (Relay *self, guint index, gint64 now)
   g_mutex_unlock (&self->lock);
   relay_pass_key_request (handler, index, now);
 }
+
+static void
+ask_relay (gpointer from, guint track, gint64 now)
+{
+  relay_ask_key (from, track, now);
+}
+
+static void
+unref_relay (gpointer from)
+{
+  relay_unref (from);
+}
+
+void
+relay_source_ask_from (RelaySource *self, Relay *from)
+{
+  relay_source_set_key_handler (self, ask_relay, relay_ref (from), unref_relay);
+}

@@ -37,22 +37,10 @@ static const RelaySink all = { link_begun, link_push, link_mapped, relay_source_
 static const RelaySink some = { NULL, link_push, link_mapped, relay_source_unref,
   .counted = link_counted };
 
-static void
-link_ask (gpointer from, guint track, gint64 now)
-{
-  relay_ask_key (from, track, now);
-}
-
-static void
-link_free (gpointer from)
-{
-  relay_unref (from);
-}
-
 void
 relay_link (Relay *self, RelaySource *to)
 {
-  relay_source_set_key_handler (to, link_ask, relay_ref (self), link_free);
+  relay_source_ask_from (to, self);
   relay_add_sink (self, &all, relay_source_ref (to), G_MAXUINT32, relay_get_time (self));
 }
 

@@ -3,18 +3,17 @@
 
 #include <string.h>
 
+#include "sources/relay_pull.h"
+
 #define SCHEME "mount:"
 
 static const MountFinder *finder;
 static gpointer finder_data;
 
 typedef struct {
-  const PullContext *context;
+  RelayPull *pull;
   gpointer use;
   void (*leave) (gpointer use);
-  Relay *relay;
-  GDestroyNotify closed;
-  gpointer data;
 } MountPull;
 
 void
@@ -24,65 +23,7 @@ mount_pull_set_finder (const MountFinder *new_finder, gpointer data)
   finder_data = data;
 }
 
-// ---- the sink of the mount's relay ----
-
-static void
-begun (gpointer sink, Relay *from, GPtrArray *caps, gint64 start)
-{
-  const PullContext *context = ((MountPull *) sink)->context;
-
-  context->callbacks->begun (
-      context->owner, relay_source_begin_from (context->source, caps, from, start));
-}
-
-static void
-push (gpointer sink, const RelayPacket *packet)
-{
-  const PullContext *context = ((MountPull *) sink)->context;
-
-  (packet->more ? relay_push_more : relay_push) (
-      context->source, packet->track, packet->buffer, packet->now, packet->base);
-  if (!g_atomic_int_get (&context->cancelled))
-    context->callbacks->packet (context->owner, packet->now);
-}
-
-static void
-mapped (gpointer sink, guint track, const WeirNtpMap *map)
-{
-  relay_set_ntp_map (((MountPull *) sink)->context->source, track, map);
-}
-
-static void
-counted (gpointer sink, RelayCount what, guint64 n)
-{
-  relay_count (((MountPull *) sink)->context->source, what, n);
-}
-
-static void
-ended (gpointer sink)
-{
-  MountPull *self = sink;
-
-  self->closed (self->data);
-  relay_unref (self->relay);
-  g_free (self);
-}
-
-static const RelaySink functions = { begun, push, mapped, ended, .counted = counted };
-
 // ---- a run ----
-
-static void
-ask_for_key (gpointer relay, guint track, gint64 now)
-{
-  relay_ask_key (relay, track, now);
-}
-
-static void
-release_relay (gpointer relay)
-{
-  relay_unref (relay);
-}
 
 static gpointer
 start (const PullContext *context, GError **error)
@@ -99,10 +40,8 @@ start (const PullContext *context, GError **error)
         "the proxy has no mounts any more");
   if (!use)
     return NULL;
-  self = g_new0 (MountPull, 1);
-  *self = (MountPull) { context, use, finder->leave, relay_ref (relay), NULL, NULL };
-  relay_source_set_key_handler (context->source, ask_for_key, relay_ref (relay), release_relay);
-  relay_add_sink (relay, &functions, self, G_MAXUINT32, relay_get_time (relay));
+  self = g_new (MountPull, 1);
+  *self = (MountPull) { relay_pull_new (context, relay, TRUE), use, finder->leave };
   return self;
 }
 
@@ -110,14 +49,10 @@ static void
 close_run (gpointer run, GDestroyNotify closed, gpointer data)
 {
   MountPull *self = run;
-  void (*leave) (gpointer use) = self->leave;
-  gpointer use = self->use;
 
-  relay_source_set_key_handler (self->context->source, NULL, NULL, NULL);
-  self->closed = closed;
-  self->data = data;
-  relay_remove_sink (self->relay, self); // may free it
-  leave (use);
+  relay_pull_close (self->pull, closed, data);
+  self->leave (self->use);
+  g_free (self);
 }
 
 static const PullLight light = { start, close_run, NULL, FALSE };
