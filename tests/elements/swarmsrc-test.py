@@ -465,6 +465,7 @@ def seeds_are_counted(case):
         with Player(element, case.data) as player:
             player.start()
             counted(2, 1)
+            until(lambda: most.connection, lambda: most.accepted)
             most.connection.sendall(struct.pack('>IBI', 5, 4, PIECES - 1))
             counted(2, 2)
             most.connection.shutdown(socket.SHUT_RDWR)
