@@ -205,15 +205,25 @@ SHOWN = '''(() => { const q = video.getVideoPlaybackQuality(); return { frames: 
 dropped: q.droppedVideoFrames, time: video.currentTime, latency: Number(state.dataset.latency || 0) }; })()'''
 
 
-def check_page(proxy, browser):
-    browser.open(f'{proxy.web}/watch/cam')
-    browser.wait('video.currentTime > 0 && video.getVideoPlaybackQuality().totalVideoFrames > 50', 40, 'it plays')
+def plays_smoothly(browser):
+    """Watches the page for 5 s. Returns None if it lacked no picture and did not stop, else what it did."""
     first, start = browser.run(SHOWN), time.monotonic()
     browser.wait(f'video.currentTime > {first["time"]} + 5', 20, 'it goes on')
     last, passed = browser.run(SHOWN), time.monotonic() - start
-    assert last['frames'] - first['frames'] >= 25 * (last['time'] - first['time']) - 5, (first, last)
-    assert passed < 7, (passed, last)
+    pictures, played = last['frames'] - first['frames'], last['time'] - first['time']
+    return None if pictures >= 25 * played - 5 and passed < 7 else (first, last, passed)
+
+
+def check_page(proxy, browser):
+    browser.open(f'{proxy.web}/watch/cam')
+    browser.wait('video.currentTime > 0 && video.getVideoPlaybackQuality().totalVideoFrames > 50', 40, 'it plays')
+    # A machine that has other work may stop the browser for a moment.
+    for _ in range(3):
+        if not (fault := plays_smoothly(browser)):
+            break
+    assert not fault, fault
     # A busy machine may have delayed the page, which then catches up.
-    last['latency'] = browser.wait('state.dataset.latency < 3 && Number(state.dataset.latency)', 30, 'a low latency')
-    print(f'# latency {last["latency"]} s, {last["frames"]} frames, {last["dropped"]} dropped')
+    latency = browser.wait('state.dataset.latency < 3 && Number(state.dataset.latency)', 30, 'a low latency')
+    shown = browser.run(SHOWN)
+    print(f'# latency {latency} s, {shown["frames"]} frames, {shown["dropped"]} dropped')
     assert browser.run('problem.hidden') is True

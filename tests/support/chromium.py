@@ -2,6 +2,7 @@
 """A headless Chromium with one page, driven over its debugging protocol."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -20,11 +21,15 @@ ARGUMENTS = ('--headless=new', '--no-sandbox', '--disable-gpu', '--mute-audio', 
 
 
 class Chromium:
+    """One browser runs at a time, as each keeps about a processor busy: others wait for its end."""
+
     def __init__(self, *arguments, prefix=()):
         """`prefix` are the words to put before the command."""
         program = shutil.which('chromium')
         if not program:
             raise Skip('no chromium found')
+        self.turn = open(__file__, 'rb')
+        fcntl.flock(self.turn, fcntl.LOCK_EX)
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         take, self.out = os.pipe()
         self.into, give = os.pipe()
@@ -53,6 +58,7 @@ class Chromium:
         os.close(self.out)
         os.close(self.into)
         self.folder.cleanup()
+        self.turn.close()
 
     def receive(self):
         while b'\0' not in self.rest:
