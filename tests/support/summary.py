@@ -7,6 +7,7 @@ Prints the log of each failed test, one line for each skip with its reason, and 
 
 meson's JUnit file is not enough: it leaves out time-outs, crashes after the last subtest, all but
 the last of repeated runs, and the reasons of skips.
+Logs of other people's machines are often cut in the middle, so the last lines repeat why a test failed.
 """
 
 import json
@@ -14,7 +15,10 @@ import re
 import sys
 
 LOG_LINES = 100
+LINE_LENGTH = 600
+CRASH_LINES = 20
 RESULT = re.compile(r'^(ok|not ok) +\d+(?: *-)? *(.*?)(?: *# *(SKIP|TODO)\S* *(.*))?$', re.IGNORECASE)
+DURATION = re.compile(r'# [0-9.]+ s')
 NO_PLAN = re.compile(r'^1\.\.0 *(?:# *(?:SKIP\S*)? *(.*))?$', re.IGNORECASE)
 
 
@@ -23,11 +27,22 @@ def last_line(text):
     return lines[-1].strip() if lines else 'no reason given'
 
 
+def indent(lines):
+    return ''.join(f'\n    {line[:LINE_LENGTH]}' for line in lines)
+
+
+def find_cause(said):
+    """Returns the end of what a test said before it failed: where, if it says so, and what."""
+    lines = [line.lstrip('# ') for line in said if line.strip('# ') and not DURATION.fullmatch(line)]
+    return indent([line for line in lines[:-1] if line.startswith('File ')][-1:] + lines[-1:])
+
+
 def read(test):
     """Returns (number passed, failures, skips); failures and skips are lists of text."""
     name, result = test['name'], test['result']
     out, err = test.get('stdout') or '', test.get('stderr') or ''
     passed, failed, skipped = 0, [], []
+    said = []
     for line in out.splitlines():
         if match := RESULT.match(line):
             ok, subtest, directive, reason = match.groups()
@@ -36,12 +51,16 @@ def read(test):
             elif ok == 'ok':
                 passed += 1
             else:
-                failed.append(f'{name}: {subtest}')
+                failed.append(f'{name}: {subtest}{find_cause(said)}')
+            said = []
         elif match := NO_PLAN.match(line):
             skipped.append(f'{name}: {match[1] or "no reason given"}')
+        else:
+            said.append(line)
     if result not in ('OK', 'EXPECTEDFAIL', 'SKIP'):
         if not failed:
-            failed.append(f'{name}: {result}, exit status {test.get("returncode")}')
+            failed.append(f'{name}: {result}, exit status {test.get("returncode")}{indent(said[-3:])}'
+                          f'{indent(err.splitlines()[-CRASH_LINES:])}')
     elif passed + len(failed) + len(skipped) == 0:
         if result == 'SKIP':
             skipped.append(f'{name}: {last_line(out or err)}')
