@@ -98,6 +98,17 @@ is_closed (gpointer unused)
   return upstream_n_closing () == 0;
 }
 
+// GStreamer frees the elements of a stage on another thread, and its node after them.
+static gboolean
+is_empty (gpointer graph)
+{
+  GPtrArray *nodes = graph_dup_nodes (graph);
+  const gboolean empty = nodes->len == 0;
+
+  g_ptr_array_unref (nodes);
+  return empty;
+}
+
 static void
 tear_down (Fixture *f, gconstpointer unused)
 {
@@ -109,6 +120,7 @@ tear_down (Fixture *f, gconstpointer unused)
   g_assert_true (main_loop_wait (is_closed, NULL, 4000));
   mounts_free (f->mounts);
   main_loop_drain ();
+  g_assert_true (main_loop_wait (is_empty, f->context.graph, 4000));
   graph_free (f->context.graph);
   g_object_unref (f->context.title_data);
   stage_set_unref (f->set);
@@ -320,12 +332,10 @@ readers_that_begin_at_once_have_one_stream (Fixture *f, gconstpointer unused)
     GThread *threads[2];
     WebrtcStream *streams[2];
 
-    g_main_context_acquire (NULL); // as the main loop does
     for (guint j = 0; j < 2; j++)
       threads[j] = g_thread_new ("reader", get_stream, f->presentation);
     for (guint j = 0; j < 2; j++)
       streams[j] = g_thread_join (threads[j]);
-    g_main_context_release (NULL);
     g_assert_nonnull (streams[0]);
     g_assert_true (streams[0] == streams[1]);
     drop (streams[0]);
@@ -352,9 +362,7 @@ a_stream_ends_once (Fixture *f, gconstpointer unused)
 
   webrtc_stream_unref (stream);
   g_assert_true (get_stream (f->presentation) == stream);
-  g_main_context_acquire (NULL);
   g_thread_join (g_thread_new ("reader", unref_stream, stream));
-  g_main_context_release (NULL);
   main_loop_drain ();
   stream = get_stream (f->presentation);
   receive (stream, got);
@@ -415,6 +423,7 @@ main (int argc, char **argv)
 
   gst_init (&argc, &argv);
   g_test_init (&argc, &argv, NULL);
+  g_main_context_acquire (NULL); // as the main loop does, so that other threads leave it its work
   g_timeout_add_seconds (PATIENCE_S * 5, on_late, NULL);
 #define ADD(test) g_test_add ("/webrtc-stream/" #test, Fixture, NULL, set_up, test, tear_down)
   ADD (aac_becomes_opus);
@@ -430,6 +439,7 @@ main (int argc, char **argv)
     g_test_add ("/webrtc-stream/a_rendition_may_fit", Fixture, RENDITIONS, set_up,
         a_rendition_may_fit, tear_down);
   status = g_test_run ();
+  g_main_context_release (NULL);
   gst_deinit ();
   return status;
 }
