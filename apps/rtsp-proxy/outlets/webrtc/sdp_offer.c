@@ -485,20 +485,25 @@ read_offer (SdpOffer *self, const GstSDPMessage *sdp, GError **error)
          && take_fingerprint (self, sdp, carrier, error) && take_setup (self, sdp, carrier, error);
 }
 
-// The library has no bounds, so that these come before it.
 static gboolean
 check_text (const gchar *text, GError **error)
 {
-  guint n = 0;
-
   for (const gchar *c = text; *c; c++) {
     if (g_ascii_iscntrl (*c) && !strchr ("\r\n\t", *c))
       return fail (error, "the offer has a control character");
   }
-  for (const gchar *line = text; line; line = strchr (line, '\n')) {
-    line += *line == '\n';
-    n += g_str_has_prefix (line, "m=");
-  }
+  return TRUE;
+}
+
+// The library has no bounds.
+static gboolean
+parse_lines (GstSDPMessage *sdp, const gchar *text, gsize size, GError **error)
+{
+  guint n;
+
+  if (gst_sdp_message_parse_buffer ((const guint8 *) text, (guint) size, sdp) != GST_SDP_OK)
+    return fail (error, "the description is no SDP");
+  n = gst_sdp_message_medias_len (sdp);
   return n <= SDP_OFFER_MEDIA_MAX
          || fail (error, "the offer has %u lines m=; %u are taken", n, SDP_OFFER_MEDIA_MAX);
 }
@@ -517,10 +522,8 @@ parse (const gchar *text, gsize size, GError **error)
   copy = g_strndup (text, size);
   if (check_text (copy, error)) {
     gst_sdp_message_new (&sdp);
-    if (gst_sdp_message_parse_buffer ((const guint8 *) copy, (guint) size, sdp) != GST_SDP_OK) {
+    if (!parse_lines (sdp, copy, size, error))
       g_clear_pointer (&sdp, gst_sdp_message_free);
-      fail (error, "the description is no SDP");
-    }
   }
   g_free (copy);
   return sdp;
