@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define WORDS 12
+#define SAME_8 ":5A:5A:5A:5A:5A:5A:5A:5A"
+#define SAME_31 SAME_8 SAME_8 SAME_8 ":5A:5A:5A:5A:5A:5A:5A"
 
 static const AnswerTrack baseline = { TRUE, "H264", "profile-level-id=42c01e" };
 static const AnswerTrack high = { TRUE, "H264", "packetization-mode=1; profile-level-id=640028" };
@@ -202,6 +204,25 @@ nothing_in_common_names_both_lists (void)
   g_assert_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED);
   g_assert_cmpstr (
       error->message, ==, "the client takes H264, OPUS, but the stream has H265, MPEG4-GENERIC");
+  g_error_free (error);
+  sdp_offer_free (offer);
+}
+
+static void
+a_profile_that_does_not_fit_is_named (void)
+{
+  static const gchar text[] = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n"
+                              "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\n"
+                              "a=fingerprint:sha-256 00" SAME_31 "\r\n"
+                              "m=video 9 UDP/TLS/RTP/SAVPF 98\r\na=rtcp-mux\r\na=recvonly\r\n"
+                              "a=rtpmap:98 VP9/90000\r\na=fmtp:98 profile-id=0\r\n";
+  GError *error = NULL;
+  SdpOffer *offer = sdp_offer_new (text, strlen (text), &error);
+
+  g_assert_no_error (error);
+  g_assert_null (sdp_answer_choose (offer, &vp9, 1, &error));
+  g_assert_cmpstr (
+      error->message, ==, "the client takes VP9, but the stream has VP9 (profile-id=2)");
   g_error_free (error);
   sdp_offer_free (offer);
 }
@@ -407,6 +428,8 @@ main (int argc, char **argv)
       "/offer/candidates-are-numbers-and-udp-is-first", candidates_are_numbers_and_udp_is_first);
   g_test_add_func ("/offer/sources-have-numbers-of-their-own", sources_have_numbers_of_their_own);
   g_test_add_func ("/offer/nothing-in-common-names-both-lists", nothing_in_common_names_both_lists);
+  g_test_add_func (
+      "/offer/a-profile-that-does-not-fit-is-named", a_profile_that_does_not_fit_is_named);
   g_test_add_func ("/offer/who-publishes-receives-nothing", who_publishes_receives_nothing);
   g_test_add_func ("/offer/the-transport-is-read", the_transport_is_read);
   g_test_add_func ("/offer/an-error-names-the-line", an_error_names_the_line);

@@ -185,6 +185,17 @@ add_name (GString *names, const gchar *name)
   g_free (with_space);
 }
 
+// With its profile, for which the client may take another.
+static void
+add_track (GString *names, const AnswerTrack *track)
+{
+  gchar *name = track->fmtp ? g_strdup_printf ("%s (%s)", track->encoding, track->fmtp)
+                            : g_strdup (track->encoding);
+
+  add_name (names, name);
+  g_free (name);
+}
+
 static gchar *
 end_names (GString *names)
 {
@@ -210,7 +221,7 @@ fail_choice (const SdpOffer *offer, const AnswerTrack *tracks, guint n, GError *
     }
   }
   for (guint i = 0; i < n; i++)
-    add_name (has, tracks[i].encoding);
+    add_track (has, &tracks[i]);
   of_client = end_names (wanted);
   of_stream = end_names (has);
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
