@@ -55,6 +55,23 @@ send_datagram (gpointer handshake, const guint8 *datagram, gsize size)
 }
 
 static void
+wipe_key (gpointer key)
+{
+  explicit_bzero (key, DTLS_KEY_MAX);
+  g_free (key);
+}
+
+// Who has the last reference wipes it.
+static GBytes *
+make_key (const guint8 *bytes, gsize size)
+{
+  guint8 *key = g_malloc (DTLS_KEY_MAX);
+
+  memcpy (key, bytes, size);
+  return g_bytes_new_with_free_func (key, size, wipe_key, key);
+}
+
+static void
 take_keys (WebrtcHandshake *self)
 {
   guint8 send[DTLS_KEY_MAX], receive[DTLS_KEY_MAX];
@@ -62,8 +79,8 @@ take_keys (WebrtcHandshake *self)
 
   self->profile = dtls_get_keys (self->dtls, send, receive, &size);
   if (self->profile) {
-    self->send = g_bytes_new (send, size);
-    self->receive = g_bytes_new (receive, size);
+    self->send = make_key (send, size);
+    self->receive = make_key (receive, size);
     explicit_bzero (send, sizeof send);
     explicit_bzero (receive, sizeof receive);
   } else {
@@ -372,23 +389,13 @@ webrtc_handshake_new (WebrtcHandshakes *all, gboolean is_client,
   return self;
 }
 
-static void
-key_free (GBytes *key)
-{
-  gsize size;
-  gpointer data = g_bytes_unref_to_data (key, &size);
-
-  explicit_bzero (data, size);
-  g_free (data);
-}
-
 void
 webrtc_handshake_free (WebrtcHandshake *self)
 {
   g_queue_clear_full (&self->queue, (GDestroyNotify) g_bytes_unref);
   g_clear_pointer (&self->dtls, dtls_free);
-  g_clear_pointer (&self->send, key_free);
-  g_clear_pointer (&self->receive, key_free);
+  g_clear_pointer (&self->send, g_bytes_unref);
+  g_clear_pointer (&self->receive, g_bytes_unref);
   g_free (self->problem);
   g_mutex_clear (&self->lock);
   g_free (self);

@@ -260,6 +260,8 @@ begin_playing (WebrtcReader *self)
   port = self->port;
   self->srtp = g_object_new (g_type_from_name ("WeirSrtp"), "destination", self->host, "profile",
       self->profile, "send-key", self->send_key, "receive-key", self->receive_key, NULL);
+  g_clear_pointer (&self->send_key, g_bytes_unref);
+  g_clear_pointer (&self->receive_key, g_bytes_unref);
   g_mutex_unlock (&self->lock);
   self->places = make_places (self);
   feedback = webrtc_feedback_new (self->srtp, self->stream, self->places, self->cname);
@@ -431,7 +433,7 @@ webrtc_reader_new (const WebrtcReaders *readers, const WebrtcReaderParts *parts,
   self->offer = parts->offer;
   self->ufrag = g_strdup (parts->offer->ufrag);
   self->layers = parts->layers;
-  self->id = (guint64) g_random_int () << 32 | g_random_int ();
+  self->id = ((guint64) g_random_int () << 32 | g_random_int ()) & G_MAXINT64; // RFC 9429, 5.2.1
   self->cname = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", self->id);
   self->mount = g_strdup (parts->mount);
   self->peer = g_strdup (parts->peer);
