@@ -2,6 +2,7 @@
 #include "outlets/webrtc/webrtc_refusals.h"
 
 #include <gio/gio.h>
+#include <string.h>
 
 #include "base/address.h"
 #include "base/log.h"
@@ -26,7 +27,7 @@ static guint64 counts[WEBRTC_REFUSALS]; // atomic
 
 struct _WebrtcRefusals {
   GMutex lock;           // guards all below
-  GHashTable *addresses; // key of the address -> refusals
+  GHashTable *addresses; // webrtc_refusals_get_key(): refusals
   gint64 since_us;
 };
 
@@ -42,7 +43,7 @@ webrtc_refusals_new (void)
   WebrtcRefusals *self = g_new0 (WebrtcRefusals, 1);
 
   g_mutex_init (&self->lock);
-  self->addresses = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->addresses = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   return self;
 }
 
@@ -54,22 +55,33 @@ webrtc_refusals_free (WebrtcRefusals *self)
   g_free (self);
 }
 
+guint64
+webrtc_refusals_get_key (const WeirAddress *from)
+{
+  guint64 network;
+
+  if (from->any.sa_family != AF_INET6)
+    return g_ntohl (from->v4.sin_addr.s_addr);
+  memcpy (&network, from->v6.sin6_addr.s6_addr, sizeof network);
+  return GUINT64_FROM_BE (network);
+}
+
 static gchar *
-dup_key (const WeirAddress *from)
+dup_text (const WeirAddress *from)
 {
   const gboolean is_v6 = from->any.sa_family == AF_INET6;
   GInetAddress *inet = g_inet_address_new_from_bytes (
       is_v6 ? from->v6.sin6_addr.s6_addr : (const guint8 *) &from->v4.sin_addr,
       is_v6 ? G_SOCKET_FAMILY_IPV6 : G_SOCKET_FAMILY_IPV4);
-  gchar *key = address_dup_key (inet);
+  gchar *text = address_dup_key (inet);
 
   g_object_unref (inet);
-  return key;
+  return text;
 }
 
 // Returns whether the address gets its line now. The lock is held.
 static gboolean
-note (WebrtcRefusals *self, const gchar *key)
+note (WebrtcRefusals *self, guint64 key)
 {
   const gint64 now = g_get_monotonic_time ();
   gpointer value;
@@ -79,28 +91,31 @@ note (WebrtcRefusals *self, const gchar *key)
     g_hash_table_remove_all (self->addresses);
     self->since_us = now;
   }
-  value = g_hash_table_lookup (self->addresses, key);
+  value = g_hash_table_lookup (self->addresses, &key);
   if (!value && g_hash_table_size (self->addresses) >= ADDRESSES)
     return FALSE;
   n = GPOINTER_TO_UINT (value) + 1;
   if (n <= LINE_AFTER)
-    g_hash_table_insert (self->addresses, g_strdup (key), GUINT_TO_POINTER (n));
+    g_hash_table_insert (self->addresses, g_memdup2 (&key, sizeof key), GUINT_TO_POINTER (n));
   return n == LINE_AFTER;
 }
 
 void
 webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAddress *from)
 {
-  gchar *key = dup_key (from);
+  const guint64 key = webrtc_refusals_get_key (from);
   gboolean has_line;
+  gchar *text;
 
   __atomic_add_fetch (&counts[reason], 1, __ATOMIC_RELAXED);
   g_mutex_lock (&self->lock);
   has_line = note (self, key);
   g_mutex_unlock (&self->lock);
-  if (has_line)
-    log_event ("WebRTC: what comes from %s is dropped: %s", key, reasons[reason].text);
-  g_free (key);
+  if (!has_line)
+    return;
+  text = dup_text (from);
+  log_event ("WebRTC: what comes from %s is dropped: %s", text, reasons[reason].text);
+  g_free (text);
 }
 
 guint64

@@ -29,5 +29,9 @@ void webrtc_refusals_free (WebrtcRefusals *self);
 
 void webrtc_refusals_count (WebrtcRefusals *self, WebrtcRefusal reason, const WeirAddress *from);
 
+// Returns what tells clients apart as address_dup_key() does: the IPv4 address, or the network of
+// 64 bits of an IPv6 address.
+guint64 webrtc_refusals_get_key (const WeirAddress *from);
+
 // Returns how often something was refused for a reason since the program began, at all ports.
 guint64 webrtc_refusals_get (WebrtcRefusal reason);

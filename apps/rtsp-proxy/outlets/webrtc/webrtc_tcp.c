@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "base/element.h"
 #include "base/port.h"
@@ -39,7 +38,6 @@ typedef struct {
   GSocket *socket;
   GObject *output; // WeirConnection
   WeirAddress address;
-  gchar *key; // of the address
 
   // Of the loop's thread.
   WebrtcPeer *peer; // NULL until an authentic STUN request came
@@ -64,7 +62,6 @@ on_left (LoopWatch *watch)
   g_object_unref (self->output);
   g_object_unref (self->socket);
   g_free (self->part);
-  g_free (self->key);
   g_free (self);
 }
 
@@ -161,8 +158,9 @@ static const LoopOps connection_ops = { on_ready, on_due, on_left };
 // ---- arrivals; the loop's thread ----
 
 static gboolean
-may_enter (WebrtcTcp *self, const gchar *key)
+may_enter (WebrtcTcp *self, const WeirAddress *address)
 {
+  const guint64 key = webrtc_refusals_get_key (address);
   guint all = 0, of_address = 0;
   GHashTableIter iter;
   gpointer value;
@@ -173,15 +171,15 @@ may_enter (WebrtcTcp *self, const gchar *key)
     const Connection *other = value;
 
     all += !other->peer;
-    of_address += !other->peer && strcmp (other->key, key) == 0;
+    of_address += !other->peer && webrtc_refusals_get_key (&other->address) == key;
   }
   g_mutex_unlock (&self->lock);
   return all < NAMELESS_MAX && of_address < NAMELESS_OF_ADDRESS_MAX;
 }
 
-// Takes ownership of the socket and the key.
+// Takes ownership of the socket.
 static void
-take_connection (WebrtcTcp *self, GSocket *socket, const WeirAddress *address, gchar *key)
+take_connection (WebrtcTcp *self, GSocket *socket, const WeirAddress *address)
 {
   Connection *connection = g_new0 (Connection, 1);
 
@@ -191,7 +189,6 @@ take_connection (WebrtcTcp *self, GSocket *socket, const WeirAddress *address, g
   connection->socket = socket;
   connection->output = g_object_new (g_type_from_name ("WeirConnection"), "socket", socket, NULL);
   connection->address = *address;
-  connection->key = key;
   g_mutex_lock (&self->lock);
   do {
     connection->number = ++self->last;
@@ -218,18 +215,6 @@ get_address (GSocket *socket, WeirAddress *out)
          && weir_address_normalise ((struct sockaddr *) &address, len, out) == 0;
 }
 
-static gchar *
-dup_key (GSocket *socket)
-{
-  GSocketAddress *from = g_socket_get_remote_address (socket, NULL);
-  gchar *key =
-      from ? address_dup_key (g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (from)))
-           : NULL;
-
-  g_clear_object (&from);
-  return key;
-}
-
 typedef struct {
   WebrtcTcp *tcp;
   GSocket *socket;
@@ -240,18 +225,16 @@ on_arrival (gpointer data)
 {
   Arrival *arrival = data;
   WebrtcTcp *self = arrival->tcp;
-  gchar *key = dup_key (arrival->socket);
   WeirAddress address;
 
-  if (key && get_address (arrival->socket, &address)) {
-    if (may_enter (self, key))
-      take_connection (self, g_steal_pointer (&arrival->socket), &address, g_steal_pointer (&key));
+  if (get_address (arrival->socket, &address)) {
+    if (may_enter (self, &address))
+      take_connection (self, g_steal_pointer (&arrival->socket), &address);
     else
       webrtc_refusals_count (self->refusals, WEBRTC_REFUSED_BUSY, &address);
   }
   g_clear_object (&arrival->socket);
   g_free (arrival);
-  g_free (key);
 }
 
 // The main thread calls.
