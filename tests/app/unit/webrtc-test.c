@@ -4,6 +4,7 @@
 #include <gst/gst.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 
 #include "webrtc-client.h"
 
@@ -723,6 +724,60 @@ candidates_of_all_addresses_are_of_others (void)
   webrtc_port_free (port);
 }
 
+static void
+ip (const gchar *words)
+{
+  gchar *line = g_strconcat ("ip ", words, NULL);
+  gint status = -1;
+
+  g_assert_true (g_spawn_command_line_sync (line, NULL, NULL, &status, NULL));
+  g_assert_cmpint (status, ==, 0);
+  g_free (line);
+}
+
+static void
+check_candidates (const gchar *address, const gchar *wanted)
+{
+  GPtrArray *candidates = webrtc_candidates_new (address, NULL, FALSE);
+  gchar *text = webrtc_candidates_dup_text (candidates);
+
+  g_assert_cmpstr (text, ==, wanted);
+  g_free (text);
+  g_ptr_array_unref (candidates);
+}
+
+// Returns what keeps the test from a network of its own, or NULL.
+static gpointer
+check_networks (gpointer unused)
+{
+  if (unshare (CLONE_NEWNET) < 0)
+    return (gpointer) "a network of its own is not allowed here";
+  ip ("link set lo up");
+  check_candidates ("0.0.0.0", "127.0.0.1 (UDP)");
+  check_candidates ("::", "127.0.0.1 (UDP), ::1 (UDP)");
+  ip ("link add veth-inner type veth peer name uplink");
+  ip ("link set veth-inner up");
+  ip ("addr add 192.0.2.1/24 dev veth-inner");
+  check_candidates ("0.0.0.0", "192.0.2.1 (UDP)");
+  ip ("link set uplink up");
+  ip ("addr add 198.51.100.1/24 dev uplink");
+  check_candidates ("0.0.0.0", "198.51.100.1 (UDP)");
+  return NULL;
+}
+
+// The network belongs to the thread, and ends with it.
+static void
+candidates_are_the_best_that_there_are (void)
+{
+  gchar *ip_program = g_find_program_in_path ("ip");
+  const gchar *problem =
+      ip_program ? g_thread_join (g_thread_new ("network", check_networks, NULL)) : "needs ip";
+
+  if (problem)
+    g_test_skip (problem);
+  g_free (ip_program);
+}
+
 // The session sends its flight again. The client sends nothing meanwhile.
 static void
 a_lost_flight_is_sent_again (void)
@@ -1016,6 +1071,7 @@ main (int argc, char **argv)
   ADD (a_port_has_one_number);
   ADD (candidates_begin_with_what_is_configured);
   ADD (candidates_of_all_addresses_are_of_others);
+  ADD (candidates_are_the_best_that_there_are);
   ADD (a_lost_flight_is_sent_again);
   ADD (a_client_of_tcp_gets_keys);
   ADD (a_client_of_tcp_may_connect_again);

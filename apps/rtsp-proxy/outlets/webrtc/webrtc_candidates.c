@@ -60,8 +60,19 @@ get_inet (const struct ifaddrs *interface, int family)
   return NULL;
 }
 
+// From the best on.
+typedef enum { REACHED_FROM_ELSEWHERE, REACHED_WITHIN_HOST, REACHED_BY_SELF, REACHES } Reach;
+
+static Reach
+get_reach (const gchar *interface, GInetAddress *inet)
+{
+  return g_inet_address_get_is_loopback (inet) ? REACHED_BY_SELF
+         : is_internal (interface)             ? REACHED_WITHIN_HOST
+                                               : REACHED_FROM_ELSEWHERE;
+}
+
 static void
-add_interfaces (GPtrArray *addresses, int family, gboolean loopback)
+add_interfaces (GPtrArray *addresses, int family, Reach reach)
 {
   struct ifaddrs *all = NULL;
 
@@ -70,8 +81,8 @@ add_interfaces (GPtrArray *addresses, int family, gboolean loopback)
   for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
     GInetAddress *inet = get_inet (i, family);
 
-    if (inet && !is_internal (i->ifa_name) && !g_inet_address_get_is_link_local (inet)
-        && g_inet_address_get_is_loopback (inet) == loopback) {
+    if (inet && !g_inet_address_get_is_link_local (inet)
+        && get_reach (i->ifa_name, inet) == reach) {
       gchar *text = g_inet_address_to_string (inet);
 
       add_address (addresses, text);
@@ -95,9 +106,8 @@ add_own (GPtrArray *addresses, const gchar *address)
     const int family =
         g_inet_address_get_family (inet) == G_SOCKET_FAMILY_IPV4 ? AF_INET : AF_UNSPEC;
 
-    add_interfaces (addresses, family, FALSE);
-    if (addresses->len == before)
-      add_interfaces (addresses, family, TRUE);
+    for (Reach reach = 0; reach < REACHES && addresses->len == before; reach++)
+      add_interfaces (addresses, family, reach);
   }
   g_object_unref (inet);
 }

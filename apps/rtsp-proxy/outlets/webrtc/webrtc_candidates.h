@@ -14,9 +14,10 @@ typedef struct {
 
 // Lists the addresses of a port, each once: `additional` first (IP addresses, NULL-terminated; may
 // be NULL), then `address`; or, if that stands for all addresses, those that the interfaces of this
-// host have now. It leaves out what nobody elsewhere can send to: loopback, unless there is nothing
-// else; link-local addresses; and those of bridges that container engines make. UDP comes before
-// TCP. Returns WebrtcCandidate. Call from any thread. (transfer full)
+// host have now. It leaves out what nobody elsewhere can send to: link-local addresses; those of
+// networks that container engines make, unless there is nothing else; and loopback, unless there is
+// not even that. UDP comes before TCP. Returns WebrtcCandidate. Call from any thread. (transfer
+// full)
 GPtrArray *webrtc_candidates_new (
     const gchar *address, const gchar *const *additional, gboolean has_tcp);
 
