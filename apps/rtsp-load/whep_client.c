@@ -79,6 +79,8 @@ fail (WhepClient *self, const gchar *format, ...)
 {
   va_list args;
 
+  if (self->why) // such as an answer that comes after its time
+    return;
   va_start (args, format);
   self->why = g_strdup_vprintf (format, args);
   va_end (args);
