@@ -110,12 +110,6 @@ loop (Hls *self)
   }
 }
 
-static gdouble
-percentile (const WeirHistogram *h, gdouble which)
-{
-  return (gdouble) weir_histogram_percentile (h, which) / 1e6;
-}
-
 // Prints why players failed. Returns how many did.
 static guint
 tell_failures (const Hls *self)
@@ -147,11 +141,11 @@ report (const Hls *self)
     { "bytes", "bytes", (gdouble) c->bytes },
     { "parts skipped", "skipped", (gdouble) c->skipped },
     { "stalls", "stalls", (gdouble) c->stalls },
-    { "latency p50, ms", "latency_p50_ms", percentile (&c->latency, 50) },
-    { "latency p99, ms", "latency_p99_ms", percentile (&c->latency, 99) },
+    { "latency p50, ms", "latency_p50_ms", lines_percentile (&c->latency, 50) },
+    { "latency p99, ms", "latency_p99_ms", lines_percentile (&c->latency, 99) },
     { "latency max, ms", "latency_max_ms", (gdouble) c->latency.max / 1e6 },
-    { "start-up p50, ms", "start_up_p50_ms", percentile (&c->start_up, 50) },
-    { "start-up p99, ms", "start_up_p99_ms", percentile (&c->start_up, 99) },
+    { "start-up p50, ms", "start_up_p50_ms", lines_percentile (&c->start_up, 50) },
+    { "start-up p99, ms", "start_up_p99_ms", lines_percentile (&c->start_up, 99) },
   };
 
   lines_print (lines, G_N_ELEMENTS (lines), self->options->json);

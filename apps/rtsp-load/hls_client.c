@@ -4,8 +4,6 @@
 #include "hls_client.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -99,19 +97,12 @@ static gboolean
 open_connection (HlsClient *self, HlsConnectionKind kind)
 {
   HlsConnection *connection = &self->connections[kind];
-  const Target *target = self->target;
-  const int on = 1;
 
-  connection->fd =
-      socket (target->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (connection->fd < 0
-      || (connect (connection->fd, (const struct sockaddr *) &target->address, target->address_len)
-              < 0
-          && errno != EINPROGRESS)) {
+  connection->fd = target_connect (self->target);
+  if (connection->fd < 0) {
     hls_client_fail (self, "cannot connect: %s", g_strerror (errno));
     return FALSE;
   }
-  setsockopt (connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   connection->connecting = TRUE;
   watch (self, kind, EPOLL_CTL_ADD);
   return TRUE;
@@ -120,16 +111,14 @@ open_connection (HlsClient *self, HlsConnectionKind kind)
 static void
 write_request (HlsClient *self, HlsConnection *connection)
 {
-  GUri *uri = g_uri_parse (connection->uri, G_URI_FLAGS_ENCODED, NULL);
-  const gchar *path = g_uri_get_path (uri), *query = g_uri_get_query (uri);
+  gchar *path = target_dup_path (connection->uri);
 
-  g_string_printf (connection->out, "GET %s%s%s HTTP/1.1\r\n", *path ? path : "/", query ? "?" : "",
-      query ? query : "");
+  g_string_printf (connection->out, "GET %s HTTP/1.1\r\n", path);
   target_add_fields (self->target, connection->out);
   if (self->cookie)
     g_string_append_printf (connection->out, "Cookie: %s\r\n", self->cookie);
   g_string_append (connection->out, "\r\n");
-  g_uri_unref (uri);
+  g_free (path);
 }
 
 // Asks for a URI, whose ownership it takes.

@@ -4,8 +4,6 @@
 #include "http_call.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -51,8 +49,6 @@ HttpCallState
 http_call_begin (HttpCall *self, const Target *target, const gchar *method, const gchar *path,
     const gchar *fields, const gchar *body)
 {
-  const int on = 1;
-
   end (self, NULL);
   self->state = HTTP_CALL_OPEN;
   http_reply_reset (&self->reply, TRUE);
@@ -60,12 +56,9 @@ http_call_begin (HttpCall *self, const Target *target, const gchar *method, cons
   target_add_fields (target, self->out);
   g_string_append_printf (self->out, "Connection: close\r\nContent-Length: %zu\r\n%s\r\n%s",
       strlen (body), fields, body);
-  self->fd = socket (target->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (self->fd < 0
-      || (connect (self->fd, (const struct sockaddr *) &target->address, target->address_len) < 0
-          && errno != EINPROGRESS))
+  self->fd = target_connect (target);
+  if (self->fd < 0)
     return end (self, g_strerror (errno));
-  setsockopt (self->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   self->connecting = TRUE;
   watch (self, EPOLL_CTL_ADD);
   return self->state;

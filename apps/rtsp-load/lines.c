@@ -5,6 +5,23 @@
 
 #include <json-glib/json-glib.h>
 #include <stdio.h>
+#include <sys/resource.h>
+
+gdouble
+lines_percentile (const WeirHistogram *times, gdouble which)
+{
+  return (gdouble) weir_histogram_percentile (times, which) / 1e6;
+}
+
+gdouble
+lines_cpu_seconds (void)
+{
+  struct rusage usage;
+
+  getrusage (RUSAGE_SELF, &usage);
+  return (gdouble) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+         + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
 
 void
 lines_print (const Line *lines, guint n, gboolean json)

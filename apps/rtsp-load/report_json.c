@@ -5,7 +5,8 @@
 
 #include <json-glib/json-glib.h>
 #include <stdio.h>
-#include <sys/resource.h>
+
+#include "lines.h"
 
 static void
 add_int (JsonBuilder *b, const gchar *name, guint64 value)
@@ -57,16 +58,6 @@ add_times (JsonBuilder *b, const gchar *name, const WeirHistogram *h)
   add_ms (b, "p99", weir_histogram_percentile (h, 99));
   add_ms (b, "max", h->max);
   json_builder_end_object (b);
-}
-
-static gdouble
-cpu_seconds (void)
-{
-  struct rusage usage;
-
-  getrusage (RUSAGE_SELF, &usage);
-  return (gdouble) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-         + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static void
@@ -219,7 +210,7 @@ report_json (Load *load)
   add_totals (b, load);
   add_all_times (b, results);
   add_int (b, "stalls", results->stalls);
-  add_double (b, "cpu_s", cpu_seconds ());
+  add_double (b, "cpu_s", lines_cpu_seconds ());
   add_signal (b, results);
   add_series (b, results);
   if (load->options->verbose)

@@ -180,10 +180,8 @@ report (const Scheme *self, const Totals *t)
     { "bytes by unicast", "unicast_bytes", (gdouble) sum->unicast_bytes },
     { "unicast, %", "unicast_share", 100 * (gdouble) sum->unicast_bytes / bytes },
     { "groups at once", "groups_max", sum->groups_max },
-    { "start-up p50, ms", "start_up_p50_ms",
-        (gdouble) weir_histogram_percentile (&t->start_up, 50) / 1e6 },
-    { "start-up p99, ms", "start_up_p99_ms",
-        (gdouble) weir_histogram_percentile (&t->start_up, 99) / 1e6 },
+    { "start-up p50, ms", "start_up_p50_ms", lines_percentile (&t->start_up, 50) },
+    { "start-up p99, ms", "start_up_p99_ms", lines_percentile (&t->start_up, 99) },
     { "start-up max, ms", "start_up_max_ms", (gdouble) t->start_up.max / 1e6 },
   };
 

@@ -3,10 +3,14 @@
 
 #include "target.h"
 
+#include <errno.h>
 #include <gst/rtsp/rtsp.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static gboolean
 resolve (Target *self, const gchar *host, guint16 number)
@@ -77,6 +81,41 @@ target_clear (Target *self)
   g_free (self->user);
   g_free (self->password);
   *self = (Target) { 0 };
+}
+
+gchar *
+target_dup_path (const gchar *url)
+{
+  GUri *uri = g_uri_parse (url, G_URI_FLAGS_ENCODED, NULL);
+  const gchar *path, *query;
+  gchar *text;
+
+  if (!uri)
+    return NULL;
+  path = g_uri_get_path (uri);
+  query = g_uri_get_query (uri);
+  text = g_strconcat (*path ? path : "/", query ? "?" : "", query, NULL);
+  g_uri_unref (uri);
+  return text;
+}
+
+int
+target_connect (const Target *self)
+{
+  const int on = 1;
+  int fd = socket (self->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), problem;
+
+  if (fd < 0)
+    return -1;
+  if (connect (fd, (const struct sockaddr *) &self->address, self->address_len) < 0
+      && errno != EINPROGRESS) {
+    problem = errno;
+    close (fd);
+    errno = problem;
+    return -1;
+  }
+  setsockopt (fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
 }
 
 void

@@ -23,6 +23,13 @@ gboolean target_init_http (
     Target *self, const gchar *url, const gchar *user, const gchar *password);
 void target_clear (Target *self);
 
+// Returns the path and the query of a URL (transfer full), or NULL if it is none.
+gchar *target_dup_path (const gchar *url);
+
+// Opens a TCP connection to the server, without waiting for it. Returns its socket, or -1 and sets
+// `errno`.
+int target_connect (const Target *self);
+
 // Appends what an HTTP request says of its server and user: the header fields Host and, with a
 // user, Authorization.
 void target_add_fields (const Target *self, GString *request);

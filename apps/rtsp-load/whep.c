@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "arrivals.h"
@@ -213,26 +212,10 @@ add_up (const Whep *self)
   return sums;
 }
 
-static gdouble
-percentile (const WeirHistogram *h, gdouble which)
-{
-  return (gdouble) weir_histogram_percentile (h, which) / 1e6;
-}
-
-static gdouble
-cpu_s (void)
-{
-  struct rusage used;
-
-  getrusage (RUSAGE_SELF, &used);
-  return (gdouble) (used.ru_utime.tv_sec + used.ru_stime.tv_sec)
-         + (gdouble) (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
-}
-
 #define TIMES(name, key, histogram)                                                                \
-  { name " p50, ms", key "_p50_ms", percentile (histogram, 50) },                                  \
-      { name " p90, ms", key "_p90_ms", percentile (histogram, 90) },                              \
-      { name " p99, ms", key "_p99_ms", percentile (histogram, 99) },                              \
+  { name " p50, ms", key "_p50_ms", lines_percentile (histogram, 50) },                            \
+      { name " p90, ms", key "_p90_ms", lines_percentile (histogram, 90) },                        \
+      { name " p99, ms", key "_p99_ms", lines_percentile (histogram, 99) },                        \
       { name " max, ms", key "_max_ms", (gdouble) (histogram)->max / 1e6 }
 
 static gboolean
@@ -263,7 +246,7 @@ report (const Whep *self)
     TIMES ("DTLS done", "dtls", &run->dtls_done),
     TIMES ("first packet", "first_packet", &run->first_packet),
     TIMES ("keyframe", "keyframe", &run->keyframe),
-    { "CPU time, s", "cpu_s", cpu_s () },
+    { "CPU time, s", "cpu_s", lines_cpu_seconds () },
   };
 
   lines_print (lines, G_N_ELEMENTS (lines), self->options->json);

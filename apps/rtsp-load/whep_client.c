@@ -316,11 +316,8 @@ keep_session (WhepClient *self, const gchar *location)
   gchar *full =
       location ? g_uri_resolve_relative (self->target->uri, location, G_URI_FLAGS_ENCODED, NULL)
                : NULL;
-  GUri *uri = full ? g_uri_parse (full, G_URI_FLAGS_ENCODED, NULL) : NULL;
 
-  if (uri)
-    self->session = g_uri_to_string_partial (uri, G_URI_HIDE_USERINFO | G_URI_HIDE_FRAGMENT);
-  g_clear_pointer (&uri, g_uri_unref);
+  self->session = full ? target_dup_path (full) : NULL;
   g_free (full);
 }
 
@@ -359,18 +356,6 @@ take_answer (WhepClient *self, gint64 now)
     go_on (self, WHEP_CHECKING, now);
 }
 
-// Returns the path and the query of a URL (transfer full).
-static gchar *
-get_path (const gchar *url)
-{
-  GUri *uri = g_uri_parse (url, G_URI_FLAGS_ENCODED, NULL);
-  const gchar *path = g_uri_get_path (uri), *query = g_uri_get_query (uri);
-  gchar *text = g_strconcat (*path ? path : "/", query ? "?" : "", query ? query : "", NULL);
-
-  g_uri_unref (uri);
-  return text;
-}
-
 static void
 on_http (WhepClient *self, HttpCallState state, gint64 now)
 {
@@ -391,7 +376,7 @@ whep_client_start (WhepClient *self, gint64 now)
 {
   gchar *offer =
       whep_sdp_offer (self->ufrag, self->password, dtls_context_get_fingerprint (self->run->dtls));
-  gchar *path = get_path (self->target->uri);
+  gchar *path = target_dup_path (self->target->uri);
 
   self->began_ns = now;
   go_on (self, WHEP_ASKING, now);
@@ -406,15 +391,13 @@ whep_client_start (WhepClient *self, gint64 now)
 void
 whep_client_leave (WhepClient *self, gint64 now)
 {
-  gchar *path = self->session ? get_path (self->session) : NULL;
-
   if (self->dtls && self->fd >= 0)
     dtls_close (self->dtls);
   close_socket (self);
-  go_on (self, path ? WHEP_LEAVING : WHEP_GONE, now);
-  if (path)
-    on_http (self, http_call_begin (&self->call, self->target, "DELETE", path, "", ""), now);
-  g_free (path);
+  go_on (self, self->session ? WHEP_LEAVING : WHEP_GONE, now);
+  if (self->session)
+    on_http (
+        self, http_call_begin (&self->call, self->target, "DELETE", self->session, "", ""), now);
 }
 
 // ---- events and times ----
