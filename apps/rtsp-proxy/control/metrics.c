@@ -18,6 +18,7 @@
 #include "outlets/srt/srt_counts.h"
 #include "outlets/webrtc/webrtc_feedback.h"
 #include "outlets/webrtc/webrtc_refusals.h"
+#include "outlets/webrtc/webrtc_track.h"
 #include "isolate/pool.h"
 #include "access/refusals.h"
 #include "base/memory.h"
@@ -335,13 +336,20 @@ srt (Page *page)
 static void
 webrtc (Page *page)
 {
-  static const gchar refused[] = "webrtc_refused_total";
+  static const gchar refused[] = "webrtc_refused_total", left_out[] = "webrtc_left_out_total";
 
   head (page, refused, "counter",
       "Datagrams and TCP connections that the port of WebRTC refused, by reason.");
   for (guint reason = 0; reason < WEBRTC_REFUSALS; reason++)
     g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", refused,
         webrtc_refusal_get_name (reason), webrtc_refusals_get (reason));
+  head (page, left_out, "counter",
+      "Packets that are left out for all readers over WebRTC, by reason.");
+  for (guint reason = 0; reason < WEIR_FIT_N_RESULTS; reason++) {
+    if (webrtc_track_get_reason (reason))
+      g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", left_out,
+          webrtc_track_get_reason (reason), webrtc_track_get_left_out (reason));
+  }
 }
 
 static void

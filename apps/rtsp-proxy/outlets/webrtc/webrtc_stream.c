@@ -399,14 +399,6 @@ webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now)
   return track < self->n_tracks && webrtc_stream_track_ask_key (self->tracks[track], now);
 }
 
-void
-webrtc_stream_get_counts (WebrtcStream *self, guint track, WebrtcStreamCounts *counts)
-{
-  *counts = (WebrtcStreamCounts) { 0 };
-  if (track < self->n_tracks)
-    webrtc_stream_track_get_counts (self->tracks[track], counts);
-}
-
 // Returns Unix time minus the relay's time: of the source's clock if it has sent reports by the
 // first call, else of the system's. It stays, so that all reports are of one clock.
 static gint64

@@ -49,5 +49,3 @@ gboolean webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now);
 // packet.
 gboolean webrtc_stream_get_clock (
     WebrtcStream *self, guint track, gint64 now, guint32 *rtp, guint64 *ntp);
-
-void webrtc_stream_get_counts (WebrtcStream *self, guint track, WebrtcStreamCounts *counts);

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/key_event.h"
 #include "base/log.h"
-#include "codec/fit.h"
 #include "readers/totals.h"
 #include "relay/relay_caps.h"
 #include "weir.h"
@@ -14,6 +13,17 @@
 #define ROOM 4096                           // bytes, first, of the packets of one call
 #define RECENT (300 * (gint64) GST_MSECOND) // a keyframe that left so lately may not have come yet
 #define SILENCE (5 * (gint64) GST_SECOND)   // a track's time goes on without packets for so long
+
+static const gchar *const reasons[WEIR_FIT_N_RESULTS] = {
+  [WEIR_FIT_B] = "b-slices",
+  [WEIR_FIT_NEEDLESS] = "needless",
+  [WEIR_FIT_BROKEN] = "broken",
+  [WEIR_FIT_LATE] = "late",
+  [WEIR_FIT_TOO_LONG] = "too-long",
+  [WEIR_FIT_NO_MEMORY] = "no-memory",
+};
+
+static guint64 left_out[WEIR_FIT_N_RESULTS]; // atomic
 
 struct _WebrtcStreamTrack {
   WebrtcTrack shown;
@@ -36,7 +46,6 @@ struct _WebrtcStreamTrack {
   gboolean has_time;
   gint64 time, arrived; // of the last packet
   gint64 key_at;        // when the last keyframe left, ns; 0: never
-  WebrtcStreamCounts counts;
 };
 
 // ---- packets ----
@@ -73,35 +82,29 @@ commit (gpointer data, gsize size)
 static const WeirFitOut out = { reserve, commit };
 
 static void
-count (WebrtcStreamTrack *self, const RelayPacket *packet)
+count (WebrtcStreamTrack *self, WeirFitResult result)
 {
-  WebrtcStreamCounts counts = {
-    .sent = weir_fit_count (self->fit, WEIR_FIT_SENT),
-    .b = weir_fit_count (self->fit, WEIR_FIT_B),
-    .needless = weir_fit_count (self->fit, WEIR_FIT_NEEDLESS),
-    .broken = weir_fit_count (self->fit, WEIR_FIT_BROKEN),
-    .late = weir_fit_count (self->fit, WEIR_FIT_LATE),
-    .too_long = weir_fit_count (self->fit, WEIR_FIT_TOO_LONG),
-    .no_memory = weir_fit_count (self->fit, WEIR_FIT_NO_MEMORY),
-    .written = weir_fit_written (self->fit),
-  };
+  if (result == WEIR_FIT_SENT)
+    return;
+  __atomic_add_fetch (&left_out[result], 1, __ATOMIC_RELAXED);
+  if (result == WEIR_FIT_B && !self->told_b) {
+    self->told_b = TRUE;
+    log_event ("%s: readers over WebRTC get no pictures of B slices, as browsers reorder none",
+        self->label);
+  }
+}
 
-  counts.packets = counts.sent + counts.b + counts.needless + counts.broken + counts.late
-                   + counts.too_long + counts.no_memory;
+static void
+note_time (WebrtcStreamTrack *self, const RelayPacket *packet)
+{
   g_mutex_lock (&self->lock);
   self->has_time = TRUE;
   self->time = packet->time;
   self->arrived = packet->now;
   if (self->has_key)
     self->key_at = packet->now;
-  self->counts = counts;
   g_mutex_unlock (&self->lock);
   self->has_key = FALSE;
-  if (counts.b > 0 && !self->told_b) {
-    self->told_b = TRUE;
-    log_event ("%s: readers over WebRTC get no pictures of B slices, as browsers reorder none",
-        self->label);
-  }
 }
 
 // Sends what has been written. The results are ignored: the sink has nobody to tell them.
@@ -128,13 +131,13 @@ webrtc_stream_track_push (WebrtcStreamTrack *self, const RelayPacket *packet)
   GstMapInfo map;
 
   if (gst_buffer_map (packet->buffer, &map, GST_MAP_READ)) {
-    weir_fit_take (self->fit, map.data, map.size);
+    count (self, weir_fit_take (self->fit, map.data, map.size));
     gst_buffer_unmap (packet->buffer, &map);
   }
   gst_buffer_unref (packet->buffer);
   if (packet->more && self->len < G_MAXUINT16)
     return;
-  count (self, packet);
+  note_time (self, packet);
   send (self);
 }
 
@@ -165,12 +168,16 @@ webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now)
   return !recent;
 }
 
-void
-webrtc_stream_track_get_counts (WebrtcStreamTrack *self, WebrtcStreamCounts *counts)
+guint64
+webrtc_track_get_left_out (WeirFitResult reason)
 {
-  g_mutex_lock (&self->lock);
-  *counts = self->counts;
-  g_mutex_unlock (&self->lock);
+  return __atomic_load_n (&left_out[reason], __ATOMIC_RELAXED);
+}
+
+const gchar *
+webrtc_track_get_reason (WeirFitResult reason)
+{
+  return reasons[reason];
 }
 
 const WebrtcTrack *

@@ -6,6 +6,7 @@
 
 #include <gio/gio.h>
 
+#include "codec/fit.h"
 #include "mounts/presentation.h"
 #include "outlets/webrtc/webrtc_codecs.h"
 
@@ -20,15 +21,6 @@ typedef struct {
   const gchar *fmtp;
   GstElement *sink; // its readers get packets of this track, with a 12-byte header
 } WebrtcTrack;
-
-// What happened to the track's packets.
-typedef struct {
-  guint64 packets; // that came
-  guint64 sent;    // of them
-  guint64 b;       // left out: pictures of B slices
-  guint64 needless, broken, late, too_long, no_memory;
-  guint64 written; // packets that the sink got
-} WebrtcStreamCounts;
 
 typedef struct _WebrtcStreamTrack WebrtcStreamTrack;
 
@@ -46,4 +38,8 @@ void webrtc_stream_track_push (WebrtcStreamTrack *self, const RelayPacket *packe
 // See webrtc_stream.h. Call from any thread. `*time` is in ns of the relay's time, at `now`.
 gboolean webrtc_stream_track_get_time (WebrtcStreamTrack *self, gint64 now, gint64 *time);
 gboolean webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now);
-void webrtc_stream_track_get_counts (WebrtcStreamTrack *self, WebrtcStreamCounts *counts);
+
+// Returns how many packets, since the program began, were left out for a reason of codec/fit.h, and
+// the reason's name for the metrics, such as "late"; NULL if it is none. Call from any thread.
+guint64 webrtc_track_get_left_out (WeirFitResult reason);
+const gchar *webrtc_track_get_reason (WeirFitResult reason);
