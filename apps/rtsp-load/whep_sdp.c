@@ -55,19 +55,12 @@ whep_sdp_offer (const gchar *ufrag, const gchar *password, const gchar *fingerpr
 // ---- the answer ----
 
 static gboolean
-read_fingerprint (const gchar *text, guint8 out[DTLS_FINGERPRINT_BYTES])
+read_fingerprint (const gchar *text, guint8 out[TLS_FINGERPRINT_BYTES])
 {
   if (!text || g_ascii_strncasecmp (text, "sha-256 ", 8) != 0)
     return FALSE;
   text += 8;
-  for (guint i = 0; i < DTLS_FINGERPRINT_BYTES; i++, text += 3) {
-    gchar end = i + 1 < DTLS_FINGERPRINT_BYTES ? ':' : '\0';
-
-    if (!g_ascii_isxdigit (text[0]) || !g_ascii_isxdigit (text[1]) || text[2] != end)
-      return FALSE;
-    out[i] = (guint8) (g_ascii_xdigit_value (text[0]) << 4 | g_ascii_xdigit_value (text[1]));
-  }
-  return TRUE;
+  return strlen (text) == 3 * TLS_FINGERPRINT_BYTES - 1 && tls_fingerprint_parse (text, out);
 }
 
 static gboolean

@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
   gchar *ufrag, *password; // of ICE
-  guint8 fingerprint[DTLS_FINGERPRINT_BYTES];
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES];
   gboolean peer_is_client; // of DTLS
   WeirAddress candidates[WHEP_CANDIDATES_MAX];
   guint n_candidates;

@@ -682,17 +682,9 @@ candidates_begin_with_what_is_configured (void)
   WebrtcPort *port = webrtc_port_new (&settings, NULL);
   GPtrArray *candidates = webrtc_port_get_candidates (port);
   gchar *text = webrtc_candidates_dup_text (candidates);
-  guint32 before = G_MAXUINT32;
 
   g_assert_cmpstr (
       text, ==, "203.0.113.5 (UDP), 127.0.0.1 (UDP), 203.0.113.5 (TCP), 127.0.0.1 (TCP)");
-  for (guint i = 0; i < candidates->len; i++) {
-    const WebrtcCandidate *candidate = candidates->pdata[i];
-
-    g_assert_cmpint (candidate->priority, <, before);
-    before = candidate->priority;
-  }
-  g_assert_cmpint (((WebrtcCandidate *) candidates->pdata[0])->priority, ==, 2130706431);
   g_free (text);
   g_ptr_array_unref (candidates);
   webrtc_port_free (port);
@@ -901,24 +893,18 @@ typedef struct {
 } TcpPair;
 
 static void
-hex_to_bytes (const gchar *text, guint8 *bytes)
-{
-  for (guint i = 0; i < WEBRTC_FINGERPRINT_BYTES; i++)
-    bytes[i] =
-        (guint8) (g_ascii_xdigit_value (text[3 * i]) << 4 | g_ascii_xdigit_value (text[3 * i + 1]));
-}
-
-static void
 tcp_pair_connect (TcpPair *self)
 {
-  guint8 fingerprint[WEBRTC_FINGERPRINT_BYTES];
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES];
 
   self->port = open_port (HOST);
   self->client = client_new ((ClientSettings) { 0 });
   self->context = dtls_context_new (NULL);
-  hex_to_bytes (dtls_context_get_fingerprint (self->context), self->client->fingerprint);
+  g_assert_true (tls_fingerprint_parse (
+      dtls_context_get_fingerprint (self->context), self->client->fingerprint));
   owner_open (&self->owner, self->port, self->client, FALSE);
-  hex_to_bytes (webrtc_session_get_fingerprint (self->owner.session), fingerprint);
+  g_assert_true (
+      tls_fingerprint_parse (webrtc_session_get_fingerprint (self->owner.session), fingerprint));
   self->dtls = dtls_new (self->context, TRUE, fingerprint, send_framed, &self->fd);
   self->fd = open_tcp (self->port);
   check_by_tcp (self->client, self->fd);

@@ -33,7 +33,7 @@ struct _DtlsContext {
 struct _Dtls {
   DtlsContext *context;
   SSL *ssl;
-  guint8 fingerprint[DTLS_FINGERPRINT_BYTES];
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES];
   DtlsSend send;
   gpointer data;
   const guint8 *datagram; // the one to be read, or NULL
@@ -122,16 +122,6 @@ name_and_sign (X509 *certificate, EVP_PKEY *key)
   return ok;
 }
 
-static gchar *
-write_fingerprint (const guint8 digest[DTLS_FINGERPRINT_BYTES])
-{
-  GString *text = g_string_new (NULL);
-
-  for (guint i = 0; i < DTLS_FINGERPRINT_BYTES; i++)
-    g_string_append_printf (text, i ? ":%02X" : "%02X", digest[i]);
-  return g_string_free (text, FALSE);
-}
-
 static gboolean
 make_certificate (DtlsContext *self)
 {
@@ -144,7 +134,7 @@ make_certificate (DtlsContext *self)
                 && SSL_CTX_use_PrivateKey (self->ssl, key) == 1;
 
   if (ok)
-    self->fingerprint = write_fingerprint (digest);
+    self->fingerprint = tls_fingerprint_to_text (digest);
   X509_free (certificate);
   EVP_PKEY_free (key);
   return ok;
@@ -212,8 +202,8 @@ dtls_context_get_fingerprint (DtlsContext *self)
 // ---- an association ----
 
 Dtls *
-dtls_new (DtlsContext *context, gboolean is_client,
-    const guint8 fingerprint[DTLS_FINGERPRINT_BYTES], DtlsSend send, gpointer data)
+dtls_new (DtlsContext *context, gboolean is_client, const guint8 fingerprint[TLS_FINGERPRINT_BYTES],
+    DtlsSend send, gpointer data)
 {
   Dtls *self = g_new0 (Dtls, 1);
   BIO *bio;

@@ -6,7 +6,8 @@
 
 #include <glib.h>
 
-#define DTLS_FINGERPRINT_BYTES 32
+#include "tls/tls_fingerprint.h"
+
 #define DTLS_KEY_MAX 30 // bytes of a master key and its salt
 #define DTLS_MTU 1200   // bytes of the longest datagram sent
 #define DTLS_NEVER G_MAXINT64
@@ -36,7 +37,7 @@ typedef struct _Dtls Dtls;
 // `fingerprint`: the SHA-256 that the peer's certificate must have. The context must outlive it.
 // Returns NULL if there is no memory.
 Dtls *dtls_new (DtlsContext *context, gboolean is_client,
-    const guint8 fingerprint[DTLS_FINGERPRINT_BYTES], DtlsSend send, gpointer data);
+    const guint8 fingerprint[TLS_FINGERPRINT_BYTES], DtlsSend send, gpointer data);
 void dtls_free (Dtls *self);
 
 // Begin, which a client must call; take a datagram of the peer; and send again what the peer has

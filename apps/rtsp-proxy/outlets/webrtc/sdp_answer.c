@@ -375,9 +375,8 @@ write_taken (
       own->is_active ? "active" : "passive");
   write_mid (text, line);
   if (line->playout_delay && line->is_video)
-    g_string_append_printf (text,
-        "a=extmap:%u http://www.webrtc.org/experiments/rtp-hdrext/playout-delay\r\n",
-        line->playout_delay);
+    g_string_append_printf (
+        text, "a=extmap:%u " SDP_OFFER_PLAYOUT_DELAY "\r\n", line->playout_delay);
   g_string_append_printf (
       text, "a=sendonly\r\na=rtcp-mux\r\n%s", line->rsize ? "a=rtcp-rsize\r\n" : "");
   write_format (text, format, choice->rtx_ssrc != 0);

@@ -8,7 +8,6 @@
 
 #include "webrtc/ice.h"
 
-#define PLAYOUT_DELAY "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 #define MID_MAX 64
 
 // ---- errors ----
@@ -163,7 +162,7 @@ read_extension (OfferMedia *self, const gchar *value, GError **error)
 
   if (!read_number (value, 255, &id) || id == 0 || !uri)
     return fail (error, "the line \"a=extmap:%s\" has not the form ID URI", value);
-  if (id < 15 && g_str_equal (uri + 1, PLAYOUT_DELAY))
+  if (id < 15 && g_str_equal (uri + 1, SDP_OFFER_PLAYOUT_DELAY))
     self->playout_delay = id;
   return TRUE;
 }
@@ -279,22 +278,20 @@ read_direction (OfferMedia *self, const GstSDPMessage *sdp, const GstSDPMedia *m
 {
   static const struct {
     const gchar *name;
-    gboolean receives, sends;
+    gboolean receives;
   } directions[] = {
-    { "sendrecv", TRUE, TRUE },
-    { "recvonly", TRUE, FALSE },
-    { "sendonly", FALSE, TRUE },
-    { "inactive", FALSE, FALSE },
+    { "sendrecv", TRUE },
+    { "recvonly", TRUE },
+    { "sendonly", FALSE },
+    { "inactive", FALSE },
   };
 
-  self->receives = self->sends = TRUE;
+  self->receives = TRUE;
   for (guint of_media = 0; of_media < 2; of_media++) {
     for (guint i = 0; i < G_N_ELEMENTS (directions); i++) {
       if (of_media ? gst_sdp_media_get_attribute_val (media, directions[i].name) != NULL
-                   : gst_sdp_message_get_attribute_val (sdp, directions[i].name) != NULL) {
+                   : gst_sdp_message_get_attribute_val (sdp, directions[i].name) != NULL)
         self->receives = directions[i].receives;
-        self->sends = directions[i].sends;
-      }
     }
   }
 }
@@ -392,10 +389,9 @@ find_transport (
   return n > 0 && *carrier;
 }
 
-// Takes the user name and the password for ICE.
+// Takes the user name for ICE. The password is needed by those who check, which the proxy does not.
 static gboolean
-take_ice (
-    const GstSDPMessage *sdp, const GstSDPMedia *media, gchar **ufrag, gchar **pwd, GError **error)
+take_ice (const GstSDPMessage *sdp, const GstSDPMedia *media, gchar **ufrag, GError **error)
 {
   const gchar *name = get_attribute (sdp, media, "ice-ufrag");
   const gchar *word = get_attribute (sdp, media, "ice-pwd");
@@ -409,19 +405,6 @@ take_ice (
     return fail (error, "a=ice-pwd does not have %d to %d letters, digits, + and /",
         WEIR_ICE_PASSWORD_MIN, WEIR_ICE_TEXT_MAX);
   *ufrag = g_strdup (name);
-  *pwd = g_strdup (word);
-  return TRUE;
-}
-
-static gboolean
-read_fingerprint (const gchar *text, guint8 bytes[SDP_FINGERPRINT_BYTES])
-{
-  for (guint i = 0; i < SDP_FINGERPRINT_BYTES; i++, text += 3) {
-    if (!g_ascii_isxdigit (text[0]) || !g_ascii_isxdigit (text[1])
-        || text[2] != (i + 1 < SDP_FINGERPRINT_BYTES ? ':' : '\0'))
-      return FALSE;
-    bytes[i] = (guint8) (g_ascii_xdigit_value (text[0]) << 4 | g_ascii_xdigit_value (text[1]));
-  }
   return TRUE;
 }
 
@@ -430,15 +413,19 @@ take_fingerprint (
     SdpOffer *self, const GstSDPMessage *sdp, const GstSDPMedia *media, GError **error)
 {
   gboolean of_media = gst_sdp_media_get_attribute_val (media, "fingerprint") != NULL;
-  const gchar *value = "";
+  const gchar *value;
+  guint i = 0;
 
-  for (guint i = 0; g_ascii_strncasecmp (value, "sha-256 ", strlen ("sha-256 ")); i++) {
+  do {
     value = of_media ? gst_sdp_media_get_attribute_val_n (media, "fingerprint", i)
                      : gst_sdp_message_get_attribute_val_n (sdp, "fingerprint", i);
     if (!value)
       return fail (error, "the offer has no line a=fingerprint:sha-256 AB:CD:...");
-  }
-  return read_fingerprint (value + strlen ("sha-256 "), self->fingerprint)
+    i++;
+  } while (g_ascii_strncasecmp (value, "sha-256 ", strlen ("sha-256 ")));
+  value += strlen ("sha-256 ");
+  return (strlen (value) == 3 * TLS_FINGERPRINT_BYTES - 1
+             && tls_fingerprint_parse (value, self->fingerprint))
          || fail (error, "the line a=fingerprint:sha-256 does not have 32 bytes like AB:CD:...");
 }
 
@@ -461,7 +448,6 @@ sdp_offer_free (SdpOffer *self)
 {
   g_ptr_array_unref (self->media);
   g_free (self->ufrag);
-  g_free (self->pwd);
   g_free (self);
 }
 
@@ -480,8 +466,7 @@ read_offer (SdpOffer *self, const GstSDPMessage *sdp, GError **error)
     if (!read_media (media, sdp, gst_sdp_message_get_media (sdp, i), error))
       return FALSE;
   }
-  return find_transport (self, sdp, &carrier, error)
-         && take_ice (sdp, carrier, &self->ufrag, &self->pwd, error)
+  return find_transport (self, sdp, &carrier, error) && take_ice (sdp, carrier, &self->ufrag, error)
          && take_fingerprint (self, sdp, carrier, error) && take_setup (self, sdp, carrier, error);
 }
 
@@ -584,18 +569,18 @@ check_fragment (const SdpOffer *self, const GstSDPMessage *sdp, GError **error)
 
 gboolean
 sdp_offer_read_fragment (
-    const SdpOffer *self, const gchar *text, gsize size, gchar **ufrag, gchar **pwd, GError **error)
+    const SdpOffer *self, const gchar *text, gsize size, gchar **ufrag, GError **error)
 {
   GstSDPMessage *sdp = parse (text, size, error);
   const GstSDPMedia *media;
   gboolean ok;
 
-  *ufrag = *pwd = NULL;
+  *ufrag = NULL;
   if (!sdp)
     return FALSE;
   media = gst_sdp_message_medias_len (sdp) > 0 ? gst_sdp_message_get_media (sdp, 0) : NULL;
   ok = check_fragment (self, sdp, error)
-       && (!get_attribute (sdp, media, "ice-ufrag") || take_ice (sdp, media, ufrag, pwd, error));
+       && (!get_attribute (sdp, media, "ice-ufrag") || take_ice (sdp, media, ufrag, error));
   gst_sdp_message_free (sdp);
   return ok;
 }

@@ -5,10 +5,12 @@
 
 #include <glib.h>
 
+#include "tls/tls_fingerprint.h"
+
 #define SDP_OFFER_BYTES_MAX 65536
 #define SDP_OFFER_MEDIA_MAX 32    // m-lines
 #define SDP_OFFER_FORMATS_MAX 128 // of an m-line
-#define SDP_FINGERPRINT_BYTES 32
+#define SDP_OFFER_PLAYOUT_DELAY "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
 // A payload type of an m-line.
 typedef struct {
@@ -29,17 +31,17 @@ typedef struct {
   gboolean is_video, is_audio;
   // RTP over the transport of the offer: neither another protocol, nor refused, nor beside BUNDLE.
   gboolean is_usable;
-  gboolean receives, sends; // what the client wants to do
-  gboolean rsize;           // it takes RTCP packets of reduced size (RFC 5506)
-  guint playout_delay;      // id of this header extension, 1 to 14; 0: not offered
-  GArray *formats;          // of OfferFormat, without those of retransmissions
+  gboolean receives;   // what the client wants to do
+  gboolean rsize;      // it takes RTCP packets of reduced size (RFC 5506)
+  guint playout_delay; // id of this header extension, 1 to 14; 0: not offered
+  GArray *formats;     // of OfferFormat, without those of retransmissions
 } OfferMedia;
 
 typedef struct {
   GPtrArray *media; // of OfferMedia, in the order of the m-lines
   // Of the one transport.
-  gchar *ufrag, *pwd;
-  guint8 fingerprint[SDP_FINGERPRINT_BYTES]; // SHA-256 of the client's certificate
+  gchar *ufrag;
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES]; // SHA-256 of the client's certificate
   gboolean is_passive;                       // the client is the DTLS server
 } SdpOffer;
 
@@ -48,12 +50,12 @@ typedef struct {
 SdpOffer *sdp_offer_new (const gchar *text, gsize size, GError **error);
 void sdp_offer_free (SdpOffer *self);
 
-// Reads the ICE texts in a part of the client's description (RFC 8840), such as a trickled
-// candidate. Sets them to NULL if there are none (transfer full). Returns FALSE and sets `error` if
-// they are wrong: G_IO_ERROR_NOT_SUPPORTED if the part is of an m-line that the offer does not
-// have, or has nothing of ICE.
-gboolean sdp_offer_read_fragment (const SdpOffer *self, const gchar *text, gsize size,
-    gchar **ufrag, gchar **pwd, GError **error);
+// Reads the user name of ICE in a part of the client's description (RFC 8840), such as a trickled
+// candidate. Sets it to NULL if there is none (transfer full). Returns FALSE and sets `error` if
+// the texts of ICE are wrong: G_IO_ERROR_NOT_SUPPORTED if the part is of an m-line that the offer
+// does not have, or has nothing of ICE.
+gboolean sdp_offer_read_fragment (
+    const SdpOffer *self, const gchar *text, gsize size, gchar **ufrag, GError **error);
 
 // Returns the value of a parameter of a fmtp text (transfer full), or NULL; `fmtp` may be NULL.
 gchar *sdp_offer_dup_parameter (const gchar *fmtp, const gchar *name);

@@ -7,10 +7,6 @@
 #include <string.h>
 
 #define ADDRESSES_MAX 16 // of each transport; a peer checks each
-#define COMPONENT 1
-#define UDP_PREFERENCE 126u // of the type (RFC 8445, 5.1.2.2)
-#define TCP_PREFERENCE 90u  // lower, so that UDP is chosen if it works (RFC 6544, 4.2)
-#define PASSIVE 4u          // the preference of the direction (RFC 6544, 4.2)
 
 // Networks within this host, which container engines and hypervisors make.
 static const gchar *const internal[] = { "docker", "br-", "veth", "virbr", "lxcbr", "lxdbr", "cni",
@@ -119,13 +115,8 @@ add_candidates (GPtrArray *candidates, GPtrArray *addresses, gboolean is_tcp)
 {
   for (guint i = 0; i < addresses->len; i++) {
     WebrtcCandidate *candidate = g_new (WebrtcCandidate, 1);
-    const guint local = is_tcp ? PASSIVE << 13 | (0x1fff - i) : 0xffff - i;
 
-    *candidate = (WebrtcCandidate) {
-      .address = g_strdup (addresses->pdata[i]),
-      .priority = (is_tcp ? TCP_PREFERENCE : UDP_PREFERENCE) << 24 | local << 8 | (256 - COMPONENT),
-      .is_tcp = is_tcp,
-    };
+    *candidate = (WebrtcCandidate) { g_strdup (addresses->pdata[i]), is_tcp };
     g_ptr_array_add (candidates, candidate);
   }
 }

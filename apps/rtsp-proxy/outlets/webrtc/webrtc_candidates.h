@@ -7,8 +7,7 @@
 
 // Component 1. TCP ones are passive.
 typedef struct {
-  gchar *address;   // an IP address
-  guint32 priority; // RFC 8445, 5.1.2
+  gchar *address; // an IP address
   gboolean is_tcp;
 } WebrtcCandidate;
 

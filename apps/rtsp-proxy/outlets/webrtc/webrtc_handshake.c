@@ -29,7 +29,7 @@ struct _WebrtcHandshake {
   const WebrtcHandshakeOps *ops;
   gpointer session;
   gboolean is_client;
-  guint8 fingerprint[DTLS_FINGERPRINT_BYTES];
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES];
   Dtls *dtls; // of the thread that works; NULL until there is work
 
   GMutex lock;   // guards all below
@@ -373,7 +373,7 @@ webrtc_handshakes_get_fingerprint (WebrtcHandshakes *self)
 
 WebrtcHandshake *
 webrtc_handshake_new (WebrtcHandshakes *all, gboolean is_client,
-    const guint8 fingerprint[DTLS_FINGERPRINT_BYTES], const WebrtcHandshakeOps *ops,
+    const guint8 fingerprint[TLS_FINGERPRINT_BYTES], const WebrtcHandshakeOps *ops,
     gpointer session)
 {
   WebrtcHandshake *self = g_new0 (WebrtcHandshake, 1);

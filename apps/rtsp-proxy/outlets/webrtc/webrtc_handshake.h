@@ -34,7 +34,7 @@ typedef struct _WebrtcHandshake WebrtcHandshake;
 
 // `session` is referenced while there is work for it.
 WebrtcHandshake *webrtc_handshake_new (WebrtcHandshakes *all, gboolean is_client,
-    const guint8 fingerprint[DTLS_FINGERPRINT_BYTES], const WebrtcHandshakeOps *ops,
+    const guint8 fingerprint[TLS_FINGERPRINT_BYTES], const WebrtcHandshakeOps *ops,
     gpointer session);
 
 // Frees it. No work is left when nobody has a reference to the session any more.

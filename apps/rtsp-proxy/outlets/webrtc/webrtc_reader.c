@@ -386,17 +386,14 @@ choose (WebrtcStream *stream, const SdpOffer *offer, GError **error)
 {
   const guint n = webrtc_stream_n_tracks (stream);
   AnswerTrack *tracks = g_new0 (AnswerTrack, n);
-  gchar **names = g_new0 (gchar *, n + 1);
   GArray *choices;
 
   for (guint i = 0; i < n; i++) {
     const WebrtcTrack *track = webrtc_stream_get_track (stream, i);
 
-    names[i] = g_ascii_strup (track->encoding, -1);
-    tracks[i] = (AnswerTrack) { track->is_video, names[i], track->fmtp };
+    tracks[i] = (AnswerTrack) { track->is_video, track->encoding, track->fmtp };
   }
   choices = sdp_answer_choose (offer, tracks, n, error);
-  g_strfreev (names);
   g_free (tracks);
   return choices;
 }
@@ -517,11 +514,10 @@ webrtc_reader_restart (WebrtcReader *self, const gchar *ufrag)
 }
 
 gboolean
-webrtc_reader_read_fragment (
-    WebrtcReader *self, GBytes *body, gchar **ufrag, gchar **pwd, GError **error)
+webrtc_reader_read_fragment (WebrtcReader *self, GBytes *body, gchar **ufrag, GError **error)
 {
   return sdp_offer_read_fragment (
-      self->offer, g_bytes_get_data (body, NULL), g_bytes_get_size (body), ufrag, pwd, error);
+      self->offer, g_bytes_get_data (body, NULL), g_bytes_get_size (body), ufrag, error);
 }
 
 gboolean

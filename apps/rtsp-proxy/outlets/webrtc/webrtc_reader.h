@@ -46,7 +46,7 @@ gchar *webrtc_reader_write_answer (WebrtcReader *self);
 
 // Reads a part of a description that the client sends later (sdp_offer_read_fragment()).
 gboolean webrtc_reader_read_fragment (
-    WebrtcReader *self, GBytes *body, gchar **ufrag, gchar **pwd, GError **error);
+    WebrtcReader *self, GBytes *body, gchar **ufrag, GError **error);
 
 // Reports whether the client has this user name for ICE now.
 gboolean webrtc_reader_is_same (WebrtcReader *self, const gchar *ufrag);

@@ -9,14 +9,13 @@
 // (RFC 7675). Call all functions from any thread.
 
 #include "outlets/webrtc/webrtc_port.h"
-
-#define WEBRTC_FINGERPRINT_BYTES 32
+#include "tls/tls_fingerprint.h"
 
 // The peer, as its description says (RFC 8839, RFC 8122).
 typedef struct {
-  const gchar *ufrag;                           // weir_ice_is_ufrag() holds
-  guint8 fingerprint[WEBRTC_FINGERPRINT_BYTES]; // SHA-256 of its certificate
-  gboolean is_passive; // its "setup" is "passive", so the session begins DTLS
+  const gchar *ufrag;                        // weir_ice_is_ufrag() holds
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES]; // SHA-256 of its certificate
+  gboolean is_passive;                       // its "setup" is "passive", so the session begins DTLS
 } WebrtcRemote;
 
 // Keys of SRTP (RFC 5764, 4.2): master key and salt.

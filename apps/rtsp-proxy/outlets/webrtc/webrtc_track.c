@@ -309,21 +309,11 @@ static void
 describe (WebrtcStreamTrack *self, const GstCaps *caps)
 {
   const GstStructure *s = gst_caps_get_structure (caps, 0);
-  const gchar *channels = gst_structure_get_string (s, "encoding-params");
-  gint rate = 0;
 
-  gst_structure_get_int (s, "clock-rate", &rate);
   self->shown.is_video = !g_strcmp0 (gst_structure_get_string (s, "media"), "video");
   self->shown.codec = webrtc_codec_from_name (gst_structure_get_string (s, "encoding-name"));
-  self->encoding = self->shown.codec == WEBRTC_OPUS
-                       ? g_strdup ("opus")
-                       : g_ascii_strup (gst_structure_get_string (s, "encoding-name"), -1);
+  self->encoding = g_ascii_strup (gst_structure_get_string (s, "encoding-name"), -1);
   self->shown.encoding = self->encoding;
-  self->shown.clock_rate = (guint) rate;
-  self->shown.channels = self->shown.is_video               ? 0
-                         : self->shown.codec == WEBRTC_OPUS ? 2 // always in SDP (RFC 7587)
-                         : channels ? (guint) g_ascii_strtoull (channels, NULL, 10)
-                                    : 1;
   self->shown.fmtp = self->fmtp = dup_fmtp (s);
 }
 

@@ -14,8 +14,7 @@
 typedef struct {
   gboolean is_video;
   WebrtcCodecs codec;
-  const gchar *encoding; // as in SDP: "H264", "opus"
-  guint clock_rate, channels;
+  const gchar *encoding; // in capitals: "H264", "OPUS"
   // What the source says of itself, for the answer: "profile-level-id=64001f", "profile-id=0";
   // NULL: nothing.
   const gchar *fmtp;

@@ -169,8 +169,7 @@ begin_session (Reply *self)
       webrtc_stream_get (self->presentation, list_codecs (self->offer), v4, v6, &error);
 
   if (!stream) {
-    answer_with (self, status_of (error), g_strdup (error->message));
-    g_error_free (error);
+    answer_error (self, status_of (error), error);
     return;
   }
   parts = (WebrtcReaderParts) { self->presentation, stream, self->offer, asked->demand->layers,
@@ -183,8 +182,7 @@ begin_session (Reply *self)
     answer_session (self, &session);
   } else {
     reader_limit_leave (mount);
-    answer_with (self, status_of (error), g_strdup (error->message));
-    g_error_free (error);
+    answer_error (self, status_of (error), error);
   }
   whep_session_clear (&session);
   webrtc_stream_unref (stream);
@@ -287,7 +285,7 @@ static void
 patch (Reply *self, WhepSession *session)
 {
   GBytes *body = self->asked->request->body;
-  gchar *ufrag = NULL, *pwd = NULL;
+  gchar *ufrag = NULL;
   GError *error = NULL;
   gboolean restarts;
   guint problem;
@@ -298,7 +296,7 @@ patch (Reply *self, WhepSession *session)
     answer_with (self, SOUP_STATUS_BAD_REQUEST, g_strdup ("the request has no fragment of SDP"));
     return;
   }
-  if (!webrtc_reader_read_fragment (session->reader, body, &ufrag, &pwd, &error)) {
+  if (!webrtc_reader_read_fragment (session->reader, body, &ufrag, &error)) {
     answer_error (self,
         g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED)
             ? SOUP_STATUS_UNPROCESSABLE_ENTITY
@@ -315,7 +313,6 @@ patch (Reply *self, WhepSession *session)
   else
     answer_with (self, SOUP_STATUS_NO_CONTENT, NULL);
   g_free (ufrag);
-  g_free (pwd);
 }
 
 static void

@@ -2,10 +2,10 @@
 #include "outlets/webrtc/whep_sessions.h"
 
 #include <string.h>
-#include <sys/random.h>
+
+#include "access/secrets.h"
 
 #define NAME_BYTES 16
-#define NAME_CHARACTERS (2 * NAME_BYTES)
 
 typedef struct {
   WebrtcReader *reader;
@@ -20,20 +20,6 @@ struct _WhepSessions {
   GMutex lock;     // guards the fields below
   GHashTable *all; // name: Entry
 };
-
-static gchar *
-make_name (void)
-{
-  guint8 bytes[NAME_BYTES];
-  GString *name = g_string_sized_new (NAME_CHARACTERS);
-
-  // A signal can interrupt the call until the kernel has seeded its generator.
-  while (getrandom (bytes, sizeof bytes, 0) != sizeof bytes)
-    ;
-  for (guint i = 0; i < NAME_BYTES; i++)
-    g_string_append_printf (name, "%02x", bytes[i]);
-  return g_string_free (name, FALSE);
-}
 
 static gchar *
 make_etag (void)
@@ -163,7 +149,8 @@ whep_sessions_add (WhepSessions *self, const WebrtcReaderParts *parts, GInetAddr
     entry->reader = reader;
     entry->etag = make_etag ();
     entry->address = g_object_ref (address);
-    *session = (WhepSession) { webrtc_reader_ref (reader), make_name (), g_strdup (entry->etag) };
+    *session = (WhepSession) { webrtc_reader_ref (reader), secrets_dup_random (NAME_BYTES),
+      g_strdup (entry->etag) };
     g_hash_table_insert (self->all, g_strdup (session->name), entry);
   }
   g_mutex_unlock (&self->lock);
