@@ -100,7 +100,7 @@ fades_begin (GstElement *pipeline, const gchar *fades, GError **error)
       .from = g_ascii_strtod (words[i + 1], NULL),
       .to = g_ascii_strtod (words[i + 2], NULL) };
 
-    fade.end = fade.begin + g_ascii_strtoll (words[1], NULL, 10);
+    fade.end = fade.begin + MIN (g_ascii_strtoll (words[1], NULL, 10), G_MAXINT64 / 2);
     ok = begin (pipeline, words[i], &fade);
     if (!ok)
       g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_FAILED,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/clock.h"
 #include "base/element.h"
+#include "base/fades.h"
 #include "config/proxy_config.h"
 #include "stages/choice.h"
 #include "stages/stage_elements.h"
@@ -379,6 +381,32 @@ missing_elements_are_found (void)
 }
 
 // Whatever its text, it is the value of one property, and no placeholder.
+// A duration may be as long as any parameter of this type, which is more than fits into 64 bits.
+static void
+a_fade_may_last_forever (void)
+{
+  GError *error = NULL;
+  GstElement *pipeline = gst_parse_launch ("audiotestsrc ! volume name=v ! fakesink", &error), *v;
+  const gint64 begin = g_get_real_time () * GST_USECOND + 3600 * (gint64) GST_SECOND;
+  gchar *fades =
+      g_strdup_printf ("%" G_GINT64_FORMAT " 1000000000000000000000 v.volume 1 0", begin);
+  GValue *value;
+
+  g_assert_no_error (error);
+  gst_element_set_base_time (pipeline, (GstClockTime) clock_now ());
+  g_assert_true (fades_begin (pipeline, fades, &error));
+  v = gst_bin_get_by_name (GST_BIN (pipeline), "v");
+  for (guint hours = 0; hours < 3; hours++) {
+    value = gst_object_get_value (GST_OBJECT (v), "volume", hours * 3600 * GST_SECOND);
+    g_assert_cmpfloat_with_epsilon (g_value_get_double (value), 1, 0.001);
+    g_value_unset (value);
+    g_free (value);
+  }
+  gst_object_unref (v);
+  gst_object_unref (pipeline);
+  g_free (fades);
+}
+
 static void
 any_text_is_a_value (void)
 {
@@ -745,6 +773,7 @@ main (int argc, char **argv)
       a_program_in_its_build_folder_finds_the_stages);
   g_test_add_func ("/stage/placeholders-are-replaced", placeholders_are_replaced);
   g_test_add_func ("/stage/missing-elements-are-found", missing_elements_are_found);
+  g_test_add_func ("/stage/a-fade-may-last-forever", a_fade_may_last_forever);
   g_test_add_func ("/stage/any-text-is-a-value", any_text_is_a_value);
   g_test_add_func ("/stage/a-line-is-quoted-for-a-shell", a_line_is_quoted_for_a_shell);
   g_test_add_func ("/stage/corrupt-stage-files-do-no-harm", corrupt_stage_files_do_no_harm);
