@@ -469,7 +469,7 @@ def how_readers_are_served_changes_while_it_runs():
                 assert told['change']['effect'].startswith('readers are closed'), told
                 proxy.expect(200, *patch, body)
                 assert one.closed() and other.closed()
-                proxy.wait_for_line(r' out: /cam: another cache or fan-out starts empty$')
+                proxy.wait_for_line(r" out: /cam: the mount's cache or fan-out has changed, and begins anew$")
                 with Watch(proxy) as reader:
                     reader.take()
 

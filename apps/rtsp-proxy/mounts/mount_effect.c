@@ -69,7 +69,8 @@ mount_dup_effect (Mount *self, const MountConfig *to)
       return g_strdup ("new readers get the new values; current readers get the new priority, and "
                        "move forward if a shorter cache no longer holds their position");
     case MOUNT_EFFECT_CLOSES:
-      return g_strdup ("readers are closed, because another cache or fan-out starts empty");
+      return g_strdup (
+          "readers are closed, because the mount's cache or fan-out has changed, and begins anew");
     case MOUNT_EFFECT_PIPELINE:
       codec = find_other_codec (self, to);
       break;

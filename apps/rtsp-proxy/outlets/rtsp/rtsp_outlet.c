@@ -139,7 +139,8 @@ changed (Presentation *presentation, gpointer data)
   if (live_media_configure (live))
     live_media_update (live);
   else
-    proxy_close_readers (self->proxy, presentation, "another cache or fan-out starts empty");
+    proxy_close_readers (
+        self->proxy, presentation, "the mount's cache or fan-out has changed, and begins anew");
   live_media_unref (live);
 }
 
