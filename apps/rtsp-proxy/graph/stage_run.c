@@ -2,10 +2,8 @@
 #include "graph/stage_run.h"
 
 #include "base/clock.h"
-#include "base/faad_times.h"
-#include "base/fades.h"
-#include "base/input_times.h"
 #include "base/key_event.h"
+#include "base/stage_pipeline.h"
 
 #include <gst/app/gstappsink.h>
 
@@ -78,16 +76,8 @@ stage_run_new (
   gboolean raw = stage_get_file (stage)->gives == STAGE_RAW;
   g_autofree gchar *text = stage_tracks_publish (self, NULL, error),
                    *fades = stage_dup_fades (stage);
-  GstElement *pipeline = NULL;
+  GstElement *pipeline = text ? stage_pipeline_new (text, fades, error) : NULL;
 
-  if (text)
-    pipeline = gst_parse_launch_full (text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
-  if (pipeline) {
-    faad_times_mend (pipeline);
-    input_times_align (pipeline);
-    if (fades && !fades_begin (pipeline, fades, error))
-      gst_clear_object (&pipeline);
-  }
   if (!pipeline) {
     stage_tracks_free (self);
     return NULL;

@@ -13,10 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/faad_times.h"
-#include "base/fades.h"
-#include "base/input_times.h"
 #include "base/key_event.h"
+#include "base/stage_pipeline.h"
 #include "relay/relay.h"
 #include "worker/job.h"
 
@@ -247,15 +245,8 @@ static GstElement *
 make_pipeline (const PullContext *context, GError **error)
 {
   StageJob *self = context->data;
-  GstElement *pipeline =
-      gst_parse_launch_full (self->text, NULL, GST_PARSE_FLAG_FATAL_ERRORS, error);
+  GstElement *pipeline = stage_pipeline_new (self->text, self->fades, error);
 
-  if (pipeline) {
-    faad_times_mend (pipeline);
-    input_times_align (pipeline);
-    if (*self->fades && !fades_begin (pipeline, self->fades, error))
-      gst_clear_object (&pipeline);
-  }
   for (guint i = 0; pipeline && i < self->n_tracks; i++) {
     StageTrack *track = &self->tracks[i];
 
