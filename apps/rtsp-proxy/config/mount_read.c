@@ -111,15 +111,14 @@ check_titles (const Reading *self)
 
 static void
 add_stage_mistake (
-    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
+    gpointer data, const gchar *key, guint line, guint column, ConfigError code, gchar *text)
 {
   const Reading *self = data;
-  const gchar *name = key == MOUNT_STAGES_SOURCE ? "source-stages" : "pipeline";
   // Messages about other keys begin with their names.
   gboolean of_other = g_str_has_prefix (text, "choices: ") || g_str_has_prefix (text, "inputs: ")
                       || g_str_has_prefix (text, "renditions: ");
 
-  yaml_fail_place (self->reader, line, column, of_other ? NULL : name, code, self->error, text);
+  yaml_fail_place (self->reader, line, column, of_other ? NULL : key, code, self->error, text);
 }
 
 static gboolean
@@ -301,7 +300,7 @@ mount_read (MountConfig *mount, StageSet *set, YamlReader *reader, YamlNode *pla
 
 static void
 ignore_mistake (
-    gpointer unused, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
+    gpointer unused, const gchar *key, guint line, guint column, ConfigError code, gchar *text)
 {
   g_free (text);
 }
@@ -366,7 +365,7 @@ mount_read_body (
 
 static void
 keep_first (
-    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text)
+    gpointer data, const gchar *key, guint line, guint column, ConfigError code, gchar *text)
 {
   gchar **first = data;
 

@@ -40,7 +40,7 @@ assign_upstream (const MountConfig *config, Stage *stage)
 typedef struct {
   MountConfig *config;
   GPtrArray *stages; // that are being made, of Stage
-  MountStagesKey key;
+  const gchar *key;
   MountStagesWrong wrong;
   gpointer data;
   gboolean ok;
@@ -150,7 +150,7 @@ make_source_chain (Making *self)
   MountConfig *config = self->config;
   GError *error = NULL;
 
-  self->key = MOUNT_STAGES_SOURCE;
+  self->key = "source-stages";
   self->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   add_pull (self, config->line, config->column);
   for (guint i = 0; i < config->source_steps->len; i++) {
@@ -177,14 +177,14 @@ gboolean
 mount_stages_make (MountConfig *config, StageSet *set, guint line, guint column,
     MountStagesWrong wrong, gpointer data)
 {
-  Making self = { config, NULL, MOUNT_STAGES_PIPELINE, wrong, data, TRUE };
+  Making self = { config, NULL, "pipeline", wrong, data, TRUE };
   GError *error = NULL;
   gboolean encodes_sound;
 
   config->stage_set = stage_set_ref (set);
   if (config->source_steps->len > 0)
     make_source_chain (&self);
-  self.key = MOUNT_STAGES_PIPELINE;
+  self.key = "pipeline";
   config->stages = g_ptr_array_new_with_free_func ((GDestroyNotify) stage_unref);
   self.stages = config->stages;
   if (config->pipeline->len == 0)

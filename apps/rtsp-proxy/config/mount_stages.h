@@ -4,15 +4,10 @@
 #include "config/mount_config.h"
 #include "text/config_error.h"
 
-typedef enum {
-  MOUNT_STAGES_PIPELINE,
-  MOUNT_STAGES_SOURCE, // source-stages
-} MountStagesKey;
-
-// Gets a mistake in the stages of a key, at its place in the configuration. Takes ownership of
-// `text`.
+// Gets a mistake in the stages of `key`, which is pipeline or source-stages, at its place in the
+// configuration. Takes ownership of `text`.
 typedef void (*MountStagesWrong) (
-    gpointer data, MountStagesKey key, guint line, guint column, ConfigError code, gchar *text);
+    gpointer data, const gchar *key, guint line, guint column, ConfigError code, gchar *text);
 
 // Makes the source stages of a mount and the stages of its pipeline, and checks them and the
 // choices. Returns FALSE if something is wrong, after a call of `wrong` for each mistake. `line`
