@@ -89,7 +89,7 @@ begin (GstElement *pipeline, const gchar *word, const Fade *fade)
 gboolean
 fades_begin (GstElement *pipeline, const gchar *fades, GError **error)
 {
-  gchar **words = g_strsplit (fades, " ", -1);
+  g_auto (GStrv) words = g_strsplit (fades, " ", -1);
   const guint n = g_strv_length (words);
   const gint64 zero = (gint64) gst_element_get_base_time (pipeline) - clock_now ()
                       + g_get_real_time () * (gint64) GST_USECOND;
@@ -106,6 +106,5 @@ fades_begin (GstElement *pipeline, const gchar *fades, GError **error)
       g_set_error (error, GST_CORE_ERROR, GST_CORE_ERROR_FAILED,
           "fade: there is no %s, or it is no number that can change by the time", words[i]);
   }
-  g_strfreev (words);
   return ok;
 }

@@ -27,11 +27,9 @@ assign_upstream (const MountConfig *config, Stage *stage)
 
   for (guint i = 0; i < config->pulls->len; i++) {
     const PullConfig *pull = g_ptr_array_index (config->pulls, i);
-
-    gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
+    g_autofree gchar *shown = pull->launch ? g_strdup (pull->uri) : log_redact (pull->uri);
 
     g_string_append_printf (uris, "%s%s", i ? " " : "", shown);
-    g_free (shown);
   }
   wrong = stage_assign (stage, "upstream", uris->str);
   return wrong ? wrong : stage_assign (stage, "transport", transports[config->pull.transport]);
@@ -56,7 +54,8 @@ note_wrong (Making *self, guint line, guint column, gchar *text)
   self->wrong (self->data, self->key, line, column, CONFIG_ERROR_VALUE, text);
 }
 
-// Checks a file that the parameter names.
+// Checks a file that the parameter names. This is the only time: a stage opens what its path leads
+// to when it starts.
 static void
 check_file (Making *self, const Stage *stage, const MountParam *param)
 {

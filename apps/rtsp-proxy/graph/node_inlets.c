@@ -312,13 +312,14 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
     node_tell_down (node, self->reason, retry_ms);
 }
 
+// The node that an inlet reads watches its own upstream. A stage may be as silent as its input.
 static gboolean
 on_excused (gpointer owner)
 {
   const Inlet *self = owner;
   Node *input = self->node->input;
 
-  if (self->from) // it watches itself
+  if (self->from)
     return TRUE;
   return input && node_get_silence (input) > (gint64) PATIENCE;
 }

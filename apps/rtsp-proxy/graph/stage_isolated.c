@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <gst/app/gstappsink.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -239,7 +240,7 @@ static void
 put_stage (StageIsolated *self, WireMessage *message, const gchar *text)
 {
   StageTracks *tracks = self->tracks;
-  gchar *fades = stage_dup_fades (tracks->stage);
+  g_autofree gchar *fades = stage_dup_fades (tracks->stage);
 
   wire_begin (message, WIRE_STAGE);
   wire_put_text (message, text);
@@ -256,14 +257,13 @@ put_stage (StageIsolated *self, WireMessage *message, const gchar *text)
   }
   if (strlen (text) > WIRE_LAUNCH_MAX)
     message->failed = TRUE;
-  g_free (fades);
 }
 
 static gboolean
 start_job (StageIsolated *self, Worker *where, const gchar *text, GError **error)
 {
   gint theirs[RELAY_MAX_TRACKS], n = self->reader ? open_senders (self, theirs) : 0;
-  WireMessage *message;
+  g_autofree WireMessage *message = NULL;
   gboolean ok;
 
   if (n < 0) {
@@ -278,7 +278,6 @@ start_job (StageIsolated *self, Worker *where, const gchar *text, GError **error
   ok = isolated_job_start (&self->job, SANDBOX_STAGE, where, message, theirs, (guint) n, error);
   for (gint i = 0; i < n; i++)
     close (theirs[i]);
-  g_free (message);
   return ok;
 }
 
@@ -298,7 +297,7 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
     const PullContext *context, GError **error)
 {
   StageIsolated *self = g_new0 (StageIsolated, 1);
-  GString *reader = g_string_new (NULL);
+  g_autoptr (GString) reader = g_string_new (NULL);
   g_autofree gchar *text = NULL;
   gboolean ok;
 
@@ -311,7 +310,6 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
   text = stage_tracks_publish (self->tracks, reader, error);
   ok = text && (!reader->len || make_reader (self, reader->str, error))
        && start_job (self, where, text, error);
-  g_string_free (reader, TRUE);
   if (!ok) {
     release (&self->job);
     return NULL;

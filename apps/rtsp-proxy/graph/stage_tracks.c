@@ -322,28 +322,21 @@ gchar *
 stage_tracks_publish (StageTracks *self, GString *reader, GError **error)
 {
   const StageFile *file = stage_get_file (self->stage);
-  GString *text = g_string_new (NULL);
+  g_autoptr (GString) text = g_string_new (NULL);
 
-  if (file->inputs) {
-    if (append_joining (self, text, error))
-      return g_string_free (text, FALSE);
-    g_string_free (text, TRUE);
-    return NULL;
-  }
+  if (file->inputs)
+    return append_joining (self, text, error) ? g_string_free (g_steal_pointer (&text), FALSE)
+                                              : NULL;
   for (guint i = 0; i < self->n_tracks; i++) {
-    if (processes (self->stage, self->each[i].caps)
-        && !append_track (self, text, reader, i, error)) {
-      g_string_free (text, TRUE);
+    if (processes (self->stage, self->each[i].caps) && !append_track (self, text, reader, i, error))
       return NULL;
-    }
   }
   if (!self->processed) {
     g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
         "stage %s: its input has no %s track", file->name, stage_media_name (file->media));
-    g_string_free (text, TRUE);
     return NULL;
   }
-  return g_string_free (text, FALSE);
+  return g_string_free (g_steal_pointer (&text), FALSE);
 }
 
 void

@@ -310,7 +310,8 @@ stage_dup_fades (const Stage *self)
 static gboolean
 check_codec (const Stage *self, const gchar *codec, GError **error)
 {
-  gchar *launch = stage_dup_launch (self, codec, error), *fades, *wrong;
+  g_autofree gchar *launch = stage_dup_launch (self, codec, error), *fades = NULL;
+  gchar *wrong;
 
   if (!launch)
     return FALSE;
@@ -320,8 +321,6 @@ check_codec (const Stage *self, const gchar *codec, GError **error)
               : stage_elements_check (launch, fades, self->file->inputs);
   if (!wrong)
     stage_set_add_accepted (self->set, launch);
-  g_free (fades);
-  g_free (launch);
   if (!wrong)
     return TRUE;
   set_error (error, self->file->name, wrong);
