@@ -11,6 +11,7 @@ from proxy import wait_until
 from tap import SLOWER, run, test
 
 WEBRTC = {'webrtc': {'listen': '127.0.0.1:0'}}
+LOADED = 'performance.getEntriesByType("resource").map((each) => each.name)'
 FRAMES = 'video.getVideoPlaybackQuality().totalVideoFrames'
 
 
@@ -49,6 +50,7 @@ def the_page_plays_by_webrtc():
         assert brightness(browser) > 20
         # A busy machine may have delayed the page.
         browser.wait('/^WebRTC, latency 0\\.\\d\\d s, 320×180$/.test(state.textContent)', 30, 'a low latency')
+        assert not any(each.endswith('/hls.min.js') for each in browser.run(LOADED)), browser.run(LOADED)
         assert browser.run('problem.hidden') is True, browser.run('problem.textContent')
         # Browsers refuse sound at the start.
         assert browser.run('!unmute.hidden && video.muted') is True
@@ -113,6 +115,52 @@ def where_no_way_is_open_hls_plays_and_the_page_says_why():
         open_page(browser, proxy)
         wait_for_frames(browser, 25, 'state.dataset.way === "HLS"')
         assert '(WebRTC finds no way through the network)' in browser.run('state.textContent')
+
+
+@test(timeout=180)
+def hls_plays_however_webrtc_fails():
+    failing = 'Promise.reject(new Error("broken"))'
+    with Web(**WEBRTC) as proxy, Chromium() as browser:
+        for broken in ('window.RTCPeerConnection = class { constructor() { throw new Error("broken"); } };',
+                       *(f'RTCPeerConnection.prototype.{each} = () => {failing};'
+                         for each in ('setLocalDescription', 'setRemoteDescription', 'getStats'))):
+            script = browser.call('Page.addScriptToEvaluateOnNewDocument', source=broken)
+            open_page(browser, proxy)
+            wait_for_frames(browser, 25, 'state.dataset.way === "HLS"')
+            assert '(WebRTC fails: broken)' in browser.run('state.textContent'), browser.run('state.textContent')
+            wait_until(lambda: not ids(proxy), 10, 'the session to end')
+            browser.call('Page.removeScriptToEvaluateOnNewDocument', identifier=script['identifier'])
+
+
+@test(timeout=120)
+def pauses_between_attempts_grow():
+    """the page waits twice as long after each attempt that fails, or as long as the server asks, and plays then"""
+    with Web(**WEBRTC) as proxy, Chromium() as browser:
+        browser.call('Page.addScriptToEvaluateOnNewDocument', source='''
+            const after = window.setTimeout, ask = window.fetch;
+            let attempts = 0, pauses = [], peer;
+            window.RTCPeerConnection = class extends RTCPeerConnection {
+              constructor() { super(); peer = this; }
+            };
+            window.setTimeout = (job, ms) => {
+              if (attempts > 7 || ms < 3000) return after(job, ms);
+              pauses.push(ms);
+              return after(job, 10);
+            };
+            window.fetch = (url, options) => {
+              if (options.method !== 'POST' || (attempts += 1) > 7) return ask(url, options);
+              if (attempts < 7) return Promise.reject(new Error('no way'));
+              return Promise.resolve(new Response('busy', { status: 503, headers: { 'Retry-After': '7' } }));
+            };''')
+        open_page(browser, proxy)
+        wait_for_frames(browser, 25, 'state.dataset.way === "WebRTC"')
+        pauses = browser.run('pauses')
+        assert pauses == [3000, 6000, 12000, 24000, 30000, 30000, 7000], pauses
+        # After a stream that was seen, they begin anew.
+        browser.run('pauses = []; attempts = 5; peer.close()')
+        browser.wait('attempts > 7', 20, 'an attempt')
+        wait_for_frames(browser, 25)
+        assert browser.run('pauses') == [3000, 6000, 7000], browser.run('pauses')
 
 
 @test(timeout=120)

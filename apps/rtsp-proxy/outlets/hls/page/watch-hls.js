@@ -139,10 +139,22 @@ function showHls() {
   showState('HLS', better, (Date.now() - date.getTime()) / 1000);
 }
 
+// Loads hls.js, which is large, for a page that needs it.
+function loadLibrary() {
+  return new Promise((resolve) => {
+    const script = document.createElement('script');
+    script.addEventListener('load', resolve);
+    script.addEventListener('error', resolve);
+    script.src = '/watch/~/hls.min.js';
+    document.head.append(script);
+  });
+}
+
 // `why` says why the stream does not come by WebRTC.
-function playByHls(why) {
+async function playByHls(why) {
   better = why;
   video.srcObject = null;
+  await loadLibrary();
   video.addEventListener('waiting', () => {
     if (video.currentTime > 0) slack = Math.min(slack + SLACK_STEP, SLACK_MAX);
   });

@@ -5,7 +5,7 @@
 const CONNECT_MS = 8000;
 const MISSING_MS = 4000; // without a packet, after which a new connection is tried
 const GATHER_MS = 1000;
-const RETRY_MAX_MS = 30000;
+const PAUSE_MAX_MS = 30000;
 const NTP_MS = 2208988800000; // from 1900 to 1970
 
 const endpoint = path + '/whep' + location.search;
@@ -41,10 +41,9 @@ function leave(session) {
   if (session.url) fetch(session.url, { method: 'DELETE', keepalive: true }).catch(() => {});
 }
 
-// Makes a session. Returns it with `url` set; with `why` set if another way is to be tried; or with
-// `wait` set to the ms after which this one is.
-async function join() {
-  const session = { peer: new RTCPeerConnection() };
+// Makes a session of the server. Sets its `url`; or `why`, if another way is to be tried; or, if this
+// way is, `pause`, the ms that the server asks for, 0: none.
+async function join(session) {
   const { peer } = session;
   const stream = new MediaStream();
 
@@ -57,24 +56,27 @@ async function join() {
   await peer.setLocalDescription();
   await gathered(peer);
   let answer;
+  let text;
   try {
     answer = await fetch(endpoint, {
       method: 'POST', headers: { 'Content-Type': 'application/sdp' }, body: peer.localDescription.sdp,
     });
+    text = await answer.text();
   } catch (error) {
     tell('The server cannot be reached.');
-    return { ...session, wait: RETRY_MS };
+    return;
   }
-  const text = await answer.text();
-  if ([404, 405, 501].includes(answer.status)) return { ...session, why: '' };
-  if (answer.status === 406) return { ...session, why: text.trim() };
-  if (answer.status !== 201) {
+  if (answer.status === 201) {
+    session.url = new URL(answer.headers.get('Location'), location.href).href;
+    await peer.setRemoteDescription({ type: 'answer', sdp: text });
+  } else if ([404, 405, 501].includes(answer.status)) {
+    session.why = '';
+  } else if (answer.status === 406) {
+    session.why = text.trim();
+  } else {
     tell(refusal(answer.status, text.trim()));
-    return { ...session, wait: (Number(answer.headers.get('Retry-After')) * 1000) || RETRY_MS };
+    session.pause = Number(answer.headers.get('Retry-After')) * 1000;
   }
-  session.url = new URL(answer.headers.get('Location'), location.href).href;
-  await peer.setRemoteDescription({ type: 'answer', sdp: text });
-  return session;
 }
 
 // Returns the statistics of what arrives.
@@ -111,29 +113,29 @@ async function follow(peer) {
   }
 }
 
-// Plays until another way is to be tried, and returns why, in words; '' if the server has none.
+// Plays until another way is to be tried, and returns why, in words; '' if the server has none. Between
+// two attempts it pauses for as long as the server asks; else for 3 s, after each attempt in a row that
+// fails twice as long as before, up to 30 s; after a stream that was seen, for 3 s again.
 async function playByWebRtc() {
-  let wait = RETRY_MS;
+  let pause = RETRY_MS;
 
   if (!window.RTCPeerConnection) return 'this browser has no WebRTC';
   for (;;) {
-    const session = await join();
+    const session = { peer: new RTCPeerConnection() };
 
-    if (session.why !== undefined) {
-      leave(session);
-      return session.why;
-    }
-    if (session.url) {
-      if (!await connected(session.peer)) {
-        leave(session);
-        return 'WebRTC finds no way through the network';
+    try {
+      await join(session);
+      if (session.why !== undefined) return session.why;
+      if (session.url) {
+        if (!await connected(session.peer)) return 'WebRTC finds no way through the network';
+        window.onpagehide = () => leave(session);
+        pause = RETRY_MS;
+        await follow(session.peer);
       }
-      window.onpagehide = () => leave(session);
-      wait = RETRY_MS;
-      await follow(session.peer);
+    } finally {
+      leave(session);
     }
-    leave(session);
-    await new Promise((resolve) => { setTimeout(resolve, session.wait || wait); });
-    wait = Math.min(2 * wait, RETRY_MAX_MS);
+    await new Promise((resolve) => { setTimeout(resolve, session.pause || pause); });
+    pause = Math.min(2 * pause, PAUSE_MAX_MS);
   }
 }

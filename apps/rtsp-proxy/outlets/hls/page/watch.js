@@ -42,10 +42,11 @@ function offerSound() {
   unmute.hidden = !video.muted || video.paused;
 }
 
-
 document.getElementById('name').textContent = decodeURIComponent(path);
 document.title = decodeURIComponent(path);
 unmute.addEventListener('click', () => { video.muted = false; });
 for (const event of ['volumechange', 'play', 'pause']) video.addEventListener(event, offerSound);
 // All scripts are loaded.
-document.addEventListener('DOMContentLoaded', async () => playByHls(await playByWebRtc()));
+document.addEventListener('DOMContentLoaded', async () => {
+  playByHls(await playByWebRtc().catch((error) => `WebRTC fails: ${error.message}`));
+});
