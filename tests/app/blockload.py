@@ -66,12 +66,9 @@ class Slow(TitleProxy):
     def run_tool(*words):
         subprocess.run(words, check=True, capture_output=True, timeout=60 * SLOWER)
 
-    def metric(self, name):
-        return sum(int(value) for value in
-                   re.findall(rf'^weir_{name} (\d+)$', self.get('/metrics').decode(), re.M))
-
     def reads(self):
-        return self.metric(r'store_disk_reads_total\{\S+')
+        return sum(int(value) for value in
+                   re.findall(r'^weir_store_disk_reads_total\{\S+ (\d+)$', self.get('/metrics').decode(), re.M))
 
     def count_copies(self):
         """Returns the number of copies of blocks on the disks other than disk 3."""

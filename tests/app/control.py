@@ -79,6 +79,18 @@ class Controlled(Proc):
         assert got[0] == status, got
         return got[2]
 
+    def switch(self, path, pipeline):
+        """Changes the stages of a mount, and waits until the new ones have taken over."""
+        seen = len(self.lines)
+        status, _, answer = self.http('PATCH', f'/v1/mounts{path}', {'pipeline': pipeline})
+        assert status == 200, answer
+        self.wait_for_line(rf' mount {re.escape(path)} switched to its new pipeline', 30, start=seen)
+
+    def metric(self, name):
+        """Returns the value of the metric weir_NAME. The name includes the labels, if it has any."""
+        value, = re.findall(rf'^weir_{re.escape(name)} (\d+)$', self.get('/metrics').decode(), re.M)
+        return int(value)
+
 
 class Watch(Rtsp):
     """A playing reader over TCP."""

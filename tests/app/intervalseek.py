@@ -51,8 +51,7 @@ def pictures(url, transport, *words):
 
 
 def metric(proxy, name):
-    text = proxy.get('/metrics').decode()
-    return int(re.search(rf'^weir_interval_{name}{{mount="/title"}} (\d+)$', text, re.M)[1])
+    return proxy.metric(f'interval_{name}{{mount="/title"}}')
 
 
 def film():

@@ -2,7 +2,6 @@
 """Upstreams in worker processes: a crash of one ends neither the proxy nor the other mounts."""
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -19,7 +18,7 @@ from proc import Rtsp, free_port, free_udp_pair, thread_names
 from proxy import CLIP, Proxy, matches, program, wait_until
 from tap import SLOWER, run, test
 from tspackets import STREAMS
-from workers import LIVE, ON, is_gone, metric, status_of, wait_for_worker, worker_of, workers_of
+from workers import LIVE, ON, is_gone, status_of, wait_for_worker, worker_of, workers_of
 
 TWO = {'/cam': {'upstream': CLIP_URI, **ON}, '/live': {'upstream': LIVE, **ON}}
 
@@ -44,7 +43,7 @@ def a_crash_ends_the_worker_s_mounts_only():
         for number in signal.SIGABRT, signal.SIGSEGV, signal.SIGKILL:
             victim, name = wait_for_worker(proxy, 'a launch'), number.name
             untouched = wait_for_worker(proxy, 'file:')
-            failed, seen = metric(proxy, 'workers_failed_total'), len(proxy.lines)
+            failed, seen = proxy.metric('workers_failed_total'), len(proxy.lines)
             os.kill(victim, number)
             # ASan handles SIGSEGV itself.
             ended = rf'worker {victim} ended (by {name}|with status 1)'
@@ -55,9 +54,9 @@ def a_crash_ends_the_worker_s_mounts_only():
             other.take()
             assert wait_for_worker(proxy, 'a launch', other_than=victim)
             assert worker_of(proxy, 'file:') == untouched
-            assert metric(proxy, 'workers_failed_total') == failed + 1
+            assert proxy.metric('workers_failed_total') == failed + 1
         assert not matches(proxy, ' mount /cam down')
-        assert metric(proxy, 'workers') == len(workers_of(proxy)) == 2
+        assert proxy.metric('workers') == len(workers_of(proxy)) == 2
 
 
 @test(timeout=60)
@@ -190,7 +189,7 @@ def isolate_says_what_runs_in_workers():
             with Controlled(mounts, isolate=isolate) as proxy, Watch(proxy, '/rtsp') as reader:
                 proxy.wait_for_line(' mount /file up')
                 reader.take()
-                assert len(workers_of(proxy)) == metric(proxy, 'workers') == number, isolate
+                assert len(workers_of(proxy)) == proxy.metric('workers') == number, isolate
 
 
 @test(timeout=60)

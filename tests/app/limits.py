@@ -33,12 +33,7 @@ def connect(proxy, stack):
 
 def refused(proxy, reason):
     """Returns the number of refusals for this reason."""
-    page = proxy.get('/metrics').decode()
-    return int(re.search(rf'weir_refusals_total{{reason="{reason}"}} (\d+)', page)[1])
-
-
-def gauge(proxy, name):
-    return int(re.search(rf'^{name} (\d+)$', proxy.get('/metrics').decode(), re.M)[1])
+    return proxy.metric(f'refusals_total{{reason="{reason}"}}')
 
 
 def is_served(proxy):
@@ -287,7 +282,7 @@ def a_client_that_does_not_read_is_closed():
         fill(proxy, rtsp)
         proxy.wait_for_line('client .* refused: the client does not read its responses', 60)
         assert refused(proxy, 'write') == 1
-        wait_until(lambda: gauge(proxy, 'weir_connections') == 0, 10, 'the connection is closed')
+        wait_until(lambda: proxy.metric('connections') == 0, 10, 'the connection is closed')
         is_served(proxy)
 
 
@@ -382,7 +377,7 @@ def settle(proxy, least, readers=()):
         time.sleep(1.1)  # the proxy measures once a second
         for reader in readers:  # one that reads nothing for 10 s is closed
             reader.receive()
-        before.append(gauge(proxy, 'weir_memory_bytes'))
+        before.append(proxy.metric('memory_bytes'))
         return before[-1] > least and before[-1] < before[-2] * 1.005
 
     wait_until(rests, 60 if SANITIZED else 30, 'memory is used')
@@ -390,11 +385,11 @@ def settle(proxy, least, readers=()):
 
 def set_memory(proxy, percent):
     """Sets the ceiling so that this part of it is used now."""
-    used = gauge(proxy, 'weir_memory_bytes')
+    used = proxy.metric('memory_bytes')
     ceiling = max(used * 100 // percent, 16 << 20)
     told = proxy.hang_up(config({'/cam': {'upstream': CLIP_URI}}, limits={'memory': str(ceiling)}))
     assert told.startswith('reloaded'), told
-    wait_until(lambda: gauge(proxy, 'weir_memory_limit_bytes') == ceiling, 5, 'the ceiling is set')
+    wait_until(lambda: proxy.metric('memory_limit_bytes') == ceiling, 5, 'the ceiling is set')
 
 
 @test

@@ -67,12 +67,6 @@ class Served(Controlled):
         connection.sendall(data)
         return connection
 
-    def metric(self, name):
-        for line in self.get('/metrics').decode().splitlines():
-            if line.startswith(f'weir_{name} '):
-                return int(line.split()[-1])
-        raise AssertionError(f'no metric weir_{name}')
-
     def readers(self):
         return self.get('/v1/readers')['readers']
 

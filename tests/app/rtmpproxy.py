@@ -37,11 +37,6 @@ class Rtmp(Controlled):
     def wait_for_mount(self, tracks_=2, path='/cam', start=0):
         self.wait_for_line(rf' mount {path} up: publish, {tracks_} tracks?$', 30, start=start)
 
-    def metric(self, name):
-        body = self.http('GET', '/metrics')[2]
-        body = body.decode() if isinstance(body, bytes) else body
-        return float(next(line for line in body.splitlines() if line.startswith(f'weir_{name} ')).split()[-1])
-
 
 def read_parts(path, box):
     """Returns what an MP4 of video and AAC consists of: the record of its video, which is in a box of this name, and of

@@ -111,7 +111,7 @@ def a_reader_gets_the_stream_from_a_join_point():
             wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 300000, 40, 'media over SRT')
             shown = proxy.http('GET', '/v1/readers')[2]['readers']
             assert [(one['transport'], one['mount']) for one in shown] == [('SRT', '/cam')], shown
-            assert metric(proxy, 'srt_connections') == 1
+            assert proxy.metric('srt_connections') == 1
             seen = len(proxy.lines)
             assert proxy.http('DELETE', f'/v1/readers/{shown[0]["id"]}')[0] in (200, 204)
             proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ out: /cam: ', start=seen - 1)
@@ -131,12 +131,6 @@ def a_stream_that_no_transport_stream_carries_is_refused():
     with Srt({'/cam': {'upstream': f'file://{clip("vp8-only.webm")}'}}) as proxy, proxy.call('read:cam') as caller:
         proxy.wait_for_line(r' reader 127\.0\.0\.1:\d+ out: /cam: track 0: MPEG-TS cannot carry VP8$', 30)
         wait_until(lambda: not caller.is_open(), 20, 'the end')
-
-
-def metric(proxy, name):
-    text = proxy.http('GET', '/metrics')[2]
-    text = text.decode() if isinstance(text, bytes) else text
-    return float(next(line for line in text.splitlines() if line.startswith(f'weir_{name}')).split()[-1])
 
 
 REFUSED = {
@@ -167,7 +161,7 @@ def bad_stream_ids_are_refused():
 
 def refused(proxy):
     """Returns how many callers were refused because of their passphrase."""
-    return metric(proxy, 'refusals_total{reason="passphrase"}')
+    return proxy.metric('refusals_total{reason="passphrase"}')
 
 
 @test
@@ -373,7 +367,7 @@ def handshakes_that_end_libsrt_are_dropped():
                     with RawCaller(proxy.srt_port) as caller:
                         answer = caller.conclude(request('publish:cam') + extensions, 0.2, flags)
                         assert answer is None, (what, answer)
-            wait_until(lambda proxy=proxy: metric(proxy, 'srt_dropped_datagrams_total') >= 2 * len(DEADLY), 20, 'the count')
+            wait_until(lambda proxy=proxy: proxy.metric('srt_dropped_datagrams_total') >= 2 * len(DEADLY), 20, 'the count')
             secret = f'&passphrase={PASSPHRASE}' if srt else ''
             with proxy.send('publish:cam', secret):
                 proxy.wait_for_mount()
@@ -442,7 +436,7 @@ def end_libsrt(proxy, number, ended):
             proxy.wait_for_line(rf' worker {victim} {ended}; it ran 1 job$', 30, start=seen)
             proxy.wait_for_line(rf' publisher \S+ out: /cam: worker {victim} {ended}$', 20, start=seen)
             proxy.wait_for_line(rf' reader \S+ out: /cam: worker {victim} {ended}$', 20, start=seen)
-    assert metric(proxy, 'srt_connections') == 0
+    assert proxy.metric('srt_connections') == 0
     seen = len(proxy.lines)
     with proxy.send('publish:cam'):
         proxy.wait_for_mount(start=seen)
@@ -459,7 +453,7 @@ def a_crash_of_libsrt_ends_its_callers_only():
         # ASan handles SIGSEGV itself.
         end_libsrt(proxy, signal.SIGSEGV, '(ended by SIGSEGV|ended with status 1)')
         end_libsrt(proxy, signal.SIGABRT, '(ended by SIGABRT|ended with status 1)')
-        assert metric(proxy, 'workers_failed_total') >= 2
+        assert proxy.metric('workers_failed_total') >= 2
 
 
 @test(timeout=120)

@@ -164,13 +164,8 @@ def site():
     return _SITE[0]
 
 
-def metric(proxy, name):
-    return int(re.search(rf'^weir_{re.escape(name)} (\d+)$', proxy.get('/metrics').decode(),
-                         re.M)[1])
-
-
 def refused(proxy, reason):
-    return metric(proxy, f'refused_setups_total{{reason="{reason}"}}')
+    return proxy.metric(f'refused_setups_total{{reason="{reason}"}}')
 
 
 # ---- players ----
@@ -344,10 +339,10 @@ def a_client_without_a_key_uses_the_offered_one_in_both_directions():
         reader.play(key=False)
         reader.packet()
         reader.to_proxy = Srtp(reader.key, ANY_OUTBOUND)
-        before = metric(proxy, 'srtcp_refused_total')
+        before = proxy.metric('srtcp_refused_total')
         reader.report()
         reader.send_rtcp(SIGN_OF_LIFE)
-        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 1, PATIENCE,
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 1, PATIENCE,
                    'the report in the clear is refused, the other is not')
 
 
@@ -372,7 +367,7 @@ def only_authentic_reports_keep_a_reader_alive():
     proxy = site()
     with Reader(proxy) as good, Reader(proxy) as spoilt, Reader(proxy) as plain, \
             Reader(proxy) as foreign, Reader(proxy) as mute:
-        before = metric(proxy, 'srtcp_refused_total')
+        before = proxy.metric('srtcp_refused_total')
         for reader in good, spoilt, plain, foreign, mute:
             reader.play()
         good.report()
@@ -386,7 +381,7 @@ def only_authentic_reports_keep_a_reader_alive():
         foreign.report()
         foreign.own = None
         sent += 2
-        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + sent, PATIENCE,
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + sent, PATIENCE,
                    f'{sent} reports are refused')
         for reader in spoilt, plain, mute:
             proxy.wait_for_line(rf' reader {reader.name()} out: /cam: no datagram came',
@@ -402,11 +397,11 @@ def a_report_counts_once():
     proxy = site()
     with Reader(proxy) as reader:
         reader.play()
-        before = metric(proxy, 'srtcp_refused_total')
+        before = proxy.metric('srtcp_refused_total')
         sealed = reader.report()
         for _ in range(10):
             reader.send_rtcp(sealed)
-        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 10, PATIENCE,
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 10, PATIENCE,
                    '10 copies are refused')
 
 
@@ -444,17 +439,17 @@ def keyframe_requests_within_the_connection_are_read():
     with Reader(proxy) as reader:
         reader.play(TCP)
         picture = struct.pack('>BBHII', 0x81, 206, 2, 7, reader.offered()[1])
-        before, asked = metric(proxy, 'srtcp_refused_total'), keyframe_requests(proxy)
+        before, asked = proxy.metric('srtcp_refused_total'), keyframe_requests(proxy)
         reader.send_rtcp(picture)
         for at in 0, 1, 5, 9, -1:
             reader.report(SIGN_OF_LIFE + picture, spoil=at)
-        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 6, PATIENCE,
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 6, PATIENCE,
                    '6 requests are refused')
         assert keyframe_requests(proxy) == asked
         sealed = reader.report(SIGN_OF_LIFE + picture)
         wait_until(lambda: keyframe_requests(proxy) > asked, PATIENCE, 'a request upstream')
         reader.send_rtcp(sealed)
-        wait_until(lambda: metric(proxy, 'srtcp_refused_total') == before + 7, PATIENCE,
+        wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 7, PATIENCE,
                    'a copy is refused')
         for _ in range(50):
             reader.packet()

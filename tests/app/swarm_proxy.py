@@ -109,11 +109,6 @@ class Swarm(TitleProxy):
     def bytes_over_http(self):
         return sum(reader['bytes'] for reader in self.get('/v1/readers')['readers'] if reader['transport'] == 'HTTP')
 
-    def metric(self, name):
-        line, = [line for line in self.get('/metrics').decode().splitlines()
-                 if line.startswith(f'weir_swarm_{name}{{')]
-        return int(line.split()[1])
-
 
 class Folder(tempfile.TemporaryDirectory):
     """A folder with torrents of files."""

@@ -48,10 +48,10 @@ def the_api_shows_where_the_bytes_came_from():
             assert got['peer-bytes'] <= one.sent() + two.sent(), (got, one.sent(), two.sent())
             assert got['start-up-microseconds'] > 0, got
             assert got['starts'] >= 3 and got['starts-microseconds'] >= got['start-up-microseconds'], got
-            assert proxy.metric('starts_total') == got['starts'], got
-            assert proxy.metric('starts_microseconds_total') == got['starts-microseconds'], got
-            assert proxy.metric('peer_bytes_total') == got['peer-bytes'], got
-            assert proxy.metric('origin_bytes_total') == got['origin-bytes'], got
+            assert proxy.metric('swarm_starts_total{mount="/films"}') == got['starts'], got
+            assert proxy.metric('swarm_starts_microseconds_total{mount="/films"}') == got['starts-microseconds'], got
+            assert proxy.metric('swarm_peer_bytes_total{mount="/films"}') == got['peer-bytes'], got
+            assert proxy.metric('swarm_origin_bytes_total{mount="/films"}') == got['origin-bytes'], got
 
 
 @test

@@ -2,7 +2,6 @@
 """The worker processes of a proxy."""
 
 import os
-import re
 
 from proxy import wait_until
 
@@ -46,11 +45,6 @@ def wait_for_worker(proxy, label, other_than=None):
 
     wait_until(is_there, 20, f'{label} is up in a worker')
     return found[0]
-
-
-def metric(proxy, name):
-    text = proxy.get('/metrics').decode()
-    return int(re.search(rf'^weir_{name} (\d+)$', text, re.M)[1])
 
 
 def is_gone(pid):
