@@ -75,14 +75,14 @@ class Web(Controlled):
         self.web_port = int(self.wait_for_line(r' titles http://[\d.]+:(\d+)')[1])
         self.web = f'http://127.0.0.1:{self.web_port}'
 
-    def fetch(self, path, headers=None, method='GET'):
+    def fetch(self, path, headers=None, method='GET', body=None):
         """Returns status, headers and body of an answer."""
         connection = http.client.HTTPConnection('127.0.0.1', self.web_port, timeout=60)
-        connection.request(method, path, headers=headers or {})
+        connection.request(method, path, body, headers or {})
         answer = connection.getresponse()
-        body = answer.read()
+        data = answer.read()
         connection.close()
-        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, data
 
     def begin(self, name='index.m3u8', mount='/cam'):
         """Begins a session. Returns the folder of its playlist, and the playlist's name."""

@@ -3,7 +3,6 @@
 
 import hashlib
 import hmac
-import http.client
 import http.server
 import json
 import re
@@ -14,7 +13,7 @@ import zlib
 from contextlib import contextmanager
 
 from hlsweb import Web
-from loads import Load, load, refuse
+from loads import Load, refuse
 from proc import free_port
 from proxy import wait_until
 from tap import run, test
@@ -136,11 +135,7 @@ def readers_get_the_media_of_the_proxy():
 
 
 def post(proxy, offer):
-    connection = http.client.HTTPConnection('127.0.0.1', proxy.web_port, timeout=30)
-    connection.request('POST', '/cam/whep', offer, {'Content-Type': 'application/sdp'})
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return text
+    return proxy.fetch('/cam/whep', {'Content-Type': 'application/sdp'}, 'POST', offer)[2].decode()
 
 
 class Path:
