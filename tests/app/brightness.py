@@ -7,6 +7,13 @@ import subprocess
 from tap import SLOWER
 
 
+def white_picture(path):
+    """Makes a white picture of 64x64, PNG or JPEG by the end of its name. Returns the path."""
+    subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'color=white:s=64x64', '-frames:v', '1', path],
+                   check=True, timeout=30 * SLOWER)
+    return path
+
+
 def course(url, place, seconds=2):
     """Returns [(time in s, mean light from 0 to 255)] of a place (a crop filter) of each picture."""
     done = subprocess.run(

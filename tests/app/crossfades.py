@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A mount that goes from one of two mounts to the other at a time that the API names."""
 
-import array
 import math
-import re
-import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 
 from brightness import course
 from control import Controlled, wait_for_packets
-from lipsync import flashes, lateness
+from lipsync import decode, flashes, lateness
 from livets import CLIPS, clip
 from loads import Load
 from proc import free_port
-from proxy import program
-from tap import SLOWER, run, test
+from proxy import said
+from tap import run, test
 
 FRAMES = 25  # a second
 VIDEO = ['-c:v', 'libx264', '-preset', 'ultrafast', '-tune', 'zerolatency', '-g', str(FRAMES), '-r', str(FRAMES),
@@ -36,39 +34,25 @@ def fading(**values):
     return ['pull', {'cross-fade': {**SIZE, **values}}, {'cross-fade-sound': values}, {'transcode': {'size': '320x180'}}, 'aac']
 
 
-class Desk:
-    """The servers of two cameras, and a proxy that fades between them."""
-
-    def __init__(self, one, two, **top):
-        port = free_port()
-        self.cameras = Controlled({f'/{name}': {'upstream': f'file://{clip(name)}'} for name in {one, two}},
-                                  listen=f'127.0.0.1:{port}', api='off')
-        try:
-            self.proxy = Controlled({
-                '/one': {'upstream': f'rtsp://127.0.0.1:{port}/{one}', **QUICK},
-                '/two': {'upstream': f'rtsp://127.0.0.1:{port}/{two}', **QUICK},
-                '/desk': {'inputs': ['/one', '/two'], 'pipeline': fading(to='first'), 'linger': '500ms', 'start-timeout': '30s',
-                          'switch-timeout': '30s'}}, **top)
-        except BaseException:
-            self.cameras.kill()
-            raise
-
-    def __enter__(self):
-        return self.proxy
-
-    def __exit__(self, *exc):
-        self.cameras.kill()
-        self.proxy.__exit__(*exc)
+@contextmanager
+def desk(one, two, **top):
+    """Runs the server of two cameras, and a proxy that fades between them."""
+    port = free_port()
+    mounts = {
+        '/one': {'upstream': f'rtsp://127.0.0.1:{port}/{one}', **QUICK},
+        '/two': {'upstream': f'rtsp://127.0.0.1:{port}/{two}', **QUICK},
+        '/desk': {'inputs': ['/one', '/two'], 'pipeline': fading(to='first'), 'linger': '500ms', 'start-timeout': '30s',
+                  'switch-timeout': '30s'}}
+    with Controlled({f'/{name}': {'upstream': f'file://{clip(name)}'} for name in {one, two}}, listen=f'127.0.0.1:{port}',
+                    api='off'), Controlled(mounts, **top) as proxy:
+        yield proxy
 
 
 def fade(proxy, to, after):
-    """Asks for a fade in `after` s. Returns its time, when the chain that does it has taken over."""
-    seen, at = len(proxy.lines), time.time() + after
+    """Asks for a fade in `after` s, and waits until the chain that does it has taken over."""
+    at = time.time() + after
     text = time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at)) + f'.{int(at % 1 * 1000):03}Z'
-    status, _, answer = proxy.http('PATCH', '/v1/mounts/desk', {'pipeline': fading(to=to, at=text, time=f'{FADE}s')})
-    assert status == 200, answer
-    proxy.wait_for_line(' mount /desk switched to its new pipeline', 30, start=seen)
-    return at
+    proxy.switch('/desk', fading(to=to, at=text, time=f'{FADE}s'))
 
 
 def levels(samples, frequency, step=4800):
@@ -83,14 +67,7 @@ def levels(samples, frequency, step=4800):
 
 def read(url, seconds):
     """Returns the light of the middle of each picture and the levels of both tones, each with times from the first picture."""
-    done = subprocess.run(
-        ['ffmpeg', '-v', 'info', '-nostats', '-copyts', '-rtsp_transport', 'tcp', '-t', str(seconds), '-i', url, '-map', '0:v', '-vf',
-         'crop=100:100:110:40,signalstats,metadata=print:key=lavfi.signalstats.YAVG', '-f', 'null', '-', '-map', '0:a', '-af',
-         'ashowinfo', '-ac', '1', '-f', 's16le', 'pipe:1'], capture_output=True, timeout=seconds + 40, check=True)
-    text = done.stderr.decode()
-    lights = [(float(at), float(light)) for at, light in re.findall(r'metadata[^\n]*pts_time:(\S+)\n[^\n]*YAVG=(\S+)', text)]
-    begin = float(re.search(r'ashowinfo.*pts_time:(\S+)', text)[1])
-    samples = array.array('h', done.stdout)
+    lights, ((begin, _), *_), samples = decode(url, seconds, 'crop=100:100:110:40')
     tones = [[(begin + (n + 0.5) / 10, level) for n, level in enumerate(levels(samples, tone))] for tone in (500, 2000)]
     return lights, *tones
 
@@ -109,7 +86,7 @@ def quarters(points):
 def pictures_and_sound_fade():
     """the API fades from one mount to the other and back: light and tones change evenly, together, and no packet is lost"""
     for isolate in 'no', 'yes':
-        with Desk('dark.mp4', 'bright.mp4', isolate=isolate) as proxy:
+        with desk('dark.mp4', 'bright.mp4', isolate=isolate) as proxy:
             with Load('--transport', 'tcp', '--duration', 600, proxy.url('/desk')) as load:
                 wait_for_packets(proxy, 2 * FRAMES, '/desk')
                 for to, low, high in ('second', DARK, BRIGHT), ('first', BRIGHT, DARK):
@@ -133,7 +110,7 @@ def pictures_and_sound_fade():
 def faded_sound_stays_with_the_picture():
     """after a fade, the sound of the first mount is within 5 ms of its picture"""
     name = flashes('flash.mp4', '-c:a', 'aac')
-    with Desk(name, 'dark.mp4') as proxy:
+    with desk(name, 'dark.mp4') as proxy:
         before = lateness(proxy.url('/desk'))
         with Load('--transport', 'tcp', '--duration', 600, proxy.url('/desk')) as load:
             wait_for_packets(proxy, FRAMES, '/desk')
@@ -147,7 +124,7 @@ def faded_sound_stays_with_the_picture():
 def a_fade_of_the_past_is_over():
     """without a time, or with one that has passed, the stage shows its mount from the start"""
     for at in {}, {'at': '2020-02-02T20:00:00+01:00'}:
-        with Desk('dark.mp4', 'bright.mp4') as proxy:
+        with desk('dark.mp4', 'bright.mp4') as proxy:
             status, _, answer = proxy.http('PATCH', '/v1/mounts/desk', {'pipeline': fading(to='second', time='10s', **at)})
             assert status == 200, answer
             lights = course(proxy.url('/desk'), '100:100:110:40')
@@ -178,15 +155,12 @@ def wrong_fades_are_refused_at_their_place():
             ('pair', '{c.sink_0::alpha: 1}', 'pair.launch:8:8: fade: expected a property with its value before and after'),
             ('pair', '{c.sink_0::alpha: 1 x}', 'pair.launch:8:8: fade: expected a property'),
             ('pair', 'alpha', 'pair.launch:8:7: fade: expected {ELEMENT.PROPERTY: BEFORE AFTER}')):
-        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        with tempfile.TemporaryDirectory() as folder:
             with open(f'{folder}/pair.launch', 'w', encoding='ascii') as stage:
                 stage.write(STAGE.format(fade_text))
-            file.write(f'{CAMERAS}  /desk:\n    inputs: [/one, /two]\n    pipeline: [pull, {pipeline}, transcode]\n')
-            file.flush()
-            done = subprocess.run([program(), '--stages', folder, '--config', file.name, '--check-config'], capture_output=True,
-                                  text=True, timeout=30 * SLOWER, check=False)
-        out = (done.stdout + done.stderr).replace(file.name, 'FILE')
-        assert done.returncode == 2 and words in out, (pipeline, fade_text, out)
+            text = f'{CAMERAS}  /desk:\n    inputs: [/one, /two]\n    pipeline: [pull, {pipeline}, transcode]\n'
+            out, status = said(text, '--check-config', '--stages', folder)
+        assert status == 2 and words in out, (pipeline, fade_text, out)
 
 
 if __name__ == '__main__':

@@ -3,14 +3,15 @@
 
 import subprocess
 import tempfile
+from contextlib import contextmanager
 
-from brightness import light
+from brightness import light, white_picture
 from control import Controlled, wait_for_packets
 from lipsync import flashes, lateness
 from livets import VP8, CLIPS, clip
 from loads import Load
 from proc import free_port
-from proxy import program
+from proxy import said
 from tap import SLOWER, run, test
 
 CLIPS['small.webm'] = ['-t', '20', '-r', '15', '-s', '160x120', *VP8, '-an']
@@ -91,24 +92,12 @@ def a_picture_goes_on_when_the_second_mount_fails():
     killed(1)
 
 
-class Alone:
-    """The cameras, and a proxy with mounts of them."""
-
-    def __init__(self, mounts, **top):
-        port = free_port()
-        self.cameras = Cameras(port)
-        try:
-            self.proxy = Controlled({**cameras(port, port), **mounts}, **top)
-        except BaseException:
-            self.cameras.kill()
-            raise
-
-    def __enter__(self):
-        return self.proxy
-
-    def __exit__(self, *exc):
-        self.cameras.kill()
-        self.proxy.__exit__(*exc)
+@contextmanager
+def alone(mounts, **top):
+    """Runs the cameras, and a proxy with mounts of them."""
+    port = free_port()
+    with Cameras(port), Controlled({**cameras(port, port), **mounts}, **top) as proxy:
+        yield proxy
 
 
 @test(timeout=120)
@@ -117,7 +106,7 @@ def an_input_may_lack_sound_or_never_come():
     dead = {'upstream': f'rtsp://127.0.0.1:{free_port()}/none', 'linger': '500ms'}
     mounts = {'/dead': dead, '/dub': joined('/two', '/one', pipeline=['mix', 'opus']),
               '/left': joined('/dead', '/one', pipeline=[PIP, 'mix', SMALL, 'aac'])}
-    with Alone(mounts) as proxy:
+    with alone(mounts) as proxy:
         assert streams(proxy.url('/dub')) == (['opus', 'vp8'], '')
         with Load('--transport', 'tcp', '--duration', 600, proxy.url('/left')) as load:
             wait_for_packets(proxy, 2 * FRAMES, '/left')
@@ -129,7 +118,7 @@ def an_input_may_lack_sound_or_never_come():
 def mixed_sound_stays_with_the_picture():
     """sound that is mixed stays within 5 ms of the picture of the first mount, in whatever order the stages are"""
     orders = {'/before': ['mix', PIP, SMALL, 'aac'], '/between': [PIP, 'mix', SMALL, 'aac'], '/after': [PIP, SMALL, 'mix', 'aac']}
-    with Alone({path: joined('/one', '/two', pipeline=order) for path, order in orders.items()}) as proxy:
+    with alone({path: joined('/one', '/two', pipeline=order) for path, order in orders.items()}) as proxy:
         late = {path: lateness(proxy.url(path)) for path in orders}
     assert all(abs(each) < 5 for each in late.values()), late
 
@@ -137,13 +126,11 @@ def mixed_sound_stays_with_the_picture():
 @test(timeout=120)
 def parameters_change_under_readers():
     """other parameters of a stage with several inputs take over at a keyframe, and readers lose nothing"""
-    with Alone({'/wall': joined('/one', '/two', pipeline=[PIP, SMALL])}) as proxy:
+    with alone({'/wall': joined('/one', '/two', pipeline=[PIP, SMALL])}) as proxy:
         with Load('--transport', 'tcp', '--duration', 600, proxy.url('/wall')) as load:
             wait_for_packets(proxy, 2 * FRAMES, '/wall')
             moved = {'picture-in-picture': {**PIP['picture-in-picture'], 'left': '400', 'top': '200'}}
-            status, _, answer = proxy.http('PATCH', '/v1/mounts/wall', {'pipeline': ['pull', moved, SMALL]})
-            assert status == 200, answer
-            proxy.wait_for_line(' mount /wall switched to its new pipeline', 30)
+            proxy.switch('/wall', ['pull', moved, SMALL])
             here, before = light(proxy.url('/wall'), '150:110:404:204', '20:20:34:34')
             assert here > 60 and (before > 150 or before < 30), (here, before)
             loses_nothing(load.finish())
@@ -155,7 +142,7 @@ def mounts_with_inputs_share_what_they_decode():
     other = {'picture-in-picture': {**PIP['picture-in-picture'], 'left': '400'}}
     mounts = {'/wall': joined('/one', '/two', pipeline=[PIP, SMALL]), '/other': joined('/one', '/two', pipeline=[other, SMALL])}
     for isolate, decoders in ('no', 2), ('yes', 4):
-        with Alone(mounts, isolate=isolate) as proxy, Load('--transport', 'tcp', '--duration', 600, proxy.url('/wall')), \
+        with alone(mounts, isolate=isolate) as proxy, Load('--transport', 'tcp', '--duration', 600, proxy.url('/wall')), \
                 Load('--transport', 'tcp', '--duration', 600, proxy.url('/other')):
             for path in mounts:
                 wait_for_packets(proxy, FRAMES, path)
@@ -173,7 +160,7 @@ def mounts_with_inputs_share_what_they_decode():
 @test(timeout=60)
 def the_api_adds_and_removes_mounts_with_inputs():
     """the API adds a mount with inputs; it removes an input only after that mount"""
-    with Alone({}) as proxy:
+    with alone({}) as proxy:
         wall = {'inputs': ['/one', '/two'], 'pipeline': ['pull', PIP, SMALL]}
         status, _, answer = proxy.http('PUT', '/v1/mounts/wall', wall)
         assert status == 201 and answer['config']['inputs'] == ['/one', '/two'], answer
@@ -207,27 +194,13 @@ videoconvert ! gdkpixbufoverlay location={} offset-x={{left}} offset-y=16
 def a_picture_of_a_file_lies_on_the_video():
     """a stage of one's own puts a picture of a file on the video, also in a worker process"""
     with tempfile.TemporaryDirectory() as folder:
-        picture = f'{folder}/logo.png'
-        subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', 'color=white:s=64x64', '-frames:v', '1', picture],
-                       check=True, timeout=30 * SLOWER)
         with open(f'{folder}/logo.launch', 'w', encoding='ascii') as file:
-            file.write(LOGO.format(picture))
+            file.write(LOGO.format(white_picture(f'{folder}/logo.png')))
         logo = {'upstream': f'file://{clip("small.webm")}', 'pipeline': ['pull', {'logo': {'left': '80'}}, SMALL],
                 'start-timeout': '30s'}
         with Controlled({'/logo': logo}, stages=folder, isolate='yes') as proxy:
             # 160x120, scaled to 640x360.
             assert light(proxy.url('/logo'), '200:150:340:60')[0] > 220
-
-
-def said(mounts, *words, stages=None):
-    """Returns what the program says of a configuration, without the path of the file, and its status."""
-    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
-        file.write(mounts)
-        file.flush()
-        folder = ['--stages', stages] if stages else []
-        done = subprocess.run([program(), *folder, '--config', file.name, *words], capture_output=True, text=True,
-                              timeout=30 * SLOWER, check=False)
-        return (done.stdout + done.stderr).replace(file.name, 'FILE'), done.returncode
 
 
 CAMERAS = 'mounts:\n  /one: {upstream: rtsp://192.0.2.1/a}\n  /two: {upstream: rtsp://192.0.2.2/a}\n'
@@ -268,7 +241,7 @@ def wrong_references_to_inputs_are_refused_at_their_place():
         with tempfile.TemporaryDirectory() as folder:
             with open(f'{folder}/pair.launch', 'w', encoding='ascii') as file:
                 file.write(STAGE + text + '\n')
-            out, status = said(wall, '--check-config', stages=folder)
+            out, status = said(wall, '--check-config', '--stages', folder)
         assert status == 2 and words in out, (text, out)
 
 

@@ -38,18 +38,27 @@ def clicks(samples, times):
     return found
 
 
-def lateness(url):
-    """Returns how much later the clicks are than their white pictures, in ms."""
+def decode(url, seconds, *filters):
+    """Returns [(time in s, mean light from 0 to 255)] of the pictures after these filters, [(time in s, number of samples)]
+    of the frames of sound, and the samples of one channel."""
     done = subprocess.run(
-        ['ffmpeg', '-v', 'info', '-nostats', '-copyts', '-rtsp_transport', 'tcp', '-t', '5', '-i', url, '-map', '0:v',
-         '-vf', 'signalstats,metadata=print:key=lavfi.signalstats.YAVG', '-f', 'null', '-', '-map', '0:a', '-af',
-         'ashowinfo', '-ac', '1', '-f', 's16le', 'pipe:1'], capture_output=True, timeout=40 * SLOWER, check=True)
+        ['ffmpeg', '-v', 'info', '-nostats', '-copyts', '-rtsp_transport', 'tcp', '-t', str(seconds), '-i', url, '-map', '0:v',
+         '-vf', ','.join((*filters, 'signalstats', 'metadata=print:key=lavfi.signalstats.YAVG')), '-f', 'null', '-', '-map', '0:a',
+         '-af', 'ashowinfo', '-ac', '1', '-f', 's16le', 'pipe:1'],
+        capture_output=True, timeout=SLOWER * (seconds + 40), check=True)
     text = done.stderr.decode()
     pictures = re.findall(r'metadata[^\n]*pts_time:(\S+)\n[^\n]*YAVG=(\S+)', text)
-    white = [float(time) for time, light in pictures if float(light) > 150]
-    times = [(float(time), int(n)) for time, n in re.findall(r'ashowinfo.*pts_time:(\S+).* nb_samples:(\d+)', text)]
-    heard = clicks(array.array('h', done.stdout), times)
-    assert len(heard) > 3 and len(white) > 3, (heard, white, text[-2000:])
+    frames = re.findall(r'ashowinfo.*pts_time:(\S+).* nb_samples:(\d+)', text)
+    return ([(float(time), float(light)) for time, light in pictures], [(float(time), int(n)) for time, n in frames],
+            array.array('h', done.stdout))
+
+
+def lateness(url):
+    """Returns how much later the clicks are than their white pictures, in ms."""
+    pictures, frames, samples = decode(url, 5)
+    white = [time for time, light in pictures if light > 150]
+    heard = clicks(samples, frames)
+    assert len(heard) > 3 and len(white) > 3, (heard, white)
     # The last ones: ffmpeg knows the tracks' relation from the first sender reports on.
     late = [1000 * min((click - time for time in white), key=abs) for click in heard[-3:-1]]
     assert max(late) - min(late) < 1, late

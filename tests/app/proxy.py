@@ -55,6 +55,16 @@ def yaml(mounts):
     return '\n'.join(lines) + '\n'
 
 
+def said(text, *words):
+    """Returns what the program with these words says of a configuration, without the path of the file, and its status."""
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([program(), '--config', file.name, *words], capture_output=True, text=True, timeout=30 * SLOWER,
+                              check=False)
+        return (done.stdout + done.stderr).replace(file.name, 'FILE'), done.returncode
+
+
 def environment(extra=None):
     return {**os.environ, **(extra or {})}
 

@@ -11,10 +11,11 @@ import time
 
 import clips
 from control import CLIP_URI, Controlled, Watch
-from proc import free_port
-from proxy import QUICK, Origin, Read, ffmpeg_reads, listens, matches, wait_until
+from proc import Proc, free_port
+from proxy import QUICK, Origin, Read, ffmpeg_reads, listens, matches, said, wait_until
 from rtpsender import PLI, Sender, packet, session, uri
 from scripted import SSRC, feedback, sender_report
+from secured import rtspsrc_reads
 from tap import SLOWER, run, test
 
 ON = {'on-demand': False}
@@ -56,12 +57,6 @@ def staged(port, upstream=None, others=None, **settings):
 def nodes(proxy, kind, label=None):
     return [node for node in proxy.get('/v1/graph')['nodes']
             if node['kind'] == kind and label in (None, node['label'])]
-
-
-def metric(proxy, name, path='/cam'):
-    found = re.search(rf'^weir_{name}{{mount="{path}"}} (\d+)$',
-                      proxy.get('/metrics').decode(), re.M)
-    return int(found[1])
 
 
 def media_of(reader, last):
@@ -166,17 +161,12 @@ def players_read_through_a_lossy_stage():
                 'source-stages': [{'lossy': {'drop': '0.02'}}]}}) as proxy:
             proxy.wait_for_line(r' mount /cam up: .*, 2 tracks$', 20)
             ffmpeg_reads(proxy.url(), 'tcp')
-            done = subprocess.run(
-                ['gst-launch-1.0', '-q', 'rtspsrc', f'location={proxy.url()}', 'latency=100', '!',
-                 'application/x-rtp,media=video', '!', 'rtph264depay', '!', 'h264parse', '!',
-                 'identity', 'eos-after=20', '!', 'fakesink'],
-                capture_output=True, text=True, timeout=30 * SLOWER, check=False)
-            assert done.returncode == 0, done.stderr
+            rtspsrc_reads(proxy.url(), 'udp', 'rtph264depay', '!', 'h264parse', '!', 'identity', 'eos-after=20', '!', 'fakesink')
             totals = Read(proxy.url(), duration=3).result(status=None)['totals']
             # What the stage has taken out, readers see as lost, and nothing else is wrong.
             assert 0 < totals['lost'] < totals['packets'] / 5, totals
             assert totals['reordered'] == totals['duplicates'] == totals['ssrc_changes'] == 0, totals
-            assert metric(proxy, 'ingest_lost_packets_total') > 0
+            assert proxy.metric('ingest_lost_packets_total{mount="/cam"}') > 0
 
 
 @test(timeout=60)
@@ -221,7 +211,7 @@ def a_stage_that_fails_is_a_failure_of_its_upstream():
             proxy.wait_for_line(rf' upstream {re.escape(a.url)}: stage failing: ', 5)
             assert reason(proxy, 0).startswith(f'{a.url}: stage failing: '), reason(proxy, 0)
             reader.take()
-            wait_until(lambda: metric(proxy, 'failovers_total') >= 2, 30, 'the other one fails, too')
+            wait_until(lambda: proxy.metric('failovers_total{mount="/cam"}') >= 2, 30, 'the other one fails, too')
             reader.take()
 
 
@@ -237,7 +227,7 @@ def a_warm_standby_has_its_stages():
     with Origin(clip=clips.clip(2, 20)) as a, Origin(clip=clips.clip(2, 20)) as b, proxied({'/cam': {
             'upstreams': [a.url, b.url], 'standby': 'warm', 'source-stages': ['watch'],
             'read-timeout': '5s', **ON}}) as proxy:
-        wait_until(lambda: metric(proxy, 'standby_ready') == 1, 20, 'the standby is ready')
+        wait_until(lambda: proxy.metric('standby_ready{mount="/cam"}') == 1, 20, 'the standby is ready')
         assert len(nodes(proxy, 'stage', 'watch')) == 2
         with Watch(proxy) as reader:
             reader.take()
@@ -275,16 +265,11 @@ def the_source_may_be_of_any_kind():
                     if isolate == 'yes':
                         label = 'transcode' if path == '/small' else 'watch'
                         assert any('worker' in node['params'] for node in nodes(proxy, 'stage', label)), path
-            publisher = subprocess.Popen(
-                ['ffmpeg', '-v', 'error', '-re', '-stream_loop', '-1', '-i', CLIP_URI[7:], '-c', 'copy',
-                 '-f', 'rtsp', '-rtsp_transport', 'tcp', proxy.url('/in')], stdin=subprocess.DEVNULL)
-            try:
+            with Proc('ffmpeg', '-v', 'error', '-re', '-stream_loop', '-1', '-i', CLIP_URI[7:], '-c', 'copy',
+                      '-f', 'rtsp', '-rtsp_transport', 'tcp', proxy.url('/in')):
                 proxy.wait_for_line(r' mount /in up: ', 20)
                 with Watch(proxy, '/in') as reader:
                     reader.take()
-            finally:
-                publisher.kill()
-                publisher.wait(10)
 
 
 @test
@@ -316,13 +301,8 @@ def what_cannot_work_is_refused():
 
 def check(text, expected):
     """Checks that a configuration is refused with a message that begins so."""
-    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
-        file.write(text)
-        file.flush()
-        done = subprocess.run([os.environ['WEIR_RTSP_PROXY'], '--config', file.name, '--check-config'],
-                              capture_output=True, text=True, timeout=20 * SLOWER, check=False)
-        told = done.stderr.replace(file.name, 'FILE')
-        assert done.returncode == 2 and told.startswith(f'rtsp-proxy: {expected}'), (text, told)
+    told, status = said(text, '--check-config')
+    assert status == 2 and told.startswith(f'rtsp-proxy: {expected}'), (text, told)
 
 
 if __name__ == '__main__':
