@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <thread>
 
 #include <boost/asio/post.hpp>
@@ -25,7 +26,7 @@ make_error (lt::operation_t operation)
       operation);
 }
 
-// Of a torrent whose description is only looked for.
+// Of a torrent whose description is only looked for, or that has been removed.
 class NoStorage final : public Storage {
 public:
   bool in_file () const override
@@ -72,21 +73,16 @@ public:
   lt::storage_holder new_torrent (
       const lt::storage_params &params, const std::shared_ptr<void> &) override
   {
-    std::size_t i = 0;
+    const lt::storage_index_t index (m_next++);
 
-    while (i < m_storages.size () && m_storages[i])
-      i++;
-    if (i == m_storages.size ())
-      m_storages.emplace_back ();
-    m_storages[i] = m_find (params.path);
-    if (!m_storages[i])
-      m_storages[i] = std::make_shared<NoStorage> ();
-    return lt::storage_holder (lt::storage_index_t (std::uint32_t (i)), *this);
+    if (auto storage = m_find (params.path))
+      m_storages.emplace (index, std::move (storage));
+    return lt::storage_holder (index, *this);
   }
 
   void remove_torrent (lt::storage_index_t index) override
   {
-    m_storages[std::uint32_t (index)].reset ();
+    m_storages.erase (index);
   }
 
   void async_read (lt::storage_index_t index, const lt::peer_request &request,
@@ -270,9 +266,12 @@ private:
     delete[] buffer;
   }
 
+  // libtorrent 2.0 still writes pieces that were added to a torrent just before its removal.
   const std::shared_ptr<Storage> &get (lt::storage_index_t index) const
   {
-    return m_storages[std::uint32_t (index)];
+    const auto found = m_storages.find (index);
+
+    return found == m_storages.end () ? m_none : found->second;
   }
 
   // Runs a job, and what it returns on the session's thread.
@@ -333,8 +332,11 @@ private:
   lt::io_context &m_context;
   const FindStorage m_find;
 
-  // On the session's thread.
-  std::vector<std::shared_ptr<Storage>> m_storages;
+  const std::shared_ptr<Storage> m_none = std::make_shared<NoStorage> ();
+
+  // On the session's thread. No index is used twice.
+  std::map<lt::storage_index_t, std::shared_ptr<Storage>> m_storages;
+  std::uint32_t m_next = 0;
   std::vector<std::weak_ptr<lt::disk_observer>> m_observers;
   int64_t m_queued_bytes = 0;
 

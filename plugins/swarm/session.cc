@@ -346,13 +346,14 @@ Session::post (std::function<void ()> work)
 void
 Session::remove (const lt::torrent_handle &handle)
 {
-  if (!handle.is_valid ())
-    return;
-  const std::uint32_t id = handle.id ();
-  m_session->remove_torrent (handle);
-  std::lock_guard<std::mutex> guard (m_lock);
-  m_torrents.erase (id);
-  set_slots ();
+  while_there ([&] {
+    const std::uint32_t id = handle.id ();
+
+    m_session->remove_torrent (handle);
+    std::lock_guard<std::mutex> guard (m_lock);
+    m_torrents.erase (id);
+    set_slots ();
+  });
 }
 
 // Peers of all titles share the slots of a session. With the lock.

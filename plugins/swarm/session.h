@@ -30,6 +30,18 @@ struct SessionSettings {
 
 class Swarm;
 
+// Calls functions of a torrent's handle. They throw if another thread has just removed the torrent:
+// then the rest of `call` is left out.
+template <typename Call>
+void
+while_there (Call call)
+{
+  try {
+    call ();
+  } catch (const lt::system_error &) {
+  }
+}
+
 class Session : public std::enable_shared_from_this<Session> {
 public:
   // Returns null and a reason in `why` if the settings are wrong. Waits for a session that listens

@@ -412,8 +412,10 @@ Swarm::add_peers (const std::vector<lt::tcp::endpoint> &peers)
       return;
     handle = m_handle;
   }
-  for (const lt::tcp::endpoint &peer : peers)
-    handle.connect_peer (peer);
+  while_there ([&] {
+    for (const lt::tcp::endpoint &peer : peers)
+      handle.connect_peer (peer);
+  });
 }
 
 // ---- reports ----

@@ -349,7 +349,7 @@ Swarm::decide ()
   if (work.leaves)
     work.session->remove (work.handle);
   else if (!work.priorities.empty ())
-    work.handle.prioritize_pieces (work.priorities);
+    while_there ([&] { work.handle.prioritize_pieces (work.priorities); });
   cancel_requests (work.session, std::move (work.fetched));
   for (const auto &fetch : work.fetches)
     fetch_next (fetch);
@@ -536,6 +536,6 @@ Swarm::hand_over (std::vector<uint32_t> pieces)
       handle = m_handle;
     }
     if (read (number, 0, bytes.data (), int (bytes.size ())))
-      handle.add_piece (lt::piece_index_t (number), std::move (bytes));
+      while_there ([&] { handle.add_piece (lt::piece_index_t (number), std::move (bytes)); });
   }
 }

@@ -423,6 +423,16 @@ def who_leaves_does_not_wait(case):
 
 
 @swarm_test
+def who_leaves_while_pieces_come(case):
+    """Elements that leave while pieces of the origin are given to peers end nothing else"""
+    with Origin(case.data) as origin, torrents.Peer(case.torrent, case.folder) as peer:
+        for n in range(60):
+            with Puller(source(case, origin=origin.url, peers=peer.address, bitrate=RATE)) as puller:
+                if n % 2:
+                    until(lambda: stats(puller.element)['origin-bytes'], lambda: stats(puller.element))
+
+
+@swarm_test
 def elements_give_to_each_other(case):
     """What one element has from the origin, a later one gets from it"""
     with Origin(case.data) as origin:
