@@ -6,6 +6,7 @@ import hashlib
 import pathlib
 import subprocess
 import tempfile
+import threading
 import time
 
 from sanitized import environment
@@ -57,6 +58,7 @@ class Origin(WebServer):
         self.url = f'{self.base}/{name}'
         self.manner = 'good'
         self.sent = 0
+        self._counting = threading.Lock()
         self.missed = []
         self._server.RequestHandlerClass.do_GET = lambda request: self._give(request)
 
@@ -85,8 +87,9 @@ class Origin(WebServer):
             request.send_header('Content-Range', f'bytes {first}-{last}/{len(data)}')
         request.send_header('Content-Length', str(len(body)))
         request.end_headers()
+        with self._counting:
+            self.sent += len(body)
         request.wfile.write(body[:len(body) // 2] if manner == 'short' else body)
-        self.sent += len(body)
         if manner == 'short':
             request.close_connection = True
 
