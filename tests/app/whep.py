@@ -180,6 +180,28 @@ def nothing_in_common_gets_406():
         assert status == 406 and 'H264' in text and 'H265' in text, (status, text)
 
 
+@test(timeout=90)
+def where_nothing_fits_a_rendition_does():
+    motion_jpeg = ('launch: videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=25/1 ! '
+                   'jpegenc ! rtpjpegpay name=pay0')
+    renditions = {'choices': {'transcode': ['size', 'rate']}, 'renditions': ['layers=0.0.*', 'size=160x90&rate=300k']}
+    with Whep(motion_jpeg, mount=renditions) as proxy:
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '2')[0]
+        assert result['status'] == 'ok' and [track['kind'] for track in result['tracks']] == ['video'], result
+        assert result['tracks'][0]['units'] > 20 and result['tracks'][0]['lost'] == 0, result
+        proxy.wait_for_line(r'reader \S+ in: /cam\?size=160x90&rate=300k over WebRTC')
+        wait_until(lambda: not proxy.readers(), 10, 'no readers')
+        # Neither a rendition that does not fit, nor another form than was asked for.
+        status, _, text = proxy.ask('POST', body=offer('gstreamer').replace('H264', 'VP8'))
+        assert status == 406 and 'VP8' in text and 'JPEG' in text, (status, text)
+        status, _, text = proxy.ask('POST', '/cam/whep?layers=0.0.0', offer('gstreamer'))
+        assert status == 406 and 'H264' in text and 'JPEG' in text, (status, text)
+    with Whep(motion_jpeg, mount={**renditions, 'max-presentations': 1}) as proxy:
+        proxy.post('gstreamer', '/cam/whep?size=128x72')
+        status, _, text = proxy.ask('POST', body=offer('gstreamer'))
+        assert status == 406 and 'H264' in text and 'JPEG' in text and 'max-presentations' in text, (status, text)
+
+
 @test
 def a_reader_needs_the_permission():
     digest = ['MD5:' + hashlib.md5(b'ann:rtsp-proxy:secret').hexdigest()]

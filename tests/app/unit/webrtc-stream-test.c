@@ -402,11 +402,14 @@ keyframes_are_asked_for_unless_one_has_just_left (Fixture *f, gconstpointer unus
 static void
 a_rendition_may_fit (Fixture *f, gconstpointer unused)
 {
-  gchar *query = webrtc_choice_find_rendition (f->presentation, WEBRTC_H264 | WEBRTC_OPUS);
+  WeirLayerSet layers;
+  gchar *choices =
+      webrtc_choice_find_rendition (f->presentation, WEBRTC_H264 | WEBRTC_OPUS, &layers);
 
-  g_assert_cmpstr (query, ==, "size=320x180");
-  g_assert_null (webrtc_choice_find_rendition (f->presentation, WEBRTC_VP8 | WEBRTC_OPUS));
-  g_free (query);
+  g_assert_cmpstr (choices, ==, "size=320x180");
+  g_assert_true (weir_layer_set_equal (layers, WEIR_LAYER_SET_ALL));
+  g_assert_null (webrtc_choice_find_rendition (f->presentation, WEBRTC_VP8 | WEBRTC_OPUS, &layers));
+  g_free (choices);
 }
 
 int

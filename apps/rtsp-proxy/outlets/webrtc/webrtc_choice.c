@@ -169,34 +169,33 @@ webrtc_choice_make (WebrtcChoice *self, Presentation *presentation, guint32 offe
   return ok;
 }
 
-// Reports whether the chain of a rendition encodes video as one of the codecs.
+// Reports whether a chain encodes video as one of the codecs.
 static gboolean
-encodes_as (const MountConfig *config, const gchar *query, guint32 offered)
+encodes_as (const MountConfig *config, const gchar *choices, guint32 offered)
 {
-  GPtrArray *chain = NULL;
-  gchar *choices;
+  GPtrArray *chain = offer_make_chain (config, choices, NULL);
   gboolean fits = FALSE;
 
-  mount_rendition_split (config, query, &choices);
-  if (choices)
-    chain = offer_make_chain (config, choices, NULL);
   if (chain)
     fits = webrtc_codec_from_name (choice_get_codec (chain, chain->len, STAGE_VIDEO, NULL))
            & offered & WEBRTC_VIDEO;
   g_clear_pointer (&chain, g_ptr_array_unref);
-  g_free (choices);
   return fits;
 }
 
 gchar *
-webrtc_choice_find_rendition (Presentation *presentation, guint32 offered)
+webrtc_choice_find_rendition (Presentation *presentation, guint32 offered, WeirLayerSet *layers)
 {
   MountConfig *config = presentation_dup_config (presentation);
   gchar *found = NULL;
 
-  for (gchar **each = config->renditions; each && *each && !found; each++) {
-    if (encodes_as (config, *each, offered))
-      found = g_strdup (*each);
+  for (gchar **each = config->renditions; *each && !found; each++) {
+    gchar *choices;
+
+    *layers = mount_rendition_split (config, *each, &choices);
+    if (choices && encodes_as (config, choices, offered))
+      found = g_steal_pointer (&choices);
+    g_free (choices);
   }
   mount_config_unref (config);
   return found;

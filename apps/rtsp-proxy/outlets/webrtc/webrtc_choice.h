@@ -21,7 +21,9 @@ typedef struct {
 gboolean webrtc_choice_make (WebrtcChoice *self, Presentation *presentation, guint32 offered,
     gchar **left_out, GError **error);
 
-// Returns the query of the first of the mount's renditions (config/mount_renditions.h) that encodes
-// video as one of the codecs `offered`: what a reader gets to whom the presentation itself offers
-// nothing. Returns NULL if there is none. Starts nothing. Call from any thread. (transfer full)
-gchar *webrtc_choice_find_rendition (Presentation *presentation, guint32 offered);
+// Returns the choices of the first of the mount's renditions (config/mount_renditions.h) that
+// encodes video as one of the codecs `offered`, and sets its layers: what a reader gets to whom the
+// presentation itself offers nothing. Returns NULL if there is none. Starts nothing. Call from any
+// thread. (transfer full)
+gchar *webrtc_choice_find_rendition (
+    Presentation *presentation, guint32 offered, WeirLayerSet *layers);

@@ -7,6 +7,7 @@
 #include "mounts/start_wait.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_refusal.h"
+#include "outlets/webrtc/webrtc_choice.h"
 #include "readers/reader_limit.h"
 
 #define SUFFIX "whep"
@@ -26,6 +27,8 @@ typedef struct {
   // Of an offer.
   SdpOffer *offer;
   Presentation *presentation; // NULL: it is not in use
+  WeirLayerSet layers;        // that the reader asks for
+  GError *unfit;              // why it is a rendition's, for which nobody asked; NULL: it is none
   StartWait *wait;
   gboolean is_counted;
 } Reply;
@@ -127,14 +130,6 @@ list_codecs (const SdpOffer *offer)
   return codecs;
 }
 
-static guint
-status_of (const GError *error)
-{
-  return g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED)
-             ? SOUP_STATUS_NOT_ACCEPTABLE
-             : SOUP_STATUS_SERVICE_UNAVAILABLE;
-}
-
 // The session has what the request had: its use, its place and its offer.
 static void
 answer_session (Reply *self, WhepSession *session)
@@ -154,6 +149,59 @@ answer_session (Reply *self, WhepSession *session)
   answer_body (self, SOUP_STATUS_CREATED, SDP, text);
 }
 
+// Takes ownership of the error.
+static void
+answer_problem (Reply *self, guint status, GError *error)
+{
+  if (self->unfit) {
+    answer_with (self, SOUP_STATUS_NOT_ACCEPTABLE,
+        g_strdup_printf ("%s; the rendition: %s", self->unfit->message, error->message));
+    g_error_free (error);
+  } else {
+    answer_error (self, status, error);
+  }
+}
+
+// Begins to wait for a rendition of the mount, if there is one that fits, and the client has asked
+// for no certain form of the mount. Otherwise answers. Takes ownership of the error.
+static void
+take_rendition (Reply *self, GError *error)
+{
+  const HttpAsked *asked = self->asked;
+  Presentation *own = self->presentation;
+  Resolved rendition = { .mount = asked->resolved->mount };
+  GError *problem = NULL;
+  gchar *choices = NULL;
+
+  if (!self->unfit && !asked->resolved->choices && !asked->resolved->is_below
+      && weir_layer_set_equal (self->layers, WEIR_LAYER_SET_ALL))
+    choices = webrtc_choice_find_rendition (own, list_codecs (self->offer), &self->layers);
+  if (!choices) {
+    answer_problem (self, SOUP_STATUS_NOT_ACCEPTABLE, error);
+    return;
+  }
+  rendition.choices = choices;
+  self->unfit = error;
+  self->presentation = mounts_use (&rendition, &problem);
+  presentation_leave (own);
+  g_clear_pointer (&self->wait, start_wait_free);
+  if (self->presentation)
+    self->wait = start_wait_new (self->presentation, asked->wake, asked->wake_data);
+  else
+    answer_problem (self, SOUP_STATUS_SERVICE_UNAVAILABLE, problem);
+  g_free (choices);
+}
+
+// Takes ownership of the error.
+static void
+refuse (Reply *self, GError *error)
+{
+  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED))
+    take_rendition (self, error);
+  else
+    answer_problem (self, SOUP_STATUS_SERVICE_UNAVAILABLE, error);
+}
+
 static void
 begin_session (Reply *self)
 {
@@ -169,11 +217,11 @@ begin_session (Reply *self)
       webrtc_stream_get (self->presentation, list_codecs (self->offer), v4, v6, &error);
 
   if (!stream) {
-    answer_error (self, status_of (error), error);
+    refuse (self, error);
     return;
   }
-  parts = (WebrtcReaderParts) { self->presentation, stream, self->offer, asked->demand->layers,
-    mount, asked->peer };
+  parts = (WebrtcReaderParts) { self->presentation, stream, self->offer, self->layers, mount,
+    asked->peer };
   problem = http_refusal_of_reader (asked->resolved->mount);
   if (problem) {
     refusals_note (problem->reason, asked->peer, "%s", problem->text);
@@ -182,7 +230,7 @@ begin_session (Reply *self)
     answer_session (self, &session);
   } else {
     reader_limit_leave (mount);
-    answer_error (self, status_of (error), error);
+    refuse (self, error);
   }
   whep_session_clear (&session);
   webrtc_stream_unref (stream);
@@ -198,11 +246,12 @@ decide (Reply *self)
       begin_session (self);
       break;
     case PRESENTATION_DOWN:
-      answer_error (self, SOUP_STATUS_CONFLICT, error);
+      answer_problem (self, SOUP_STATUS_CONFLICT, error);
       break;
     default:
-      answer_with (self, SOUP_STATUS_CONFLICT,
-          g_strdup ("the upstream takes too long to start (start-timeout)"));
+      answer_problem (self, SOUP_STATUS_CONFLICT,
+          g_error_new_literal (G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+              "the upstream takes too long to start (start-timeout)"));
       break;
   }
 }
@@ -242,6 +291,7 @@ take_offer (Reply *self)
     return;
   }
   self->is_counted = TRUE;
+  self->layers = asked->demand->layers;
   self->presentation = mounts_use (asked->resolved, &error);
   if (self->presentation)
     self->wait = start_wait_new (self->presentation, asked->wake, asked->wake_data);
@@ -346,10 +396,11 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 {
   Reply *self = (Reply *) reply;
 
-  if (self->status == 0 && !start_wait_is_over (self->wait))
-    return FALSE;
-  if (self->status == 0)
+  while (self->status == 0) {
+    if (!start_wait_is_over (self->wait))
+      return FALSE;
     decide (self);
+  }
   *head = (HttpHead) { self->status, self->type, self->reason, head->headers,
     self->body ? (gint64) g_bytes_get_size (self->body) : 0 };
   g_string_append_len (head->headers, self->headers->str, (gssize) self->headers->len);
@@ -370,6 +421,7 @@ free_reply (HttpReply *reply)
   Reply *self = (Reply *) reply;
 
   g_clear_pointer (&self->wait, start_wait_free);
+  g_clear_error (&self->unfit);
   g_clear_pointer (&self->presentation, presentation_leave);
   if (self->is_counted)
     whep_sessions_leave (self->whep->sessions, self->asked->address);
