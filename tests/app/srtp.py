@@ -485,6 +485,8 @@ def wrong_keys_are_refused():
         (463, mikey(key[:16])), (463, mikey(key + b'x')), (463, mikey(b'')),
         (463, mikey(key, payloads=[(1, kemac(key, cipher=1))])),
         (463, mikey(key, payloads=[(1, kemac(key, mac=1))])),
+        # GStreamer would free the salt twice.
+        (463, mikey(key, payloads=[(1, kemac(key[:16], kind=3, salt=key[16:]))])),
         (463, mikey(key, payloads=[(10, policy(weak)), *other])),
         (463, mikey(key, payloads=[(10, policy(long)), *other])),
         (463, mikey(key, payloads=[(10, policy([(0, b'\x06')])), *other])),

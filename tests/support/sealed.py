@@ -80,9 +80,11 @@ def policy(parameters=AES_CM):
     return struct.pack('>BBH', 0, 0, len(body)) + body
 
 
-def kemac(key, kind=2, cipher=0, mac=0):
-    """Returns the body of a payload KEMAC with one key."""
+def kemac(key, kind=2, cipher=0, mac=0, salt=None):
+    """Returns the body of a payload KEMAC with one key. Kind 3 has a salt of its own."""
     data = struct.pack('>BBH', 0, kind << 4, len(key)) + key
+    if salt is not None:
+        data += struct.pack('>H', len(salt)) + salt
     return struct.pack('>BH', cipher, len(data)) + data + bytes([mac])
 
 

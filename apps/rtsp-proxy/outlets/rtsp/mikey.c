@@ -31,8 +31,9 @@ mikey_write (GBytes *key, guint32 ssrc)
 //
 // GStreamer 1.22 reads forever at a payload whose type it does not know, and at the key of a
 // message for public keys, before which it expects such a payload; reads the first byte of a
-// parameter without bytes; and asserts that a key is not empty. So it only gets messages for shared
-// keys that consist of the payloads below, which are those that players send.
+// parameter without bytes; asserts that a key is not empty; and frees the salt that comes apart
+// from a key twice, as 1.26 does. So it only gets messages for shared keys that consist of the
+// payloads below, which are those that players send.
 
 static gboolean
 check_time (WeirBytes *in)
@@ -63,20 +64,16 @@ check_policy (WeirBytes *in)
   return TRUE;
 }
 
-// One key, without a validity period.
+// One key, with its salt in it, and without a validity period.
 static gboolean
 check_key (WeirBytes *in)
 {
   guint8 next, type;
   guint16 size;
 
-  if (!weir_bytes_u8 (in, &next) || next != GST_MIKEY_PT_LAST || !weir_bytes_u8 (in, &type)
-      || (type & 0x0f) != GST_MIKEY_KV_NULL || !weir_bytes_u16 (in, &size) || size == 0
-      || !weir_bytes_skip (in, size))
-    return FALSE;
-  if (type >> 4 & 1 && (!weir_bytes_u16 (in, &size) || !weir_bytes_skip (in, size)))
-    return FALSE;
-  return weir_bytes_left (in) == 0;
+  return weir_bytes_u8 (in, &next) && next == GST_MIKEY_PT_LAST && weir_bytes_u8 (in, &type)
+         && (type & 0x0f) == GST_MIKEY_KV_NULL && (type >> 4 & 1) == 0 && weir_bytes_u16 (in, &size)
+         && size > 0 && weir_bytes_skip (in, size) && weir_bytes_left (in) == 0;
 }
 
 static gboolean
