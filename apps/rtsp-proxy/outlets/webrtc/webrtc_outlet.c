@@ -6,23 +6,23 @@
 #include "outlets/webrtc/whep.h"
 
 struct _WebrtcOutlet {
-  Whep whep;
+  WebrtcEndpoints endpoints;
   Loop *loop;
 };
 
 static void
 close_readers (Presentation *presentation, const gchar *reason, gpointer data)
 {
-  whep_sessions_end (((WebrtcOutlet *) data)->whep.sessions, presentation, reason);
+  webrtc_clients_end (((WebrtcOutlet *) data)->endpoints.clients, presentation, reason);
 }
 
 static void
 log_port (WebrtcOutlet *self)
 {
-  GPtrArray *candidates = webrtc_port_get_candidates (self->whep.port);
+  GPtrArray *candidates = webrtc_port_get_candidates (self->endpoints.port);
   gchar *text = webrtc_candidates_dup_text (candidates);
 
-  log_event ("WebRTC at port %u: %s", webrtc_port_get_number (self->whep.port), text);
+  log_event ("WebRTC at port %u: %s", webrtc_port_get_number (self->endpoints.port), text);
   g_free (text);
   g_ptr_array_unref (candidates);
 }
@@ -35,16 +35,16 @@ webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error)
   const LoopSettings loop = { .name = "webrtc-readers" };
   WebrtcOutlet *self = g_new0 (WebrtcOutlet, 1);
 
-  self->whep.port = webrtc_port_new (&settings, error);
-  self->loop = self->whep.port ? loop_new (&loop, error) : NULL;
+  self->endpoints.port = webrtc_port_new (&settings, error);
+  self->loop = self->endpoints.port ? loop_new (&loop, error) : NULL;
   if (!self->loop) {
-    g_clear_pointer (&self->whep.port, webrtc_port_free);
+    g_clear_pointer (&self->endpoints.port, webrtc_port_free);
     g_free (self);
     g_prefix_error (error, "webrtc: ");
     return NULL;
   }
-  self->whep.sessions = whep_sessions_new (self->whep.port, self->loop);
-  self->whep.stun_servers = g_strdupv (config->stun_servers);
+  self->endpoints.clients = webrtc_clients_new (self->endpoints.port, self->loop);
+  self->endpoints.stun_servers = g_strdupv (config->stun_servers);
   proxy_add_closer (proxy, close_readers, self);
   log_port (self);
   return self;
@@ -53,19 +53,19 @@ webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error)
 HttpRoute
 webrtc_outlet_get_route (WebrtcOutlet *self)
 {
-  return whep_get_route (&self->whep);
+  return whep_get_route (&self->endpoints);
 }
 
 static gboolean
 is_empty (gpointer self)
 {
-  return whep_sessions_count (((WebrtcOutlet *) self)->whep.sessions) == 0;
+  return webrtc_clients_count (((WebrtcOutlet *) self)->endpoints.clients) == 0;
 }
 
 gboolean
 webrtc_outlet_stop (WebrtcOutlet *self, guint timeout_ms)
 {
-  whep_sessions_end (self->whep.sessions, NULL, "the proxy stops");
+  webrtc_clients_end (self->endpoints.clients, NULL, "the proxy stops");
   return main_loop_wait (is_empty, self, timeout_ms);
 }
 
@@ -73,8 +73,8 @@ void
 webrtc_outlet_free (WebrtcOutlet *self)
 {
   loop_free (self->loop);
-  whep_sessions_free (self->whep.sessions);
-  webrtc_port_free (self->whep.port);
-  g_strfreev (self->whep.stun_servers);
+  webrtc_clients_free (self->endpoints.clients);
+  webrtc_port_free (self->endpoints.port);
+  g_strfreev (self->endpoints.stun_servers);
   g_free (self);
 }

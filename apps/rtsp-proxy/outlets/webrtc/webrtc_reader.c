@@ -6,32 +6,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "outlets/webrtc/webrtc_served.h"
-#include "outlets/webrtc/webrtc_session.h"
 #include "readers/adaptation.h"
 #include "readers/reader_limit.h"
 
-#include <string.h>
-
 #define REPORT_INTERVAL_NS G_GINT64_CONSTANT (1000000000)
 
-struct _WebrtcReader {
-  LoopWatch watch; // first: see reader_of()
-  gatomicrefcount refs;
-  const WebrtcReaders *readers;
-  Presentation *presentation;
+typedef struct {
+  WebrtcClient client; // first
   WebrtcStream *stream;
-  SdpOffer *offer;
   GArray *choices;     // of AnswerChoice
   WeirLayerSet layers; // that the client has chosen
-  gchar *mount, *peer, *cname;
-  guint64 id;
-  gint ending;   // atomic: webrtc_reader_end() was called
-  gchar *reason; // of that
+  gchar *mount;
 
-  GMutex lock;            // guards the fields below
-  gchar *ufrag;           // of the client, for ICE
-  WebrtcSession *session; // NULL: closed
-  gchar *host;            // the route
+  // Guarded by the client's lock:
+  gchar *host; // the route
   guint16 port;
   const gchar *profile; // the keys; NULL: not connected yet
   GBytes *send_key, *receive_key;
@@ -41,55 +29,22 @@ struct _WebrtcReader {
   GObject *srtp;
   GPtrArray *places; // of WebrtcPlace; NULL: it does not play
   Reader *served;
-};
+} WebrtcReader;
 
-WebrtcReader *
-webrtc_reader_ref (WebrtcReader *self)
+static void
+reader_free (WebrtcClient *client)
 {
-  g_atomic_ref_count_inc (&self->refs);
-  return self;
-}
+  WebrtcReader *self = (WebrtcReader *) client;
 
-void
-webrtc_reader_unref (WebrtcReader *self)
-{
-  if (!g_atomic_ref_count_dec (&self->refs))
-    return;
   g_clear_object (&self->srtp);
   g_clear_pointer (&self->places, g_ptr_array_unref);
   g_clear_pointer (&self->send_key, g_bytes_unref);
   g_clear_pointer (&self->receive_key, g_bytes_unref);
   g_clear_pointer (&self->stream, webrtc_stream_unref);
-  g_clear_pointer (&self->presentation, presentation_unref);
-  g_clear_pointer (&self->offer, sdp_offer_free);
   g_clear_pointer (&self->choices, g_array_unref);
-  g_mutex_clear (&self->lock);
-  g_free (self->reason);
   g_free (self->mount);
-  g_free (self->ufrag);
-  g_free (self->cname);
-  g_free (self->peer);
   g_free (self->host);
   g_free (self);
-}
-
-Presentation *
-webrtc_reader_get_presentation (WebrtcReader *self)
-{
-  return self->presentation;
-}
-
-static WebrtcReader *
-reader_of (LoopWatch *watch)
-{
-  return (WebrtcReader *) watch;
-}
-
-// Runs a function in the loop's thread, which releases a reference.
-static void
-post (WebrtcReader *self, void (*function) (gpointer reader))
-{
-  loop_post (self->readers->loop, function, webrtc_reader_ref (self));
 }
 
 // ---- the end ----
@@ -103,7 +58,7 @@ send_reports (WebrtcReader *self, gboolean bye)
     gsize size = webrtc_feedback_write (self->feedback, i, bye, clock_now (), report);
 
     if (size > 0)
-      webrtc_session_send (self->session, report, size);
+      webrtc_session_send (self->client.session, report, size);
   }
 }
 
@@ -117,54 +72,30 @@ stop_playing (WebrtcReader *self)
   webrtc_served_end (g_steal_pointer (&self->served));
   for (guint i = 0; i < self->places->len; i++)
     webrtc_place_leave (g_ptr_array_index (self->places, i));
-  g_mutex_lock (&self->lock);
+  g_mutex_lock (&self->client.lock);
   feedback = g_steal_pointer (&self->feedback);
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   webrtc_feedback_unref (feedback);
 }
 
-// Waits for an event that runs.
 static void
-close_session (WebrtcReader *self)
+leave (WebrtcClient *client)
 {
-  WebrtcSession *session;
+  WebrtcReader *self = (WebrtcReader *) client;
 
-  g_mutex_lock (&self->lock);
-  session = g_steal_pointer (&self->session);
-  g_mutex_unlock (&self->lock);
-  webrtc_session_close (session);
-}
-
-static void
-end (gpointer reader)
-{
-  WebrtcReader *self = reader;
-
-  loop_leave (&self->watch);
   if (self->places)
     stop_playing (self);
-  close_session (self);
-  log_event ("reader %s out: %s: %s", self->peer, presentation_get_label (self->presentation),
-      self->reason);
-  reader_limit_leave (self->mount);
-  presentation_unuse (self->presentation);
-  self->readers->ended (self, self->readers->data);
-  webrtc_reader_unref (self);
-}
-
-void
-webrtc_reader_end (WebrtcReader *self, const gchar *reason)
-{
-  if (!g_atomic_int_compare_and_exchange (&self->ending, FALSE, TRUE))
-    return;
-  self->reason = g_strdup (reason);
-  post (self, end);
 }
 
 static void
-on_left (LoopWatch *watch)
+end (WebrtcClient *client, const gchar *reason)
 {
-  webrtc_reader_unref (reader_of (watch));
+  WebrtcReader *self = (WebrtcReader *) client;
+
+  log_event ("reader %s out: %s: %s", client->peer,
+      presentation_get_label (self->client.presentation), reason);
+  reader_limit_leave (self->mount);
+  presentation_unuse (self->client.presentation);
 }
 
 // ---- playing ----
@@ -172,9 +103,9 @@ on_left (LoopWatch *watch)
 static GstStructure *
 describe_stream (WebrtcReader *self, const AnswerChoice *choice)
 {
-  const OfferMedia *line = g_ptr_array_index (self->offer->media, choice->media);
+  const OfferMedia *line = g_ptr_array_index (self->client.offer->media, choice->media);
   const OfferFormat *format = &g_array_index (line->formats, OfferFormat, choice->format);
-  GBytes *extensions = sdp_answer_make_extensions (self->offer, choice);
+  GBytes *extensions = sdp_answer_make_extensions (self->client.offer, choice);
   GstStructure *stream = gst_structure_new (
       "stream", "ssrc", G_TYPE_UINT, choice->ssrc, "payload-type", G_TYPE_UINT, format->type, NULL);
 
@@ -210,19 +141,19 @@ make_places (WebrtcReader *self)
 static void
 close_served (gpointer owner, const gchar *reason)
 {
-  webrtc_reader_end (owner, reason);
+  webrtc_client_end (owner, reason);
 }
 
 static gpointer
 ref_owner (gpointer owner)
 {
-  return webrtc_reader_ref (owner);
+  return webrtc_client_ref (owner);
 }
 
 static void
 unref_owner (gpointer owner)
 {
-  webrtc_reader_unref (owner);
+  webrtc_client_unref (owner);
 }
 
 static void
@@ -232,17 +163,17 @@ show (WebrtcReader *self)
   gchar *left_out = webrtc_stream_dup_left_out (self->stream);
 
   self->served = webrtc_served_new (
-      self->places, self->feedback, self->mount, self->peer, left_out, &functions, self);
-  adaptation_watch (self->served, self->presentation, self->layers);
-  log_event (
-      "reader %s in: %s over WebRTC", self->peer, presentation_get_label (self->presentation));
+      self->places, self->feedback, self->mount, self->client.peer, left_out, &functions, self);
+  adaptation_watch (self->served, self->client.presentation, self->layers);
+  log_event ("reader %s in: %s over WebRTC", self->client.peer,
+      presentation_get_label (self->client.presentation));
   g_free (left_out);
 }
 
 static void
 enter (WebrtcReader *self, guint16 port)
 {
-  MountConfig *config = presentation_dup_config (self->presentation);
+  MountConfig *config = presentation_dup_config (self->client.presentation);
   WeirLayerSet layers = adaptation_limit (config, self->layers);
 
   for (guint i = 0; i < self->places->len; i++)
@@ -256,23 +187,23 @@ begin_playing (WebrtcReader *self)
   WebrtcFeedback *feedback;
   guint16 port;
 
-  g_mutex_lock (&self->lock);
+  g_mutex_lock (&self->client.lock);
   port = self->port;
   self->srtp = g_object_new (g_type_from_name ("WeirSrtp"), "destination", self->host, "profile",
       self->profile, "send-key", self->send_key, "receive-key", self->receive_key, NULL);
   g_clear_pointer (&self->send_key, g_bytes_unref);
   g_clear_pointer (&self->receive_key, g_bytes_unref);
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   self->places = make_places (self);
-  feedback = webrtc_feedback_new (self->srtp, self->stream, self->places, self->cname);
-  g_mutex_lock (&self->lock);
+  feedback = webrtc_feedback_new (self->srtp, self->stream, self->places, self->client.cname);
+  g_mutex_lock (&self->client.lock);
   self->feedback = feedback;
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   show (self);
   enter (self, port);
-  loop_set_due (&self->watch, clock_now ());
+  loop_set_due (&self->client.watch, clock_now ());
   if (self->places->len < self->choices->len)
-    webrtc_reader_end (self, "its packets cannot be encrypted");
+    webrtc_client_end (&self->client, "its packets cannot be encrypted");
 }
 
 // The browser is connected.
@@ -281,9 +212,9 @@ play (gpointer reader)
 {
   WebrtcReader *self = reader;
 
-  if (!g_atomic_int_get (&self->ending))
+  if (!webrtc_client_is_ending (&self->client))
     begin_playing (self);
-  webrtc_reader_unref (self);
+  webrtc_client_unref (&self->client);
 }
 
 // The browser has another address. It begins at a join point again.
@@ -291,14 +222,14 @@ static void
 move (gpointer reader)
 {
   WebrtcReader *self = reader;
-  gboolean plays = self->places && !g_atomic_int_get (&self->ending);
+  gboolean plays = self->places && !webrtc_client_is_ending (&self->client);
   guint16 port;
   gchar *host;
 
-  g_mutex_lock (&self->lock);
+  g_mutex_lock (&self->client.lock);
   host = g_strdup (self->host);
   port = self->port;
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   if (plays)
     g_signal_emit_by_name (self->srtp, "set-destination", host);
   for (guint i = 0; plays && i < self->places->len; i++)
@@ -306,18 +237,18 @@ move (gpointer reader)
   if (plays)
     enter (self, port);
   g_free (host);
-  webrtc_reader_unref (self);
+  webrtc_client_unref (&self->client);
 }
 
 static void
-on_due (LoopWatch *watch, gint64 now)
+on_due (WebrtcClient *client, gint64 now)
 {
-  WebrtcReader *self = reader_of (watch);
+  WebrtcReader *self = (WebrtcReader *) client;
 
   send_reports (self, FALSE);
-  loop_set_due (watch, now + REPORT_INTERVAL_NS);
+  loop_set_due (&client->watch, now + REPORT_INTERVAL_NS);
   if (webrtc_stream_has_ended (self->stream))
-    webrtc_reader_end (self, "the stream has ended");
+    webrtc_client_end (&self->client, "the stream has ended");
 }
 
 // ---- events of the session, in the port's thread ----
@@ -328,14 +259,14 @@ on_route (gpointer reader, const WebrtcRoute *route)
   WebrtcReader *self = reader;
   gboolean moves;
 
-  g_mutex_lock (&self->lock);
+  g_mutex_lock (&self->client.lock);
   g_free (self->host);
   self->host = g_strdup (route->host);
   self->port = route->port;
   moves = self->profile != NULL;
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   if (moves)
-    post (self, move);
+    webrtc_client_post (&self->client, move);
 }
 
 static void
@@ -343,12 +274,12 @@ on_connected (gpointer reader, const WebrtcKeys *keys)
 {
   WebrtcReader *self = reader;
 
-  g_mutex_lock (&self->lock);
+  g_mutex_lock (&self->client.lock);
   self->profile = g_intern_string (keys->profile);
   self->send_key = g_bytes_ref (keys->send);
   self->receive_key = g_bytes_ref (keys->receive);
-  g_mutex_unlock (&self->lock);
-  post (self, play);
+  g_mutex_unlock (&self->client.lock);
+  webrtc_client_post (&self->client, play);
 }
 
 static void
@@ -359,10 +290,10 @@ on_rtcp (gpointer reader, guint8 *packet, gsize size)
   WebrtcFeedback *feedback;
   WebrtcSession *session;
 
-  g_mutex_lock (&self->lock);
-  session = self->session;
+  g_mutex_lock (&self->client.lock);
+  session = self->client.session;
   feedback = self->feedback ? webrtc_feedback_ref (self->feedback) : NULL;
-  g_mutex_unlock (&self->lock);
+  g_mutex_unlock (&self->client.lock);
   if (feedback)
     verdict = webrtc_feedback_take (feedback, packet, size, clock_now ());
   g_clear_pointer (&feedback, webrtc_feedback_unref);
@@ -370,13 +301,13 @@ on_rtcp (gpointer reader, guint8 *packet, gsize size)
   if (session && verdict != WEBRTC_FEEDBACK_FORGED)
     webrtc_session_note_alive (session);
   if (verdict == WEBRTC_FEEDBACK_BYE)
-    webrtc_reader_end (self, "the browser left");
+    webrtc_client_end (&self->client, "the browser left");
 }
 
 static void
 on_closed (gpointer reader, const gchar *reason)
 {
-  webrtc_reader_end (reader, reason);
+  webrtc_client_end (reader, reason);
 }
 
 // ---- construction ----
@@ -398,135 +329,30 @@ choose (WebrtcStream *stream, const SdpOffer *offer, GError **error)
   return choices;
 }
 
-static void
-open_session (WebrtcReader *self)
+static gchar *
+write_answer (WebrtcClient *client, const AnswerOwn *own)
 {
-  static const WebrtcSessionEvents events = {
-    .connected = on_connected, .route = on_route, .rtcp = on_rtcp, .closed = on_closed
-  };
-  WebrtcRemote remote = { .ufrag = self->offer->ufrag, .is_passive = self->offer->is_passive };
-
-  memcpy (remote.fingerprint, self->offer->fingerprint, sizeof remote.fingerprint);
-  // Its events wait for the lock until the reader knows the session.
-  g_mutex_lock (&self->lock);
-  self->session = webrtc_session_new (self->readers->port, &remote, &events, self);
-  g_mutex_unlock (&self->lock);
+  return sdp_answer_write (client->offer, ((WebrtcReader *) client)->choices, own);
 }
 
-WebrtcReader *
-webrtc_reader_new (const WebrtcReaders *readers, const WebrtcReaderParts *parts, GError **error)
+WebrtcClient *
+webrtc_reader_new (const WebrtcContext *context, const WebrtcReaderParts *parts, GError **error)
 {
-  static const LoopOps ops = { .due = on_due, .left = on_left };
+  static const WebrtcClientOps ops = {
+    { .connected = on_connected, .route = on_route, .rtcp = on_rtcp, .closed = on_closed },
+    write_answer, on_due, leave, end, reader_free
+  };
   GArray *choices = choose (parts->stream, parts->offer, error);
   WebrtcReader *self;
 
   if (!choices)
     return NULL;
   self = g_new0 (WebrtcReader, 1);
-  g_atomic_ref_count_init (&self->refs);
-  g_mutex_init (&self->lock);
-  self->readers = readers;
+  webrtc_client_init (&self->client, &ops, context, parts->offer, parts->peer);
   self->choices = choices;
-  self->offer = parts->offer;
-  self->ufrag = g_strdup (parts->offer->ufrag);
   self->layers = parts->layers;
-  self->id = ((guint64) g_random_int () << 32 | g_random_int ()) & G_MAXINT64; // RFC 9429, 5.2.1
-  self->cname = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", self->id);
   self->mount = g_strdup (parts->mount);
-  self->peer = g_strdup (parts->peer);
-  self->presentation = parts->presentation;
+  self->client.presentation = parts->presentation;
   self->stream = webrtc_stream_ref (parts->stream);
-  loop_join (readers->loop, &self->watch, &ops);
-  webrtc_reader_ref (self); // of the loop
-  open_session (self);
-  return self;
-}
-
-// ---- answers ----
-
-// Calls `write` with what the answer says of the session. Returns its text, or NULL if the session
-// has ended. (transfer full)
-static gchar *
-write_own (WebrtcReader *self, const gchar *ufrag,
-    gchar *(*write) (WebrtcReader *self, const AnswerOwn *own))
-{
-  GPtrArray *candidates = webrtc_port_get_candidates (self->readers->port);
-  AnswerCandidate *list = g_new0 (AnswerCandidate, candidates->len);
-  AnswerOwn own = { .id = self->id,
-    .is_active = self->offer->is_passive,
-    .cname = self->cname,
-    .candidates = list,
-    .n_candidates = candidates->len };
-  gchar *own_ufrag = NULL, *own_pwd = NULL, *text = NULL;
-
-  for (guint i = 0; i < candidates->len; i++) {
-    const WebrtcCandidate *each = g_ptr_array_index (candidates, i);
-
-    list[i] = (AnswerCandidate) { each->address, webrtc_port_get_number (self->readers->port),
-      each->is_tcp };
-  }
-  g_mutex_lock (&self->lock);
-  if (self->session && ufrag) {
-    webrtc_session_restart (self->session, ufrag);
-    g_free (self->ufrag);
-    self->ufrag = g_strdup (ufrag);
-  }
-  if (self->session) {
-    webrtc_session_get_ice (self->session, &own_ufrag, &own_pwd);
-    own.ufrag = own_ufrag;
-    own.pwd = own_pwd;
-    own.fingerprint = webrtc_session_get_fingerprint (self->session);
-    text = write (self, &own);
-  }
-  g_mutex_unlock (&self->lock);
-  g_free (own_ufrag);
-  g_free (own_pwd);
-  g_free (list);
-  g_ptr_array_unref (candidates);
-  return text;
-}
-
-static gchar *
-write_answer (WebrtcReader *self, const AnswerOwn *own)
-{
-  return sdp_answer_write (self->offer, self->choices, own);
-}
-
-static gchar *
-write_fragment (WebrtcReader *self, const AnswerOwn *own)
-{
-  const AnswerChoice *first = &g_array_index (self->choices, AnswerChoice, 0);
-  const OfferMedia *line = g_ptr_array_index (self->offer->media, first->media);
-
-  return sdp_answer_write_fragment (own, line->mid);
-}
-
-gchar *
-webrtc_reader_write_answer (WebrtcReader *self)
-{
-  return write_own (self, NULL, write_answer);
-}
-
-gchar *
-webrtc_reader_restart (WebrtcReader *self, const gchar *ufrag)
-{
-  return write_own (self, ufrag, write_fragment);
-}
-
-gboolean
-webrtc_reader_read_fragment (WebrtcReader *self, GBytes *body, gchar **ufrag, GError **error)
-{
-  return sdp_offer_read_fragment (
-      self->offer, g_bytes_get_data (body, NULL), g_bytes_get_size (body), ufrag, error);
-}
-
-gboolean
-webrtc_reader_is_same (WebrtcReader *self, const gchar *ufrag)
-{
-  gboolean is_same;
-
-  g_mutex_lock (&self->lock);
-  is_same = g_str_equal (self->ufrag, ufrag);
-  g_mutex_unlock (&self->lock);
-  return is_same;
+  return &self->client;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "outlets/webrtc/whep_sessions.h"
+#include "outlets/webrtc/webrtc_clients.h"
 
 #include <string.h>
 
@@ -8,13 +8,13 @@
 #define NAME_BYTES 16
 
 typedef struct {
-  WebrtcReader *reader;
+  WebrtcClient *client;
   gchar *etag;
   GInetAddress *address;
 } Entry;
 
-struct _WhepSessions {
-  WebrtcReaders readers;
+struct _WebrtcClients {
+  WebrtcContext context;
   Connections *connections;
 
   GMutex lock;     // guards the fields below
@@ -32,16 +32,16 @@ entry_free (gpointer data)
 {
   Entry *self = data;
 
-  webrtc_reader_unref (self->reader);
+  webrtc_client_unref (self->client);
   g_object_unref (self->address);
   g_free (self->etag);
   g_free (self);
 }
 
 void
-whep_session_clear (WhepSession *session)
+webrtc_entry_clear (WebrtcEntry *session)
 {
-  g_clear_pointer (&session->reader, webrtc_reader_unref);
+  g_clear_pointer (&session->client, webrtc_client_unref);
   g_clear_pointer (&session->name, g_free);
   g_clear_pointer (&session->etag, g_free);
 }
@@ -49,16 +49,16 @@ whep_session_clear (WhepSession *session)
 // ---- the end of a session ----
 
 static void
-on_ended (WebrtcReader *reader, gpointer data)
+on_ended (WebrtcClient *client, gpointer data)
 {
-  WhepSessions *self = data;
+  WebrtcClients *self = data;
   GHashTableIter iter;
   gpointer entry;
 
   g_mutex_lock (&self->lock);
   g_hash_table_iter_init (&iter, self->all);
   while (g_hash_table_iter_next (&iter, NULL, &entry)) {
-    if (((Entry *) entry)->reader == reader) {
+    if (((Entry *) entry)->client == client) {
       connections_leave (self->connections, ((Entry *) entry)->address);
       g_hash_table_iter_remove (&iter);
       break;
@@ -68,7 +68,7 @@ on_ended (WebrtcReader *reader, gpointer data)
 }
 
 void
-whep_sessions_end (WhepSessions *self, Presentation *presentation, const gchar *reason)
+webrtc_clients_end (WebrtcClients *self, Presentation *presentation, const gchar *reason)
 {
   GHashTableIter iter;
   gpointer entry;
@@ -76,16 +76,16 @@ whep_sessions_end (WhepSessions *self, Presentation *presentation, const gchar *
   g_mutex_lock (&self->lock);
   g_hash_table_iter_init (&iter, self->all);
   while (g_hash_table_iter_next (&iter, NULL, &entry)) {
-    WebrtcReader *reader = ((Entry *) entry)->reader;
+    WebrtcClient *client = ((Entry *) entry)->client;
 
-    if (!presentation || webrtc_reader_get_presentation (reader) == presentation)
-      webrtc_reader_end (reader, reason);
+    if (!presentation || client->presentation == presentation)
+      webrtc_client_end (client, reason);
   }
   g_mutex_unlock (&self->lock);
 }
 
 guint
-whep_sessions_count (WhepSessions *self)
+webrtc_clients_count (WebrtcClients *self)
 {
   guint n;
 
@@ -97,20 +97,20 @@ whep_sessions_count (WhepSessions *self)
 
 // ---- sessions ----
 
-WhepSessions *
-whep_sessions_new (WebrtcPort *port, Loop *loop)
+WebrtcClients *
+webrtc_clients_new (WebrtcPort *port, Loop *loop)
 {
-  WhepSessions *self = g_new0 (WhepSessions, 1);
+  WebrtcClients *self = g_new0 (WebrtcClients, 1);
 
   g_mutex_init (&self->lock);
-  self->readers = (WebrtcReaders) { port, loop, on_ended, self };
+  self->context = (WebrtcContext) { port, loop, on_ended, self };
   self->connections = connections_new ();
   self->all = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, entry_free);
   return self;
 }
 
 void
-whep_sessions_free (WhepSessions *self)
+webrtc_clients_free (WebrtcClients *self)
 {
   connections_unref (self->connections);
   g_hash_table_unref (self->all);
@@ -119,7 +119,7 @@ whep_sessions_free (WhepSessions *self)
 }
 
 gchar *
-whep_sessions_enter (WhepSessions *self, GInetAddress *address, const gchar *peer)
+webrtc_clients_enter (WebrtcClients *self, GInetAddress *address, const gchar *peer)
 {
   gchar *reason = NULL;
 
@@ -129,36 +129,37 @@ whep_sessions_enter (WhepSessions *self, GInetAddress *address, const gchar *pee
 }
 
 void
-whep_sessions_leave (WhepSessions *self, GInetAddress *address)
+webrtc_clients_leave (WebrtcClients *self, GInetAddress *address)
 {
   connections_leave (self->connections, address);
 }
 
-gboolean
-whep_sessions_add (WhepSessions *self, const WebrtcReaderParts *parts, GInetAddress *address,
-    WhepSession *session, GError **error)
+const WebrtcContext *
+webrtc_clients_get_context (WebrtcClients *self)
 {
-  WebrtcReader *reader;
-  Entry *entry;
+  return &self->context;
+}
 
-  // A reader that ends at once waits until it is in the table.
+void
+webrtc_clients_add (
+    WebrtcClients *self, WebrtcClient *client, GInetAddress *address, WebrtcEntry *session)
+{
+  Entry *entry = g_new0 (Entry, 1);
+
+  entry->client = client;
+  entry->etag = make_etag ();
+  entry->address = g_object_ref (address);
+  *session = (WebrtcEntry) { webrtc_client_ref (client), secrets_dup_random (NAME_BYTES),
+    g_strdup (entry->etag) };
+  // A client that ends at once waits until it is in the table.
   g_mutex_lock (&self->lock);
-  reader = webrtc_reader_new (&self->readers, parts, error);
-  if (reader) {
-    entry = g_new0 (Entry, 1);
-    entry->reader = reader;
-    entry->etag = make_etag ();
-    entry->address = g_object_ref (address);
-    *session = (WhepSession) { webrtc_reader_ref (reader), secrets_dup_random (NAME_BYTES),
-      g_strdup (entry->etag) };
-    g_hash_table_insert (self->all, g_strdup (session->name), entry);
-  }
+  webrtc_client_open (client);
+  g_hash_table_insert (self->all, g_strdup (session->name), entry);
   g_mutex_unlock (&self->lock);
-  return reader != NULL;
 }
 
 gboolean
-whep_sessions_find (WhepSessions *self, const gchar *name, WhepSession *session)
+webrtc_clients_find (WebrtcClients *self, const gchar *name, WebrtcEntry *session)
 {
   gchar *key = g_strndup (name, strcspn (name, "?"));
   Entry *entry;
@@ -167,14 +168,14 @@ whep_sessions_find (WhepSessions *self, const gchar *name, WhepSession *session)
   entry = g_hash_table_lookup (self->all, key);
   if (entry)
     *session =
-        (WhepSession) { webrtc_reader_ref (entry->reader), g_strdup (key), g_strdup (entry->etag) };
+        (WebrtcEntry) { webrtc_client_ref (entry->client), g_strdup (key), g_strdup (entry->etag) };
   g_mutex_unlock (&self->lock);
   g_free (key);
   return entry != NULL;
 }
 
 void
-whep_sessions_renew (WhepSessions *self, WhepSession *session)
+webrtc_clients_renew (WebrtcClients *self, WebrtcEntry *session)
 {
   Entry *entry;
 
