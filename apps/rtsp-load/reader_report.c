@@ -44,8 +44,8 @@ reader_report (Reader *self, gint64 now)
 
     track_report (track, now, &block);
     claim_loss (self, track, &block);
-    len = weir_rtcp_write_rr (
-        packet, sizeof packet, self->ssrc + i, block.ssrc ? &block : NULL, cname);
+    len =
+        weir_rtcp_write_rr (packet, sizeof packet, self->ssrc + i, &block, block.ssrc != 0, cname);
     reader_io_send_rtcp (self, track, packet, len);
   }
 }

@@ -123,7 +123,7 @@ whep_media_report (WhepMedia *self, WhepKind kind, gint64 now, guint8 out[WHEP_R
     block.last_sr = (guint32) (track->map.ntp >> 16);
     block.delay_sr = (guint32) ((now - track->map_ns) / 1000 * 65536 / 1000000);
   }
-  len = weir_rtcp_write_rr (out, WHEP_REPORT_MAX, self->ssrc, &block, CNAME);
+  len = weir_rtcp_write_rr (out, WHEP_REPORT_MAX, self->ssrc, &block, 1, CNAME);
   g_signal_emit_by_name (self->srtp, "protect", out, (guint) len, (guint) WHEP_REPORT_MAX, &n);
   return n > 0 ? (gsize) n : 0;
 }

@@ -102,7 +102,7 @@ write_report (gpointer media, guint index, const WeirRelayCounts *counts, guint8
   if (self->clock.func)
     at.known = self->clock.func (stream, counts->timestamp, &at.ntp, self->clock.data);
   if (!at.known)
-    return weir_rtcp_write_rr (out, room, counts->ssrc, NULL, weir_relay_session_get_cname ());
+    return weir_rtcp_write_rr (out, room, counts->ssrc, NULL, 0, weir_relay_session_get_cname ());
   weir_reports_note_sent (stream, &at);
   return weir_rtcp_write_sr (
       out, room, &at, counts->n_packets, counts->n_octets, weir_relay_session_get_cname ());

@@ -261,7 +261,7 @@ send_reports (int64_t slot)
     for (unsigned t = 0; t < reader->n_tracks; t++) {
       const ReaderTrack *track = &reader->tracks[t];
       WeirRtcpBlock block = { .ssrc = track->ssrc, .highest_seq = track->highest_seq };
-      size_t len = weir_rtcp_write_rr (rtcp, sizeof rtcp, 1 + i, &block, "reader");
+      size_t len = weir_rtcp_write_rr (rtcp, sizeof rtcp, 1 + i, &block, 1, "reader");
 
       if (track->ssrc)
         weir_udp_send (track->rtcp, (const WeirAddress *) &track->rtcp_to, rtcp, len);

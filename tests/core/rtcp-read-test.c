@@ -227,7 +227,7 @@ a_written_report_is_read_back (void)
 
   written.lost = -5;
   CHECK_INT (
-      parse (packet, weir_rtcp_write_rr (packet, sizeof packet, SSRC, &written, "a@b"), &report),
+      parse (packet, weir_rtcp_write_rr (packet, sizeof packet, SSRC, &written, 1, "a@b"), &report),
       0);
   CHECK_INT (report.n_blocks, 1);
   CHECK (!memcmp (&report.blocks[0], &written, sizeof written));

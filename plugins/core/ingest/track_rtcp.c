@@ -178,7 +178,7 @@ write_report (WeirTrack *self, int64_t now_ns, uint8_t *out)
   }
   self->stats.reports_sent++;
   return weir_rtcp_write_rr (
-      out, WEIR_TRACK_RTCP_MAX, settings->ssrc, any ? &block : NULL, settings->cname);
+      out, WEIR_TRACK_RTCP_MAX, settings->ssrc, &block, any, settings->cname);
 }
 
 static size_t
@@ -206,7 +206,7 @@ weir_track_write_rtcp (WeirTrack *self, int64_t now_ns, uint8_t *out)
     len = write_report (self, now_ns, out);
   else // between two regular reports: without a block
     len = weir_rtcp_write_rr (
-        out, WEIR_TRACK_RTCP_MAX, self->settings.ssrc, NULL, self->settings.cname);
+        out, WEIR_TRACK_RTCP_MAX, self->settings.ssrc, NULL, 0, self->settings.cname);
   if (key)
     len += write_key_request (self, out + len, WEIR_TRACK_RTCP_MAX - len);
   return len;

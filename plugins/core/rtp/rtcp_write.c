@@ -9,6 +9,10 @@
 #define BYE 8
 #define PLI 12
 #define FIR 20
+#define NACK_HEADER 12
+#define NACK_SPAN 16 // numbers behind the first one that an entry can tell of
+#define REMB_HEADER 20
+#define REMB_MANTISSA 0x3ffff
 #define SDES_HEADER 10 // header, SSRC, and the item's type and length
 #define CNAME_MAX 255
 
@@ -61,16 +65,16 @@ write_sdes (uint8_t *at, uint32_t ssrc, const char *cname)
 }
 
 size_t
-weir_rtcp_write_rr (
-    uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *block, const char *cname)
+weir_rtcp_write_rr (uint8_t *out, size_t room, uint32_t ssrc, const WeirRtcpBlock *blocks, size_t n,
+    const char *cname)
 {
-  size_t rr = RR_HEADER + (block ? BLOCK : 0);
+  size_t rr = RR_HEADER + n * BLOCK;
 
   if (rr + sdes_size (cname) > room)
     return 0;
-  write_header (out, block != NULL, 201, rr, ssrc);
-  if (block)
-    write_block (out + RR_HEADER, block);
+  write_header (out, (int) n, 201, rr, ssrc);
+  for (size_t i = 0; i < n; i++)
+    write_block (out + RR_HEADER + i * BLOCK, &blocks[i]);
   write_sdes (out + rr, ssrc, cname);
   return rr + sdes_size (cname);
 }
@@ -119,4 +123,61 @@ weir_rtcp_write_fir (uint8_t *out, size_t room, uint32_t ssrc, uint32_t media, u
   write_number (out + 12, media, 4);
   out[16] = seq;
   return FIR;
+}
+
+// Writes entries for the numbers, each for one and those within NACK_SPAN of it. Returns the end;
+// sets `*n` to the numbers written.
+static uint8_t *
+write_nack_entries (uint8_t *at, const uint8_t *end, const uint16_t *seqs, size_t *n)
+{
+  size_t done = 0;
+
+  while (done < *n && end - at >= 4) {
+    uint16_t first = seqs[done++], mask = 0;
+
+    for (; done < *n && (uint16_t) (seqs[done] - first) <= NACK_SPAN; done++)
+      mask |= (uint16_t) (1u << (uint16_t) (seqs[done] - first - 1));
+    write_number (at, first, 2);
+    write_number (at + 2, mask, 2);
+    at += 4;
+  }
+  *n = done;
+  return at;
+}
+
+size_t
+weir_rtcp_write_nack (
+    uint8_t *out, size_t room, uint32_t ssrc, uint32_t media, const uint16_t *seqs, size_t *n)
+{
+  size_t len;
+
+  if (*n == 0 || room < NACK_HEADER + 4) {
+    *n = 0;
+    return 0;
+  }
+  len = (size_t) (write_nack_entries (out + NACK_HEADER, out + room, seqs, n) - out);
+  write_header (out, 1, 205, len, ssrc);
+  write_number (out + 8, media, 4);
+  return len;
+}
+
+size_t
+weir_rtcp_write_remb (
+    uint8_t *out, size_t room, uint32_t ssrc, uint64_t rate, const uint32_t *medias, size_t n)
+{
+  size_t len = REMB_HEADER + 4 * n;
+  int exponent = 0;
+
+  if (room < len)
+    return 0;
+  for (; rate > REMB_MANTISSA; exponent++)
+    rate >>= 1;
+  write_header (out, 15, 206, len, ssrc);
+  write_number (out + 8, 0, 4);
+  memcpy (out + 12, "REMB", 4);
+  out[16] = (uint8_t) n;
+  write_number (out + 17, (uint64_t) exponent << 18 | rate, 3);
+  for (size_t i = 0; i < n; i++)
+    write_number (out + REMB_HEADER + 4 * i, medias[i], 4);
+  return len;
 }
