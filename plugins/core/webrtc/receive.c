@@ -1,65 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "webrtc/receive.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits/bytes.h"
 #include "codec/dependency.h"
-#include "rtp/rtcp_header.h"
-#include "rtp/rtcp_write.h"
-#include "rtp/rtp.h"
-#include "rtp/rtp_stats.h"
-#include "webrtc/nacks.h"
-#include "webrtc/twcc.h"
+#include "webrtc/receive_private.h"
 
 #define MS INT64_C (1000000)
-#define REPORT_NS (1000 * MS)
-#define KEY_NS (500 * MS)
-#define KEY_TRIES 20
 #define SILENCE_NS (1000 * MS) // after which a new SSRC may take the place of another one
 #define EXTENDED 0x10          // in the first byte of an RTP header
 #define EXTENSION_ID_MAX 14
 #define ORIGINAL_SEQ 2 // bytes before the payload of a retransmission
 #define AHEAD_MAX 100  // packets by which a retransmission may be the first of its stream to come
-#define WINDOW WEIR_RTP_STATS_WINDOW
-
-// An SSRC. Those of retransmissions have a track and nothing else.
-typedef struct {
-  bool used;
-  uint32_t ssrc;
-  size_t track;
-  int64_t heard_ns;
-  // Of media.
-  bool begun;
-  uint8_t pt;
-  int64_t newest; // highest number, unwrapped; numbers that retransmissions brought count
-  int32_t probe;  // the number that confirms a restart; -1: none
-  uint64_t seen[WINDOW / 64];
-  WeirRtpStats stats;
-  uint64_t packets_reported;
-  uint32_t last_sr; // the middle of its last sender report's NTP time; 0: none came
-  int64_t sr_ns;    // when that came
-  WeirNacks nacks;
-} Source;
-
-typedef struct {
-  Source *current; // whose media came last; NULL: none
-  bool key_wanted;
-  unsigned key_tries;
-  int64_t key_asked_ns;
-  WeirLayers layers;
-} Track;
-
-struct weir_receive {
-  WeirReceiveSettings settings;
-  Source sources[WEIR_RECEIVE_SOURCES];
-  Track tracks[WEIR_RECEIVE_TRACKS];
-  WeirTwcc twcc;
-  int64_t report_due_ns;
-  uint32_t media_ssrc; // of the last packet
-  WeirReceiveStats stats;
-};
 
 static bool
 is_sound_track (const WeirReceiveTrack *track)
@@ -121,27 +74,10 @@ weir_receive_stats (const WeirReceive *self, WeirReceiveStats *out)
 
 // ---- keyframes ----
 
-void
-weir_receive_ask_key (WeirReceive *self, size_t track)
-{
-  if (track >= self->settings.n_tracks || !self->settings.tracks[track].pli)
-    return;
-  self->tracks[track].key_wanted = true;
-  self->tracks[track].key_tries = 0;
-}
-
-static void
-note_given_up (WeirReceive *self, size_t track, uint64_t n)
-{
-  self->stats.given_up += n;
-  if (n > 0)
-    weir_receive_ask_key (self, track);
-}
-
 // Looks whether a keyframe that is wanted begins with a packet.
 static void
-look_for_key (
-    Track *track, const WeirReceivePayload *payload, const uint8_t *data, const WeirRtp *rtp)
+look_for_key (WeirReceiveMedia *track, const WeirReceivePayload *payload, const uint8_t *data,
+    const WeirRtp *rtp)
 {
   WeirLayer layer;
 
@@ -190,8 +126,8 @@ find_track (const WeirReceive *self, const uint8_t *data, const WeirRtp *rtp, si
   return n == 1;
 }
 
-static void
-forget (WeirReceive *self, Source *source)
+void
+weir_receive_forget (WeirReceive *self, WeirReceiveSource *source)
 {
   self->stats.given_up += weir_nacks_clear (&source->nacks);
   source->used = false;
@@ -200,13 +136,13 @@ forget (WeirReceive *self, Source *source)
 }
 
 // Returns the place for a new SSRC; NULL if all others send.
-static Source *
+static WeirReceiveSource *
 find_place (WeirReceive *self, int64_t now_ns)
 {
-  Source *oldest = &self->sources[0];
+  WeirReceiveSource *oldest = &self->sources[0];
 
   for (size_t i = 0; i < WEIR_RECEIVE_SOURCES; i++) {
-    Source *source = &self->sources[i];
+    WeirReceiveSource *source = &self->sources[i];
 
     if (!source->used)
       return source;
@@ -215,12 +151,12 @@ find_place (WeirReceive *self, int64_t now_ns)
   }
   if (now_ns - oldest->heard_ns < SILENCE_NS)
     return NULL;
-  forget (self, oldest);
+  weir_receive_forget (self, oldest);
   return oldest;
 }
 
-static Source *
-find_source (WeirReceive *self, uint32_t ssrc)
+WeirReceiveSource *
+weir_receive_find_source (WeirReceive *self, uint32_t ssrc)
 {
   for (size_t i = 0; i < WEIR_RECEIVE_SOURCES; i++) {
     if (self->sources[i].used && self->sources[i].ssrc == ssrc)
@@ -230,11 +166,11 @@ find_source (WeirReceive *self, uint32_t ssrc)
 }
 
 // Learns a new SSRC. Returns NULL, and why in `kind`, if it can't.
-static Source *
+static WeirReceiveSource *
 learn (WeirReceive *self, const uint8_t *data, const WeirRtp *rtp, int64_t now_ns,
     WeirReceiveKind *kind)
 {
-  Source *source;
+  WeirReceiveSource *source;
   size_t track;
 
   if (!find_track (self, data, rtp, &track)
@@ -247,7 +183,7 @@ learn (WeirReceive *self, const uint8_t *data, const WeirRtp *rtp, int64_t now_n
     *kind = WEIR_RECEIVE_CROWDED;
     return NULL;
   }
-  *source = (Source) { .used = true, .ssrc = rtp->ssrc, .track = track, .probe = -1 };
+  *source = (WeirReceiveSource) { .used = true, .ssrc = rtp->ssrc, .track = track, .probe = -1 };
   weir_nacks_init (&source->nacks, self->settings.window_ns, self->settings.tracks[track].nack);
   return source;
 }
@@ -255,9 +191,9 @@ learn (WeirReceive *self, const uint8_t *data, const WeirRtp *rtp, int64_t now_n
 // ---- numbers ----
 
 static uint64_t *
-word_of (Source *source, int64_t seq)
+word_of (WeirReceiveSource *source, int64_t seq)
 {
-  return &source->seen[(uint64_t) seq % WINDOW / 64];
+  return &source->seen[(uint64_t) seq % WEIR_RECEIVE_WINDOW / 64];
 }
 
 static uint64_t
@@ -267,7 +203,7 @@ bit_of (int64_t seq)
 }
 
 static void
-begin (WeirReceive *self, Source *source, int64_t seq)
+begin (WeirReceive *self, WeirReceiveSource *source, int64_t seq)
 {
   self->stats.given_up += weir_nacks_clear (&source->nacks);
   weir_rtp_stats_restart (&source->stats);
@@ -279,17 +215,17 @@ begin (WeirReceive *self, Source *source, int64_t seq)
 
 // Goes ahead to a number. The ones between are missing.
 static void
-advance (WeirReceive *self, Source *source, int64_t seq, int64_t now_ns)
+advance (WeirReceive *self, WeirReceiveSource *source, int64_t seq, int64_t now_ns)
 {
   uint64_t gap = (uint64_t) (seq - source->newest) - 1;
 
-  if (gap >= WINDOW) {
+  if (gap >= WEIR_RECEIVE_WINDOW) {
     memset (source->seen, 0, sizeof source->seen);
   } else {
     for (int64_t i = source->newest + 1; i <= seq; i++)
       *word_of (source, i) &= ~bit_of (i);
   }
-  note_given_up (
+  weir_receive_note_given_up (
       self, source->track, weir_nacks_miss (&source->nacks, source->newest + 1, gap, now_ns));
   source->newest = seq;
   source->probe = -1;
@@ -297,8 +233,8 @@ advance (WeirReceive *self, Source *source, int64_t seq, int64_t now_ns)
 
 // Takes the number of a packet that came first-hand, or as a retransmission.
 static WeirReceiveKind
-take_number (WeirReceive *self, Source *source, uint16_t number, bool first_hand, int64_t now_ns,
-    bool *is_recovered)
+take_number (WeirReceive *self, WeirReceiveSource *source, uint16_t number, bool first_hand,
+    int64_t now_ns, bool *is_recovered)
 {
   int64_t nearest = source->begun ? source->newest : WEIR_UNWRAP_START;
   int64_t seq = weir_unwrap16 (&nearest, number);
@@ -310,7 +246,7 @@ take_number (WeirReceive *self, Source *source, uint16_t number, bool first_hand
     return WEIR_RECEIVE_STRAY;
   } else if (seq > source->newest) {
     advance (self, source, seq, now_ns);
-  } else if (seq <= source->newest - WINDOW) {
+  } else if (seq <= source->newest - WEIR_RECEIVE_WINDOW) {
     if (!first_hand)
       return WEIR_RECEIVE_LATE;
     source->probe = (uint16_t) (number + 1);
@@ -344,10 +280,10 @@ cut_header (WeirReceived *out, const WeirRtp *rtp, size_t skip)
 }
 
 static void
-deliver (WeirReceive *self, Source *source, const WeirReceivePayload *payload, int64_t now_ns,
-    WeirReceived *out)
+deliver (WeirReceive *self, WeirReceiveSource *source, const WeirReceivePayload *payload,
+    int64_t now_ns, WeirReceived *out)
 {
-  Track *track = &self->tracks[source->track];
+  WeirReceiveMedia *track = &self->tracks[source->track];
   WeirRtp rtp;
 
   if (track->current && track->current != source)
@@ -357,7 +293,7 @@ deliver (WeirReceive *self, Source *source, const WeirReceivePayload *payload, i
   if (out->is_recovered)
     self->stats.round_trip_ns = source->nacks.round_trip_ns;
   if (self->report_due_ns == WEIR_NEVER)
-    self->report_due_ns = now_ns + REPORT_NS / 2;
+    self->report_due_ns = now_ns + WEIR_RECEIVE_REPORT_NS / 2;
   if (weir_rtp_parse (out->data, out->len, &rtp) == 0)
     look_for_key (track, payload, out->data, &rtp);
 }
@@ -366,7 +302,7 @@ static WeirReceiveKind
 take_retransmission (WeirReceive *self, size_t track, const WeirReceivePayload *payload,
     const WeirRtp *rtp, int64_t now_ns, WeirReceived *out)
 {
-  Source *source = self->tracks[track].current;
+  WeirReceiveSource *source = self->tracks[track].current;
   WeirBytes b = weir_bytes (out->data + rtp->payload_offset, rtp->payload_length);
   WeirReceiveKind kind;
   uint16_t seq;
@@ -388,7 +324,7 @@ take_retransmission (WeirReceive *self, size_t track, const WeirReceivePayload *
 }
 
 static WeirReceiveKind
-take_media (WeirReceive *self, Source *source, const WeirReceivePayload *payload,
+take_media (WeirReceive *self, WeirReceiveSource *source, const WeirReceivePayload *payload,
     const WeirRtp *rtp, int64_t now_ns, WeirReceived *out)
 {
   WeirReceiveKind kind;
@@ -429,13 +365,13 @@ take (WeirReceive *self, int64_t now_ns, WeirReceived *out)
 {
   WeirReceiveKind kind;
   const WeirReceivePayload *payload;
-  Source *source;
+  WeirReceiveSource *source;
   WeirRtp rtp;
 
   if (weir_rtp_parse (out->data, out->len, &rtp) < 0)
     return WEIR_RECEIVE_MALFORMED;
   note_transport_number (self, out->data, &rtp, now_ns);
-  source = find_source (self, rtp.ssrc);
+  source = weir_receive_find_source (self, rtp.ssrc);
   if (!source)
     source = learn (self, out->data, &rtp, now_ns, &kind);
   if (!source)
@@ -456,223 +392,4 @@ weir_receive_take (WeirReceive *self, uint8_t *data, size_t len, int64_t now_ns,
   *out = (WeirReceived) { .data = data, .len = len };
   out->kind = take (self, now_ns, out);
   self->stats.packets[out->kind]++;
-}
-
-// ---- RTCP ----
-
-static bool
-is_sound (const uint8_t *data, size_t len)
-{
-  WeirBytes b = weir_bytes (data, len);
-  WeirRtcpHeader header;
-
-  while (weir_bytes_left (&b) > 0) {
-    if (!weir_rtcp_header_read (&b, &header) || !weir_bytes_skip (&b, header.size - 4))
-      return false;
-  }
-  return len > 0;
-}
-
-static void
-take_sender_report (WeirReceive *self, WeirBytes b, int64_t now_ns)
-{
-  uint32_t ssrc;
-  uint64_t ntp;
-  Source *source;
-
-  weir_bytes_u32 (&b, &ssrc);
-  if (!weir_bytes_u64 (&b, &ntp))
-    return;
-  source = find_source (self, ssrc);
-  if (!source)
-    return;
-  source->last_sr = (uint32_t) (ntp >> 16);
-  source->sr_ns = now_ns;
-}
-
-static void
-take_bye (WeirReceive *self, WeirBytes b, unsigned n)
-{
-  uint32_t ssrc;
-
-  while (n-- > 0 && weir_bytes_u32 (&b, &ssrc)) {
-    Source *source = find_source (self, ssrc);
-
-    if (source)
-      forget (self, source);
-  }
-}
-
-int
-weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int64_t now_ns)
-{
-  WeirBytes b = weir_bytes (data, len);
-  WeirRtcpHeader header;
-  const uint8_t *body;
-
-  if (!is_sound (data, len))
-    return -EBADMSG;
-  while (weir_bytes_left (&b) > 0) {
-    weir_rtcp_header_read (&b, &header);
-    weir_bytes_take (&b, header.size - 4, &body);
-    if (header.type == WEIR_RTCP_SR)
-      take_sender_report (self, weir_bytes (body, header.size - 4), now_ns);
-    else if (header.type == WEIR_RTCP_BYE)
-      take_bye (self, weir_bytes (body, header.size - 4), header.flags & 31);
-  }
-  return 0;
-}
-
-// ---- feedback ----
-
-static int64_t
-key_due (const Track *track)
-{
-  return track->key_wanted && track->current ? track->key_asked_ns + KEY_NS : WEIR_NEVER;
-}
-
-static int64_t
-earlier (int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
-int64_t
-weir_receive_due (const WeirReceive *self)
-{
-  int64_t due_ns = earlier (self->report_due_ns, self->twcc.due_ns);
-
-  for (size_t i = 0; i < WEIR_RECEIVE_SOURCES; i++) {
-    if (self->sources[i].used)
-      due_ns = earlier (due_ns, self->sources[i].nacks.due_ns);
-  }
-  for (size_t i = 0; i < self->settings.n_tracks; i++)
-    due_ns = earlier (due_ns, key_due (&self->tracks[i]));
-  return due_ns;
-}
-
-static void
-expire (WeirReceive *self, int64_t now_ns)
-{
-  for (size_t i = 0; i < WEIR_RECEIVE_SOURCES; i++) {
-    Source *source = &self->sources[i];
-
-    if (source->used)
-      note_given_up (self, source->track, weir_nacks_expire (&source->nacks, now_ns));
-  }
-}
-
-static bool
-report_on (Source *source, int64_t now_ns, WeirRtcpBlock *block)
-{
-  uint64_t since_ns = (uint64_t) (now_ns - source->sr_ns);
-
-  if (!source->used || !source->begun || source->stats.packets == source->packets_reported)
-    return false;
-  source->packets_reported = source->stats.packets;
-  weir_rtp_stats_report (&source->stats, block);
-  block->last_sr = source->last_sr;
-  if (source->last_sr != 0)
-    block->delay_sr = (uint32_t) (since_ns / 1000000000 << 16)
-                      + (uint32_t) ((since_ns % 1000000000 << 16) / 1000000000);
-  return true;
-}
-
-// Writes what a compound packet begins with: a report, if it is due or the packet needs one.
-static size_t
-write_report (WeirReceive *self, int64_t now_ns, uint8_t *out)
-{
-  const WeirReceiveSettings *settings = &self->settings;
-  WeirRtcpBlock blocks[WEIR_RECEIVE_SOURCES];
-  bool is_due = now_ns >= self->report_due_ns;
-  size_t n = 0;
-
-  if (!is_due && settings->reduced_size)
-    return 0;
-  for (size_t i = 0; is_due && i < WEIR_RECEIVE_SOURCES; i++)
-    n += report_on (&self->sources[i], now_ns, &blocks[n]);
-  // Nothing came for a second: the next packet starts reports again.
-  if (is_due)
-    self->report_due_ns = n > 0 ? now_ns + REPORT_NS : WEIR_NEVER;
-  return weir_rtcp_write_rr (
-      out, WEIR_RECEIVE_RTCP_MAX, settings->ssrc, blocks, n, settings->cname);
-}
-
-static size_t
-write_remb (WeirReceive *self, uint8_t *out, size_t room)
-{
-  uint32_t medias[WEIR_RECEIVE_TRACKS];
-  size_t n = 0;
-
-  for (size_t i = 0; i < self->settings.n_tracks; i++) {
-    if (self->tracks[i].current)
-      medias[n++] = self->tracks[i].current->ssrc;
-  }
-  if (self->settings.remb_bps == 0 || n == 0)
-    return 0;
-  return weir_rtcp_write_remb (out, room, self->settings.ssrc, self->settings.remb_bps, medias, n);
-}
-
-static size_t
-write_key_requests (WeirReceive *self, int64_t now_ns, uint8_t *out, size_t room)
-{
-  size_t len = 0;
-
-  for (size_t i = 0; i < self->settings.n_tracks; i++) {
-    Track *track = &self->tracks[i];
-
-    if (now_ns < key_due (track))
-      continue;
-    len += weir_rtcp_write_pli (out + len, room - len, self->settings.ssrc, track->current->ssrc);
-    track->key_asked_ns = now_ns;
-    track->key_wanted = ++track->key_tries < KEY_TRIES;
-    self->stats.keys_asked++;
-  }
-  return len;
-}
-
-static size_t
-write_nacks (WeirReceive *self, int64_t now_ns, uint8_t *out, size_t room)
-{
-  size_t len = 0;
-
-  for (size_t i = 0; i < WEIR_RECEIVE_SOURCES; i++) {
-    Source *source = &self->sources[i];
-
-    if (source->used)
-      len += weir_nacks_write (&source->nacks, out + len, room - len, self->settings.ssrc,
-          source->ssrc, now_ns, &self->stats.nacked);
-  }
-  return len;
-}
-
-static size_t
-write_transport_feedback (WeirReceive *self, int64_t now_ns, uint8_t *out, size_t room)
-{
-  size_t len;
-
-  if (now_ns < self->twcc.due_ns)
-    return 0;
-  len = weir_twcc_write (&self->twcc, out, room, self->settings.ssrc, self->media_ssrc);
-  self->stats.feedback += len > 0;
-  return len;
-}
-
-size_t
-weir_receive_write_rtcp (WeirReceive *self, int64_t now_ns, uint8_t *out)
-{
-  bool reports = now_ns >= self->report_due_ns;
-  size_t len;
-
-  if (now_ns < weir_receive_due (self))
-    return 0;
-  expire (self, now_ns);
-  if (now_ns < weir_receive_due (self)) // nothing but the end of waits was due
-    return 0;
-  len = write_report (self, now_ns, out);
-  if (reports)
-    len += write_remb (self, out + len, WEIR_RECEIVE_RTCP_MAX - len);
-  len += write_key_requests (self, now_ns, out + len, WEIR_RECEIVE_RTCP_MAX - len);
-  len += write_nacks (self, now_ns, out + len, WEIR_RECEIVE_RTCP_MAX - len);
-  return len + write_transport_feedback (self, now_ns, out + len, WEIR_RECEIVE_RTCP_MAX - len);
 }
