@@ -44,15 +44,25 @@ go_live (CacheReader *self)
 }
 
 static void
-note_miss (CacheReader *self, gint64 from, gint64 n)
+note_miss (CacheReader *self, gint64 from)
 {
   self->counts.misses++;
-  self->counts.skipped += (guint64) n;
   self->discont = TRUE;
   if (!self->miss.missed)
     self->miss.from = from;
   self->miss.missed = TRUE;
-  self->miss.n += n;
+}
+
+// Moves the cursor forward, and counts what lies between.
+static void
+skip_to (CacheReader *self, gint64 position)
+{
+  const guint64 before = weir_cache_index_before (index_of (self), position);
+
+  self->counts.skipped += before - self->before;
+  self->miss.n += before - self->before;
+  self->cursor = position;
+  self->before = before;
 }
 
 void
@@ -62,7 +72,7 @@ cache_position_at_time (CacheReader *self, gint64 time)
 
   if (time < weir_cache_index_at (index, oldest (self))->time_ns) {
     look_for_join (self, oldest (self));
-    note_miss (self, time, 0);
+    note_miss (self, time);
   } else if (time > newest (index)->end_ns) {
     go_live (self);
   } else {
@@ -76,6 +86,7 @@ cache_position_set_valid (CacheReader *self)
   const WeirCacheIndex *index = index_of (self);
 
   self->positioned = self->discont = TRUE;
+  self->before = weir_cache_index_before (index, self->cursor);
   if (weir_cache_index_has (index, self->cursor))
     self->next_time = weir_cache_index_at (index, self->cursor)->time_ns;
   else if (newest (index))
@@ -148,13 +159,15 @@ cache_position_keep_in_window (CacheReader *self, const CacheReaderSettings *set
 
   if (self->cursor < self->window->flushed) {
     self->cursor = self->window->flushed;
+    self->before = self->window->before_flushed;
     self->discont = TRUE;
     self->find_join = FALSE;
   }
   if (self->cursor >= index->tail || self->find_join)
     return;
   to = settings->delay > 0 ? position_in_short_window (self, settings) : index->tail;
-  note_miss (self, self->next_time, to - self->cursor);
+  note_miss (self, self->next_time);
+  skip_to (self, to);
   look_for_join (self, to);
 }
 
@@ -171,11 +184,10 @@ cache_position_find_join (CacheReader *self)
     join = index->head - 1;
   if (join == WEIR_CACHE_NO_POSITION)
     return FALSE;
-  if (self->miss.missed) {
-    self->miss.n += join - self->cursor;
-    self->counts.skipped += (guint64) (join - self->cursor);
-  }
+  if (self->miss.missed)
+    skip_to (self, join);
   self->cursor = join;
+  self->before = weir_cache_index_before (index, join);
   self->find_join = FALSE;
   return TRUE;
 }

@@ -139,6 +139,7 @@ static void
 take_entry (CacheReader *self, Taken *taken)
 {
   taken->entry = *weir_cache_index_at (index_of (self), self->cursor++);
+  self->before = weir_cache_index_before (index_of (self), self->cursor);
   taken->n_links = self->n_links;
   cache_entry_ref (&taken->entry);
   self->next_time = taken->entry.end_ns;
@@ -200,7 +201,7 @@ tell_miss (CacheReader *self, const CacheMiss *miss)
   GstStructure *s = gst_structure_new ("cache-miss", "channel", G_TYPE_STRING, self->window->name,
       "pad", G_TYPE_STRING, GST_PAD_NAME (self->pad), "from", G_TYPE_UINT64,
       (guint64) MIN (miss->from, miss->to), "to", G_TYPE_UINT64, (guint64) miss->to, "skipped",
-      G_TYPE_UINT64, (guint64) miss->n, NULL);
+      G_TYPE_UINT64, miss->n, NULL);
 
   GST_DEBUG_OBJECT (self->pad, "%" GST_PTR_FORMAT, s);
   gst_element_post_message (self->element, gst_message_new_element (GST_OBJECT (self->element), s));

@@ -27,14 +27,14 @@ typedef struct {
 
 typedef struct {
   guint64 out, bytes_out; // buffers pushed
-  guint64 skipped;        // entries that had left the window before they were read
-  guint64 misses;         // how often entries were skipped
+  guint64 skipped;        // buffers and events that had left the window before they were read
+  guint64 misses;         // how often some were skipped
 } CacheReaderCounts;
 
 typedef struct {
   gboolean missed;
   gint64 from, to; // ns
-  gint64 n;        // entries
+  guint64 n;       // buffers and events
 } CacheMiss;
 
 typedef struct {
@@ -68,6 +68,7 @@ typedef struct {
   gboolean discont;    // set DISCONT on the next buffer
   gboolean sought;     // after a seek: show the next buffer at once
   gint64 cursor;       // position of the next entry
+  guint64 before;      // buffers and events before it
   gint64 looked_from;  // position from which the search for a join point began
   gint64 next_time;    // time of the next entry, ns
   gint64 delay_limit;  // longest delay that the window allows, ns; -1 if not limited

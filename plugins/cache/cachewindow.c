@@ -371,6 +371,7 @@ cache_window_flush (CacheWindow *window)
 {
   g_mutex_lock (&window->lock);
   window->flushed = window->index.head;
+  window->before_flushed = window->index.total;
   window->discont = TRUE;
   evict (window, window->flushed);
   g_mutex_unlock (&window->lock);

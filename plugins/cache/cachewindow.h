@@ -63,12 +63,13 @@ typedef struct {
   guint64 max_bytes; // in memory, without the bytes read from the file
   gint64 in_memory;  // position of the first entry that is not in the file
   guint64 bytes_in_memory;
-  gint64 claimed;   // position of the current writer's first entry
-  gint64 flushed;   // position after the last flush; readers before it continue here without a miss
-  GstPad *writer;   // sink pad of the writer, a reference; NULL = no writer
-  gboolean discont; // the next buffer does not continue the stream
-  guint n_readers;  // open readers
-  guint n_waiting;  // readers that wait for `changed`
+  gint64 claimed; // position of the current writer's first entry
+  gint64 flushed; // position after the last flush; readers before it continue here without a miss
+  guint64 before_flushed; // buffers and events before that position
+  GstPad *writer;         // sink pad of the writer, a reference; NULL = no writer
+  gboolean discont;       // the next buffer does not continue the stream
+  guint n_readers;        // open readers
+  guint n_waiting;        // readers that wait for `changed`
   CacheCounts counts;
 } CacheWindow;
 

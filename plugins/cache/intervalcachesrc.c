@@ -17,8 +17,8 @@
  *
  * If the reader's position has left the window, it continues at the next join point. The first
  * buffer then has DISCONT, and an element message `cache-miss` describes the gap: `from` and `to`
- * in ns of the cache's time, `skipped` (number of buffers, buffer lists and events), `channel` and
- * `pad`.
+ * in ns of the cache's time, `skipped` (number of buffers, those in lists too, and of events),
+ * `channel` and `pad`.
  *
  * Buffers keep the timestamps that they had in the cache's pipeline. Their running time is that of
  * this pipeline: a sink that synchronises shows the first buffer at once, or after the delay. All

@@ -30,6 +30,8 @@ STAGES = {
     'failing': ('video', '', 'identity error-after=300'),
     # What it gives has no caps that fit.
     'unfit': ('video', '', 'capsfilter caps=video/x-raw'),
+    # It takes 100 packets a second.
+    'slow': ('any', '', 'identity sleep-time=10000'),
     'repay': ('video', 'codec: H264\n', 'rtph264depay ! rtph264pay pt=111 timestamp-offset=0'),
 }
 
@@ -99,6 +101,21 @@ def packets_pass_as_they_came_from_the_line():
     got = arrive_alike(packets)
     assert [struct.unpack('>I', data[-4:])[0] for data in got[-len(sent):]] == sent, got
     assert [struct.unpack('>H', data[2:4])[0] for data in got[-len(sent):]] == sent, got
+
+
+@test(timeout=60)
+def what_a_stage_does_not_take_in_time_is_counted():
+    port = free_port()
+    with staged(port, **{'source-stages': ['slow']}) as (proxy, sender), sender.watched(proxy) as reader:
+        # 40 s by the timestamps, in 0.8 s: the stage's input holds 15 s.
+        first, last = sender.next + 1, sender.next + 1000
+        for at in range(first, last, 25):
+            sender.send(*(packet(at + n) for n in range(25)))
+            time.sleep(0.02)
+        shown = [n for data in media_of(reader, last) if (n := struct.unpack('>I', data[-4:])[0]) >= first]
+        left_out = proxy.metric('ingest_overflow_packets_total{mount="/cam"}')
+        assert left_out > 50 and len(shown) + left_out == last + 1 - first, (len(shown), left_out)
+        proxy.wait_for_line('stage slow does not keep up: [0-9]+ packets or frames were dropped')
 
 
 @test(timeout=60)

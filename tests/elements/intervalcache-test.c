@@ -560,6 +560,40 @@ test_a_reader_left_behind_skips_ahead (void)
 }
 
 static void
+push_list (GstHarness *h, guint first, guint n)
+{
+  GstBufferList *list = gst_buffer_list_new ();
+
+  gst_test_clock_advance_time (test_clock, FRAME);
+  for (guint i = first; i < first + n; i++)
+    gst_buffer_list_add (list, make_buffer (i, i == first));
+  g_assert_cmpint (gst_pad_push_list (h->srcpad, list), ==, GST_FLOW_OK);
+}
+
+static void
+test_the_buffers_of_skipped_lists_are_counted (void)
+{
+  GstHarness *p = publish (RAW_CAPS, "channel", "lists", "max-buffers", 20, NULL);
+  GstHarness *r = make_reader ("channel", "lists", NULL);
+  GstBus *bus = give_bus (r);
+
+  gst_harness_play (r);
+  push_list (p, 0, 3);
+  for (guint i = 0; i < 3; i++)
+    expect (r, i);
+  gst_element_set_state (r->element, GST_STATE_PAUSED);
+  push_list (p, 3, 7);
+  push_frames (p, 10, 2, 1);
+  push_list (p, 12, 20);
+  gst_element_set_state (r->element, GST_STATE_PLAYING);
+  expect_discont (r, 12, TRUE);
+  expect_miss (bus, 3 * FRAME, 12 * FRAME, 9);
+  g_assert_cmpuint (stat_of (r->element, "skipped"), ==, 9);
+  drop_bus (r, bus);
+  end (p, r);
+}
+
+static void
 test_a_position_before_the_window_moves_up (void)
 {
   GstHarness *p = publish (RAW_CAPS, "channel", "gone", "max-buffers", 25, NULL);
@@ -1640,6 +1674,7 @@ static const Test tests[] = {
   { "a-join-point-is-the-start-of-the-frame", test_a_join_point_is_the_start_of_the_frame },
   { "limits-bound-the-window", test_limits_bound_the_window },
   { "a-reader-left-behind-skips-ahead", test_a_reader_left_behind_skips_ahead },
+  { "the-buffers-of-skipped-lists-are-counted", test_the_buffers_of_skipped_lists_are_counted },
   { "a-position-before-the-window-moves-up", test_a_position_before_the_window_moves_up },
   { "a-full-window-without-a-join-point-starts-anyway",
       test_a_full_window_without_a_join_point_starts_anyway },

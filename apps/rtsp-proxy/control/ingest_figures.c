@@ -20,7 +20,7 @@ const IngestFigure ingest_figures[] = {
       "Packets missing in the upstream's sequence numbers.", "lost", FIELD (n_lost) },
   { "overflow", NULL, "ingest_overflow_packets_total", NULL,
       "Packets from the upstream that the system dropped, as a receive buffer was full, and those "
-      "that a stage in a worker process did not take in time.",
+      "that a stage did not take in time.",
       NULL, COUNT (RELAY_OVERFLOW) },
   { "malformed", NULL, "ingest_refused_packets_total", "reason", REFUSED_HELP, "malformed",
       FIELD (n_bad) },

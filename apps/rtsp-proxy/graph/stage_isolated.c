@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/threads.h"
 #include "sources/isolated_job.h"
 #include "sources/isolated_pull.h"
@@ -33,7 +32,6 @@ struct _StageIsolated {
   GstElement *reader; // the pipeline that reads the packets for the worker; or NULL
   Sender senders[RELAY_MAX_TRACKS];
   gint stopped; // atomic: nothing is sent any more
-  LogLimit skips;
   GDestroyNotify closed;
   gpointer data;
 };
@@ -147,22 +145,14 @@ on_sample (GstAppSink *sink, gpointer data)
   return GST_FLOW_OK;
 }
 
-// Counts the packets that left the window before the worker took them. Drops all messages.
+// Drops all messages.
 static GstBusSyncReply
 on_message (GstBus *bus, GstMessage *message, gpointer data)
 {
   StageIsolated *self = data;
-  const GstStructure *s = gst_message_get_structure (message);
-  guint64 skipped;
 
-  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ELEMENT && s
-      && gst_structure_has_name (s, "cache-miss")
-      && gst_structure_get_uint64 (s, "skipped", &skipped)) {
-    relay_count (self->tracks->context->source, RELAY_OVERFLOW, skipped);
-    log_event_limited (&self->skips,
-        "stage %s does not keep up: %" G_GUINT64_FORMAT " packets or frames were dropped",
-        stage_get_file (self->tracks->stage)->name, skipped);
-  }
+  if (GST_MESSAGE_TYPE (message) == GST_MESSAGE_ELEMENT)
+    stage_tracks_count_miss (self->tracks, message);
   gst_message_unref (message);
   return GST_BUS_DROP;
 }
@@ -305,7 +295,6 @@ stage_isolated_new (const StageInput *input, Stage *stage, guint id, Worker *whe
     self->senders[i] = (Sender) { self, i, -1, NULL };
   self->job.handler = &handler;
   self->job.release = release;
-  self->skips = LOG_LIMIT_FAILURES;
   self->tracks = stage_tracks_new (input, stage, id, context);
   text = stage_tracks_publish (self->tracks, reader, error);
   ok = text && (!reader->len || make_reader (self, reader->str, error))

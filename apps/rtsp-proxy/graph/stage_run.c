@@ -68,6 +68,12 @@ ask_for_key (GstElement *pipeline, guint track)
   gst_pad_push_event (pad, key_event_new ());
 }
 
+static void
+on_element_message (GstBus *bus, GstMessage *message, gpointer tracks)
+{
+  stage_tracks_count_miss (tracks, message);
+}
+
 GstElement *
 stage_run_new (
     const StageInput *input, Stage *stage, guint id, const PullContext *context, GError **error)
@@ -77,6 +83,7 @@ stage_run_new (
   g_autofree gchar *text = stage_tracks_publish (self, NULL, error),
                    *fades = stage_dup_fades (stage);
   GstElement *pipeline = text ? stage_pipeline_new (text, fades, error) : NULL;
+  g_autoptr (GstBus) bus = NULL;
 
   if (!pipeline) {
     stage_tracks_free (self);
@@ -87,6 +94,9 @@ stage_run_new (
     if (stage_tracks_has (self, i))
       connect_out (self, pipeline, i, raw);
   }
+  bus = gst_element_get_bus (pipeline);
+  gst_bus_enable_sync_message_emission (bus);
+  g_signal_connect (bus, "sync-message::element", G_CALLBACK (on_element_message), self);
   stage_tracks_link (self);
   pull_set_key_handler (context, pipeline, ask_for_key);
   return pipeline;

@@ -198,6 +198,21 @@ stage_tracks_flow (StageTracks *self)
     context->callbacks->packet (context->owner, clock_now ());
 }
 
+void
+stage_tracks_count_miss (StageTracks *self, GstMessage *message)
+{
+  const GstStructure *s = gst_message_get_structure (message);
+  guint64 skipped;
+
+  if (!s || !gst_structure_has_name (s, "cache-miss")
+      || !gst_structure_get_uint64 (s, "skipped", &skipped))
+    return;
+  relay_count (self->context->source, RELAY_OVERFLOW, skipped);
+  log_event_limited (&self->misses,
+      "stage %s does not keep up: %" G_GUINT64_FORMAT " packets or frames were dropped",
+      stage_get_file (self->stage)->name, skipped);
+}
+
 // ---- the pipeline ----
 
 static gboolean
@@ -364,6 +379,7 @@ stage_tracks_new (const StageInput *input, Stage *stage, guint id, const PullCon
   self->start = relay_get_time (self->from);
   self->payloads = stage_get_file (stage)->takes == STAGE_RAW || stage_get_file (stage)->codec;
   self->n_tracks = relay_n_tracks (self->from);
+  self->misses = LOG_LIMIT_FAILURES;
   g_mutex_init (&self->lock);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     StageTrack *track = &self->each[i];

@@ -4,6 +4,7 @@
 // The tracks of one run of a stage, in whatever process its pipeline runs: what it takes from its
 // input, and how its packets get into the relay that it feeds.
 
+#include "base/log.h"
 #include "sources/pull.h"
 #include "stages/stage.h"
 
@@ -55,6 +56,7 @@ struct _StageTracks {
   guint32 processed; // mask of the tracks that the stage processes
   guint32 published; // mask of those that `input` publishes
   StageTrack each[RELAY_MAX_TRACKS];
+  LogLimit misses;
 
   GMutex lock; // protects the fields below, and `caps` and `held` of the tracks
   gboolean beginning, begun;
@@ -90,6 +92,10 @@ void stage_tracks_set_caps (StageTrack *track, GstCaps *caps);
 // Sends a packet of the output, or holds it until all tracks are known: all tracks begin together.
 // `more` is as in RelayPacket. Takes ownership of `packet`. Call from one thread for each track.
 void stage_tracks_push (StageTrack *track, GstBuffer *packet, gboolean more);
+
+// Counts and logs the packets or frames that left the window before the stage took them, if that is
+// what an element of its pipeline says. From any thread.
+void stage_tracks_count_miss (StageTracks *self, GstMessage *message);
 
 // Says that raw frames flow out of the stage.
 void stage_tracks_flow (StageTracks *self);

@@ -125,6 +125,8 @@ weir_cache_index_push (WeirCacheIndex *index, const WeirCacheEntry *pushed)
     index->last_join = index->head;
   entry.last_join = index->last_join;
   index->bytes += entry.bytes;
+  entry.before = index->total;
+  index->total += entry.n_buffers > 0 ? entry.n_buffers : 1;
   index->buffers += entry.n_buffers > 0 ? entry.n_buffers : 1;
   *weir_cache_index_at (index, index->head++) = entry;
   return 0;

@@ -37,6 +37,7 @@ typedef struct {
   int64_t end_ns; // expected time of the next entry; time_ns if unknown
   int64_t arrival_ns;
   int64_t last_join; // newest join point at or before this position, or -1
+  uint64_t before;   // buffers in all entries before; an event counts as one
   size_t bytes;
   uint32_t n_buffers;
   uint8_t flags;
@@ -54,6 +55,7 @@ typedef struct {
   int64_t tail, head; // entries from tail to head - 1 are present
   int64_t last_join;  // newest join point, or -1; it may have been removed
   uint64_t bytes, buffers;
+  uint64_t total;      // buffers that were ever added; an event counts as one
   uint64_t n_repaired; // entries whose time was repaired
 
   // Private. A ring: the entry at position p is entries[p & (capacity - 1)].
@@ -91,6 +93,14 @@ static inline bool
 weir_cache_index_has (const WeirCacheIndex *index, int64_t position)
 {
   return position >= index->tail && position < index->head;
+}
+
+// Returns how many buffers were added before the entry at `position`, which must be present or the
+// next one. An event counts as one.
+static inline uint64_t
+weir_cache_index_before (const WeirCacheIndex *index, int64_t position)
+{
+  return position < index->head ? weir_cache_index_at (index, position)->before : index->total;
 }
 
 // Returns the time from the start of the first entry to the end of the last, in ns; 0 if empty.
