@@ -6,52 +6,15 @@
 #include "sources/endpoint.h"
 
 struct _PublishedTrack {
-  EngineTrack media; // first
+  PublicationTrack media; // first
   PublishedTracks *shared;
   gchar *control;
   guint number; // in the description
   gboolean interleaved;
   guint8 channels[2]; // of RTP and RTCP
-  PublishRun *run;    // between enter() and leave()
 };
 
-// ---- callbacks of the engine, from any of its threads, or from the client's ----
-
-// Finds the upstream that takes the track's packets until leave(). The callbacks of a track never
-// run in two threads at once.
-static gboolean
-enter (EngineTrack *track)
-{
-  PublishedTrack *self = (PublishedTrack *) track;
-
-  self->run = publication_enter (self->shared->publication);
-  if (self->run)
-    track->context = publication_context (self->run);
-  return self->run != NULL;
-}
-
-static void
-leave (EngineTrack *track)
-{
-  publication_leave (((PublishedTrack *) track)->run);
-}
-
-static const EngineTrackGate gate = { enter, leave };
-
-static void
-on_packet (gpointer data, const WeirIngestPacket *packet)
-{
-  PublishedTrack *self = data;
-  gboolean takes = enter (data);
-
-  __atomic_store_n (&self->shared->heard, packet->arrival_ns, __ATOMIC_RELAXED);
-  publication_hear (self->shared->publication, packet->arrival_ns);
-  if (!takes)
-    return;
-  engine_track_push (&self->media, packet, RELAY_NO_BASE);
-  leave (data);
-}
-
+// From any thread of the engine, or from the client's.
 static void
 on_send (gpointer data, const guint8 *rtcp, gsize len)
 {
@@ -60,10 +23,7 @@ on_send (gpointer data, const guint8 *rtcp, gsize len)
   self->shared->send (self->shared->owner, self->channels[1], rtcp, len);
 }
 
-static const WeirIngestOps track_ops = { { on_packet, engine_track_reported,
-                                             .dropped = engine_track_dropped,
-                                             .repaired = engine_track_repaired },
-  engine_track_settled, on_send, engine_track_overflowed };
+static const WeirIngestOps track_ops = PUBLICATION_TRACK_OPS (on_send);
 
 // ---- transports ----
 
@@ -91,37 +51,25 @@ choose_channels (PublishedTrack *self, GstRTSPTransport *transport)
   self->channels[1] = (guint8) transport->interleaved.max;
 }
 
-// Only the announced payload type is accepted: readers are told no other.
-static WeirTrackSettings
-make_settings (PublishedTrack *self)
-{
-  WeirTrackSettings settings = engine_track_settings (self->media.caps);
-  gint payload = 0;
-
-  gst_structure_get_int (gst_caps_get_structure (self->media.caps, 0), "payload", &payload);
-  settings.payload_types[(payload & 127) / 64] = G_GUINT64_CONSTANT (1) << (payload & 63);
-  return settings;
-}
-
 static void
 end (PublishedTrack *self)
 {
   UdpStats drops = { 0 };
 
-  engine_track_remove (&self->media, &drops);
+  engine_track_remove (&self->media.media, &drops);
 }
 
 gboolean
 published_track_begin (PublishedTrack *self, GstRTSPTransport *transport)
 {
-  WeirTrackSettings settings = make_settings (self);
+  WeirTrackSettings settings = publication_track_settings (&self->media);
   WeirIngestSockets sockets = WEIR_INGEST_NO_SOCKETS;
 
   end (self);
   self->interleaved = transport->lower_transport == GST_RTSP_LOWER_TRANS_TCP;
   if (self->interleaved) {
     choose_channels (self, transport);
-    engine_track_split_long (&self->media);
+    engine_track_split_long (&self->media.media);
   } else {
     if (!open_sockets (self, transport, &sockets))
       return FALSE;
@@ -130,13 +78,13 @@ published_track_begin (PublishedTrack *self, GstRTSPTransport *transport)
     settings.rtcp_to_known = TRUE;
     settings.rtcp_to = endpoint_with_port (&self->shared->peer, transport->client_port.max);
   }
-  return engine_track_add (&self->media, &settings, sockets, &track_ops) == 0;
+  return engine_track_add (&self->media.media, &settings, sockets, &track_ops) == 0;
 }
 
 gboolean
 published_track_has_begun (PublishedTrack *self)
 {
-  return self->media.in != NULL;
+  return self->media.media.in != NULL;
 }
 
 gboolean
@@ -148,26 +96,26 @@ published_track_is_interleaved (PublishedTrack *self)
 void
 published_track_set_index (PublishedTrack *self, guint index)
 {
-  self->media.index = index;
+  self->media.media.index = index;
 }
 
 gboolean
 published_track_has_channel (PublishedTrack *self, guint8 channel)
 {
-  return self->media.in && self->interleaved
+  return self->media.media.in && self->interleaved
          && (channel == self->channels[0] || channel == self->channels[1]);
 }
 
 void
 published_track_take (PublishedTrack *self, guint8 channel, guint8 *bytes, gsize len)
 {
-  weir_ingest_push (self->media.in, channel == self->channels[1], bytes, len, clock_now ());
+  weir_ingest_push (self->media.media.in, channel == self->channels[1], bytes, len, clock_now ());
 }
 
 void
 published_track_ask_key (PublishedTrack *self)
 {
-  weir_ingest_ask_key (self->media.in);
+  weir_ingest_ask_key (self->media.media.in);
 }
 
 // ---- construction ----
@@ -175,7 +123,7 @@ published_track_ask_key (PublishedTrack *self)
 GstCaps *
 published_track_get_caps (PublishedTrack *self)
 {
-  return self->media.caps;
+  return self->media.media.caps;
 }
 
 const gchar *
@@ -190,8 +138,7 @@ published_track_new (PublishedTracks *shared, guint index, GstCaps *caps, const 
   PublishedTrack *self = g_new0 (PublishedTrack, 1);
 
   self->shared = shared;
-  self->media.gate = &gate;
-  self->media.caps = caps;
+  publication_track_init (&self->media, &shared->media, caps);
   self->number = index;
   self->control = g_strdup (control);
   return self;
@@ -202,8 +149,7 @@ published_track_free (gpointer data)
 {
   PublishedTrack *self = data;
 
-  end (self);
-  gst_caps_unref (self->media.caps);
+  publication_track_clear (&self->media);
   g_free (self->control);
   g_free (self);
 }

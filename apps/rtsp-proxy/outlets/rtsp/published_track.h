@@ -5,16 +5,14 @@
 
 #include <gst/rtsp/rtsp.h>
 
-#include "sources/engine_tracks.h"
-#include "sources/publication.h"
+#include "sources/publication_track.h"
 
 typedef struct _PublishedTrack PublishedTrack;
 
 // What the tracks of a publisher share.
 typedef struct {
-  Publication *publication; // NULL before it is claimed
-  gint64 heard;             // atomic; when a packet came last, ns; 0: none
-  WeirAddress own, peer;    // of the connection
+  PublicationTracks media;
+  WeirAddress own, peer; // of the connection
   // Sends RTCP on an interleaved channel; from any thread.
   void (*send) (gpointer owner, guint8 channel, const guint8 *rtcp, gsize len);
   gpointer owner;

@@ -103,8 +103,8 @@ publisher_free (Publisher *self, const gchar *reason)
   g_clear_pointer (&handle->begun, g_ptr_array_unref);
   g_mutex_unlock (&handle->lock);
   g_ptr_array_unref (self->tracks);
-  if (self->shared.publication)
-    publication_end (self->shared.publication, reason);
+  if (self->shared.media.publication)
+    publication_end (self->shared.media.publication, reason);
   else
     free_handle (handle);
   if (self->session)
@@ -138,7 +138,7 @@ watch (gpointer data)
 {
   Publisher *self = data;
   Publishing *publishing = self->publishing;
-  gint64 heard = __atomic_load_n (&self->shared.heard, __ATOMIC_RELAXED);
+  gint64 heard = __atomic_load_n (&self->shared.media.heard, __ATOMIC_RELAXED);
   gint64 silence = clock_now () - MAX (heard, self->since);
   gboolean exists;
   MountConfig *config =
@@ -266,11 +266,11 @@ begin_publisher (
         "payload type from 96 on");
   }
   identity = access_decision_dup_identity (self->connection->asked);
-  publisher->shared.publication =
+  publisher->shared.media.publication =
       publication_claim (&(PublicationClaim) { path, self->connection->peer, identity,
                              config->takeover, clock_now () },
           &publication_ops, publisher->shared.owner, free_handle, &error);
-  if (!publisher->shared.publication) {
+  if (!publisher->shared.media.publication) {
     publisher_free (publisher, NULL);
     status = refuse (self, ctx, GST_RTSP_STS_SERVICE_UNAVAILABLE, error->message);
     g_error_free (error);
@@ -454,7 +454,7 @@ record (Publisher *self, GstRTSPContext *ctx)
     g_mutex_lock (&handle->lock);
     handle->begun = g_ptr_array_ref (begun);
     g_mutex_unlock (&handle->lock);
-    publication_begin (self->shared.publication, interleaved ? "TCP" : "UDP", caps);
+    publication_begin (self->shared.media.publication, interleaved ? "TCP" : "UDP", caps);
   }
   return self->records ? agree (self, ctx)
                        : refuse (self->publishing, ctx, GST_RTSP_STS_METHOD_NOT_VALID_IN_THIS_STATE,
