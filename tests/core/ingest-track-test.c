@@ -450,6 +450,29 @@ a_connection_keeps_the_order_whatever_the_numbers (void)
   renumbered (restarts, out, 500, 9);
 }
 
+// What was lost on a way that keeps no order comes again, behind others.
+static void
+a_track_without_order_waits_for_what_was_lost (void)
+{
+  static const int64_t in[] = { 1000, 1002, 1003, 1001, 1003, 1004 };
+  static const int64_t out[] = { 1000, -1, -1, 1003, -1, 1004 };
+
+  reset ();
+  settings.interleaved = settings.steady = settings.unordered = true;
+  settings.reorder = (WeirReorderLimits) { 16, 65536, 100 * MS };
+  begin ();
+  for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
+    uint8_t data[20] = { 0x80, PT, (uint8_t) (in[i] >> 8), (uint8_t) in[i] };
+
+    steady_seq = -1;
+    weir_track_take (&track, NULL, data, sizeof data, (int64_t) i * MS, (int64_t) i * MS);
+    CHECK_INT (steady_seq, out[i]);
+  }
+  CHECK_INT (n_repairs, 0);
+  CHECK_INT (dropped (WEIR_INGEST_DUPLICATE), 1);
+  weir_track_clear (&track);
+}
+
 static void
 a_steady_track_s_reports_follow_its_packets (void)
 {
@@ -735,6 +758,7 @@ main (void)
   RUN (two_ssrcs_at_once_do_not_alternate);
   RUN (another_ssrc_of_another_type_takes_nothing_over);
   RUN (a_connection_keeps_the_order_whatever_the_numbers);
+  RUN (a_track_without_order_waits_for_what_was_lost);
   RUN (a_steady_track_s_reports_follow_its_packets);
   RUN (a_far_jump_back_is_a_restart);
   RUN (a_new_run_lets_the_last_one_s_packets_leave_first);

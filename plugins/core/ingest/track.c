@@ -187,6 +187,12 @@ is_sender (const WeirTrack *self, const WeirAddress *from)
 }
 
 static bool
+keeps_order (const WeirTrack *self)
+{
+  return self->settings.interleaved && !self->settings.unordered;
+}
+
+static bool
 numbers_go_on (const WeirTrack *self, uint16_t seq)
 {
   int16_t ahead = (int16_t) (seq - (uint16_t) self->max_seq);
@@ -200,7 +206,7 @@ takes_over (WeirTrack *self, const WeirAddress *from, const WeirRtp *rtp, int64_
     int64_t silence_ns)
 {
   bool beside = rtp->ssrc == self->beside;
-  bool goes_on = self->settings.interleaved || numbers_go_on (self, rtp->seq)
+  bool goes_on = keeps_order (self) || numbers_go_on (self, rtp->seq)
                  || (beside && rtp->seq == self->beside_probe);
 
   if (silence_ns >= OTHER_SSRC_SILENCE || self->stats.bye)
@@ -247,7 +253,7 @@ find_seq (
   *seq = weir_unwrap16 (&nearest, rtp->seq);
   if (self->max_seq == WEIR_UNWRAP_START) {
     self->first_seq = *seq;
-  } else if (self->settings.interleaved && *seq <= self->max_seq) {
+  } else if (keeps_order (self) && *seq <= self->max_seq) {
     repair (self, WEIR_INGEST_RENUMBERED);
     begin_run (self, rtp->ssrc);
     self->first_seq = *seq = rtp->seq;

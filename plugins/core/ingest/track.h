@@ -49,6 +49,7 @@ typedef struct {
   bool rtcp_to_known; // send RTCP to `rtcp_to`; otherwise to the address that RTCP comes from
   WeirAddress rtcp_to;
   bool interleaved; // datagrams come over a connection, and RTCP needs no address
+  bool unordered;   // these have come by UDP before, so they may be out of order
   bool rtcp_mux;    // RTCP goes where the media comes from, until RTCP comes
   bool steady;      // packets and reports leave with the numbers of rtp/steady.h
   WeirKeyRequest key;
