@@ -419,8 +419,8 @@ static gboolean
 ask_route (HttpConnection *self)
 {
   self->question = (HttpAsked) { &self->request, self->demand, &self->resolved, self->visitor,
-    self->address, self->peer, http_request_names_us (&self->request, self->context->hosts),
-    wake_connection, self };
+    self->asked, self->address, self->peer,
+    http_request_names_us (&self->request, self->context->hosts), wake_connection, self };
   self->reply = self->route->answer (self->route->outlet, &self->question);
   self->state = STATE_REPLYING;
   return TRUE;
@@ -658,6 +658,25 @@ on_decided (AccessDecision *decided, gpointer connection)
   unref (connection);
 }
 
+// Returns why the client may not ask although it was admitted, or NULL: without a secret of its
+// user, a web page may have made the browser ask.
+static const gchar *
+find_stranger (HttpConnection *self)
+{
+  const gchar *scheme = access_peer_get_protocol (self->visitor);
+  const gchar *const *allowed = (const gchar *const *) self->context->allow_origins;
+
+  if (access_decision_get_basis (self->asked) == ACCESS_BY_SECRET)
+    return NULL;
+  if (!http_request_names_us (&self->request, self->context->hosts))
+    return HOST_NAMES_WRONG;
+  return self->route && self->route->changes && self->request.kind == HTTP_POST
+                 && http_request_is_foreign (&self->request, scheme, allowed)
+             ? "the page is of another site, so its user must send a password or a token, or "
+               "http.allow-origins must name the site"
+             : NULL;
+}
+
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
 static gboolean
@@ -689,13 +708,15 @@ ask (HttpConnection *self, gboolean asks)
 static gboolean
 step_asking (HttpConnection *self, gint64 now)
 {
+  const gchar *problem;
+
   switch (access_decision_get_verdict (self->asked)) {
     case ACCESS_PENDING:
       return FALSE;
     case ACCESS_ADMITTED:
-      if (access_decision_get_basis (self->asked) != ACCESS_BY_SECRET
-          && !http_request_names_us (&self->request, self->context->hosts))
-        return answer_text (self, SOUP_STATUS_FORBIDDEN, HOST_NAMES_WRONG);
+      problem = find_stranger (self);
+      if (problem)
+        return answer_text (self, SOUP_STATUS_FORBIDDEN, problem);
       return self->route ? ask_route (self) : open_title (self);
     case ACCESS_ASKED:
       return answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);

@@ -102,6 +102,19 @@ http_request_names_us (const HttpRequest *self, gchar *const *hosts)
   return !host || host_names_take (hosts, host);
 }
 
+gboolean
+http_request_is_foreign (const HttpRequest *self, const gchar *scheme, const gchar *const *allowed)
+{
+  const gchar *origin = http_request_get (self, "Origin"), *host = http_request_get (self, "Host");
+  gchar *own = g_strdup_printf ("%s://%s", scheme, host ? host : "");
+  gboolean is_foreign =
+      origin && !g_str_equal (origin, own)
+      && !(allowed && (g_strv_contains (allowed, "*") || g_strv_contains (allowed, origin)));
+
+  g_free (own);
+  return is_foreign;
+}
+
 // ---- conditions and ranges ----
 
 // Returns seconds since the epoch, or -1.

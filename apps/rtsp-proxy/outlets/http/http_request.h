@@ -38,6 +38,11 @@ const gchar *http_request_get (const HttpRequest *self, const gchar *header);
 // lack the header: browsers do not send such requests.
 gboolean http_request_names_us (const HttpRequest *self, gchar *const *hosts);
 
+// Reports whether the request comes from a page of another site (RFC 6454): from none of ours,
+// whose scheme is `scheme`, and from none of `allowed`, which may be NULL, or have "*" for all.
+gboolean http_request_is_foreign (
+    const HttpRequest *self, const gchar *scheme, const gchar *const *allowed);
+
 // What of a file a request is for. Both numbers are within the file, also with 416.
 typedef struct {
   guint status; // 200, 206, 304 or 416

@@ -18,8 +18,9 @@ typedef struct {
   const Demand *demand;     // of the target that the route gave, or NULL: it gave none
   const Resolved *resolved; // of the demand; `mount` is NULL if there is no such target
   AccessPeer *visitor;
-  GInetAddress *address; // of the client
-  const gchar *peer;     // and its port
+  AccessDecision *decided; // NULL: access was not asked for
+  GInetAddress *address;   // of the client
+  const gchar *peer;       // and its port
   gboolean names_us; // the Host header names this machine: a route that asks for access checks it
   // Call when the reply, which was not ready, may be. It does not block.
   void (*wake) (gpointer wake_data);
@@ -77,6 +78,9 @@ typedef struct {
   const gchar *given;   // headers that pages of other sites may send; NULL: Authorization, Range
   const gchar *exposed; // headers of the answer that they may read, or NULL
   const gchar *accepts; // media type of the body of POST, or NULL
+  // A POST does what pages of other sites may do with their users' credentials only: it is refused
+  // if the user has sent none, unless `allow-origins` names the page.
+  gboolean changes;
 } HttpRoute;
 
 // Returns the route of the target, or NULL. The last one of `routes` has no prefix and no suffix.
