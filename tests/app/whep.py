@@ -14,46 +14,11 @@ import time
 from functools import lru_cache
 
 from goprogram import go_program
-from hlsweb import Web, clip
+from hlsweb import clip
 from proc import Proc, open_files
 from proxy import CLIP, wait_until
 from tap import SLOWER, Skip, run, test
-
-OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
-SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
-ALLOWED = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'
-
-
-def offer(name='chromium'):
-    with open(os.path.join(OFFERS, f'{name}.sdp'), encoding='utf-8') as file:
-        return file.read()
-
-
-class Whep(Web):
-    """A proxy that serves a clip as /cam over WebRTC."""
-
-    def __init__(self, *words, webrtc=None, **top):
-        super().__init__(*words, webrtc={'listen': '127.0.0.1:0', **(webrtc or {})}, **top)
-
-    def ask(self, method, path='/cam/whep', body=None, kind=SDP, **headers):
-        headers = {name.replace('_', '-'): value for name, value in headers.items()}
-        if kind and body is not None:
-            headers['Content-Type'] = kind
-        status, head, data = self.fetch(path, headers, method, body)
-        return status, head, data.decode()
-
-    def post(self, name='chromium', path='/cam/whep', **headers):
-        """Begins a session. Returns the path of its URL, its headers and the answer."""
-        status, head, text = self.ask('POST', path, offer(name), **headers)
-        assert status == 201, (status, text)
-        assert head['content-type'] == SDP and head['etag'][0] == '"', head
-        found = re.fullmatch(rf'http://127\.0\.0\.1:{self.web_port}(/.*/whep/[0-9a-f]{{32}})', head['location'])
-        assert found, head
-        return found[1], head, text
-
-    def readers(self):
-        return self.get('/v1/readers')['readers']
-
+from webrtcproxy import ALLOWED, FRAGMENT, SDP, WebrtcProxy, offer
 
 @lru_cache
 def folder():
@@ -77,7 +42,7 @@ def pion(url, *flags):
 
 @test
 def an_offer_is_answered():
-    with Whep(webrtc={'stun-servers': ['stun:stun.example.org:3478'], 'additional-hosts': ['192.0.2.1']},
+    with WebrtcProxy(webrtc={'stun-servers': ['stun:stun.example.org:3478'], 'additional-hosts': ['192.0.2.1']},
               web={'allow-origins': ['https://other.example']}) as proxy:
         path, head, answer = proxy.post(Origin='https://other.example')
         lines = answer.split('\r\n')
@@ -94,7 +59,7 @@ def an_offer_is_answered():
 
 @test
 def wrong_requests_are_refused():
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         good = offer()
         for method, path, body, kind, wanted in [
                 ('GET', '/cam/whep', None, None, 204), ('HEAD', '/cam/whep', None, None, 200),
@@ -121,7 +86,7 @@ def wrong_requests_are_refused():
 
 @test
 def a_page_of_another_site_may_ask():
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         for path in '/cam/whep', '/cam/whep/' + '0' * 32:
             status, head, _ = proxy.ask('OPTIONS', path, Origin='https://other.example',
                                         Access_Control_Request_Method='POST')
@@ -135,7 +100,7 @@ def a_page_of_another_site_may_ask():
 def a_session_is_changed_by_who_knows_its_etag():
     candidate = 'm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\na=candidate:1 1 udp 1 x.local 9 typ host\r\n'
     restart = 'a=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n' + candidate
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         path, head, answer = proxy.post()
         tag = head['etag']
         for body, kind, match, wanted in [
@@ -168,14 +133,14 @@ def a_session_is_changed_by_who_knows_its_etag():
 
 @test
 def a_mount_without_media_gets_409():
-    with Whep(mounts={'/live': {'upstream': 'publish', 'start-timeout': '300ms'}}) as proxy:
+    with WebrtcProxy(mounts={'/live': {'upstream': 'publish', 'start-timeout': '300ms'}}) as proxy:
         status, head, text = proxy.ask('POST', '/live/whep', offer())
         assert status == 409 and int(head['retry-after']) > 0, (status, head, text)
 
 
 @test
 def nothing_in_common_gets_406():
-    with Whep(f'file://{clip("h265", None)}') as proxy:
+    with WebrtcProxy(f'file://{clip("h265", None)}') as proxy:
         status, _, text = proxy.ask('POST', body=offer('gstreamer'))
         assert status == 406 and 'H264' in text and 'H265' in text, (status, text)
 
@@ -185,7 +150,7 @@ def where_nothing_fits_a_rendition_does():
     motion_jpeg = ('launch: videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=25/1 ! '
                    'jpegenc ! rtpjpegpay name=pay0')
     renditions = {'choices': {'transcode': ['size', 'rate']}, 'renditions': ['layers=0.0.*', 'size=160x90&rate=300k']}
-    with Whep(motion_jpeg, mount=renditions) as proxy:
+    with WebrtcProxy(motion_jpeg, mount=renditions) as proxy:
         result = pion(f'{proxy.web}/cam/whep', '--duration', '2')[0]
         assert result['status'] == 'ok' and [track['kind'] for track in result['tracks']] == ['video'], result
         assert result['tracks'][0]['units'] > 20 and result['tracks'][0]['lost'] == 0, result
@@ -196,7 +161,7 @@ def where_nothing_fits_a_rendition_does():
         assert status == 406 and 'VP8' in text and 'JPEG' in text, (status, text)
         status, _, text = proxy.ask('POST', '/cam/whep?layers=0.0.0', offer('gstreamer'))
         assert status == 406 and 'H264' in text and 'JPEG' in text, (status, text)
-    with Whep(motion_jpeg, mount={**renditions, 'max-presentations': 1}) as proxy:
+    with WebrtcProxy(motion_jpeg, mount={**renditions, 'max-presentations': 1}) as proxy:
         proxy.post('gstreamer', '/cam/whep?size=128x72')
         status, _, text = proxy.ask('POST', body=offer('gstreamer'))
         assert status == 406 and 'H264' in text and 'JPEG' in text and 'max-presentations' in text, (status, text)
@@ -207,7 +172,7 @@ def a_reader_needs_the_permission():
     digest = ['MD5:' + hashlib.md5(b'ann:rtsp-proxy:secret').hexdigest()]
     users = [{'name': 'ann', 'digest': digest, 'permissions': [{'action': 'read', 'path': '/cam'}]}]
     basic = 'Basic ' + base64.b64encode(b'ann:secret').decode()
-    with Whep(users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
+    with WebrtcProxy(users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
         for path in '/cam/whep', '/none/whep':
             for method in 'GET', 'HEAD', 'POST':
                 status, head, _ = proxy.ask(method, path, offer() if method == 'POST' else None)
@@ -218,7 +183,7 @@ def a_reader_needs_the_permission():
 
 @test
 def sessions_are_limited():
-    with Whep(mount={'max-readers': 2}) as proxy:
+    with WebrtcProxy(mount={'max-readers': 2}) as proxy:
         paths = [proxy.post()[0] for _ in range(2)]
         status, head, text = proxy.ask('POST', body=offer())
         assert status == 503 and 'max-readers' in text and int(head['retry-after']) > 0, (status, text)
@@ -240,7 +205,7 @@ def check_media(result, seconds):
 
 @test(timeout=90)
 def pion_plays():
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         result = pion(f'{proxy.web}/cam/whep', '--duration', '4')[0]
         check_media(result, 3)
         assert 'GCM' in result['cipher'], result
@@ -252,7 +217,7 @@ def pion_plays():
 def the_timestamps_of_encoded_sound_are_even():
     """a browser drops a packet whose timestamp is a tick too early, so each is exactly 20 ms after the one before"""
     for _ in range(3):  # the first timestamp decides on how later ones are rounded
-        with Whep(mount={'on-demand': False}) as proxy:
+        with WebrtcProxy(mount={'on-demand': False}) as proxy:
             done = subprocess.run([program(), 'read', '--units', '--duration', '2', f'{proxy.web}/cam/whep'],
                                   capture_output=True, text=True, check=True, timeout=60 * SLOWER)
             times = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith('audio ')]
@@ -262,14 +227,14 @@ def the_timestamps_of_encoded_sound_are_even():
 
 @test(timeout=90)
 def pion_plays_over_tcp_and_with_the_other_cipher():
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         check_media(pion(f'{proxy.web}/cam/whep', '--duration', '3', '--tcp')[0], 2)
         check_media(pion(f'{proxy.web}/cam/whep', '--duration', '3', '--cm')[0], 2)
 
 
 @test(timeout=90)
 def a_mount_without_sound_plays():
-    with Whep(f'file://{clip(audio=None)}') as proxy:
+    with WebrtcProxy(f'file://{clip(audio=None)}') as proxy:
         result = pion(f'{proxy.web}/cam/whep', '--duration', '2')[0]
         assert result['status'] == 'ok', result
         assert [(track['kind'], track['lost']) for track in result['tracks']] == [('video', 0)], result
@@ -281,7 +246,7 @@ def the_first_reader_begins_with_the_first_picture():
         path = os.path.join(rare, 'rare.mp4')
         subprocess.run(['ffmpeg', '-v', 'error', '-i', clip(audio=None), '-an', '-c:v', 'libx264', '-tune', 'zerolatency',
                         '-preset', 'ultrafast', '-g', '250', '-t', '20', path], check=True, timeout=60 * SLOWER)
-        with Whep(f'file://{path}') as proxy:
+        with WebrtcProxy(f'file://{path}') as proxy:
             result = pion(f'{proxy.web}/cam/whep', '--duration', '4')[0]
             video, = result['tracks']
             # The next keyframe comes 10 s after the first one.
@@ -292,7 +257,7 @@ def the_first_reader_begins_with_the_first_picture():
 def what_is_lost_comes_again():
     # Pion asks up to ten times for a packet, also after it has come: only the first times get an answer, so all that
     # is lost fits into the budget.
-    with Whep(f'file://{CLIP}') as proxy:
+    with WebrtcProxy(f'file://{CLIP}') as proxy:
         result = pion(f'{proxy.web}/cam/whep', '--duration', '6', '--lose', '50')[0]
         video, = (track for track in result['tracks'] if track['kind'] == 'video')
         assert result['status'] == 'ok' and video['late'] > 1 and video['lost'] == 0, result
@@ -312,7 +277,7 @@ def media_port(answer):
 
 @test
 def what_the_port_refuses_is_counted():
-    with Whep() as proxy:
+    with WebrtcProxy() as proxy:
         port = media_port(proxy.post()[2])
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             for first in 0xff, 0x80, 0x80:
@@ -327,7 +292,7 @@ def reports_that_are_not_authentic_are_counted():
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
     except PermissionError as error:
         raise Skip('raw sockets need root') from error
-    with Whep() as proxy, raw:
+    with WebrtcProxy() as proxy, raw:
         port = media_port(proxy.post()[2])
         with Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep') as reading:
             wait_until(lambda: [each for each in proxy.readers() if each['packets'] > 100], 30, 'a reader')
@@ -341,7 +306,7 @@ def reports_that_are_not_authentic_are_counted():
 
 @test(timeout=90)
 def a_reader_is_shown_and_closed():
-    with Whep() as proxy, Proc(program(), 'read', '--json', '--duration', '60', f'{proxy.web}/cam/whep') as reading:
+    with WebrtcProxy() as proxy, Proc(program(), 'read', '--json', '--duration', '60', f'{proxy.web}/cam/whep') as reading:
         wait_until(lambda: [each for each in proxy.readers() if each['transport'] == 'WebRTC'
                             and each['packets'] > 100], 30, 'a reader')
         reader = proxy.readers()[0]
@@ -354,7 +319,7 @@ def a_reader_is_shown_and_closed():
 
 @test(timeout=90)
 def the_proxy_ends_with_readers():
-    with Whep() as proxy, Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'):
+    with WebrtcProxy() as proxy, Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'):
         wait_until(proxy.readers, 30, 'a reader')
         start = time.monotonic()
         assert proxy.stop() == 0
