@@ -6,66 +6,178 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/pion/interceptor"
+	"github.com/pion/interceptor/pkg/nack"
+	"github.com/pion/interceptor/pkg/report"
+	"github.com/pion/interceptor/pkg/twcc"
+	"github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 	"github.com/pion/webrtc/v4/pkg/media"
+	"github.com/pion/webrtc/v4/pkg/media/oggreader"
 )
 
-// runPublish sends the H.264 of a file in a loop, in real time.
+type publishOptions struct {
+	sessionOptions
+	file, sound string
+	step        time.Duration
+	lose        int
+}
+
+// runPublish sends the H.264 of a file, and the Opus of another one, each in a loop, in real time.
 func runPublish(args []string) int {
-	var o sessionOptions
+	var o publishOptions
 	var rate, seconds float64
 	fs := flag.NewFlagSet("publish", flag.ExitOnError)
 	fs.Float64Var(&rate, "rate", 25, "pictures a second")
 	fs.Float64Var(&seconds, "duration", 0, "seconds to send; 0: until SIGINT")
+	fs.StringVar(&o.sound, "sound", "", "FILE.ogg with Opus, a packet of 20 ms in each page")
+	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
+	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 	if fs.NArg() != 2 || rate <= 0 {
 		fmt.Fprintln(os.Stderr, "publish: needs a file and a URL, and --rate > 0")
 		return 64
 	}
-	o.codecs = []string{"h264"}
+	o.file, o.step, o.codecs = fs.Arg(0), time.Duration(float64(time.Second)/rate), []string{"h264", "opus"}
+	o.numbered = []webrtc.RTPCodecType{webrtc.RTPCodecTypeVideo, webrtc.RTPCodecTypeAudio}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if seconds > 0 {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 		defer cancel()
 	}
-	if err := publish(ctx, fs.Arg(0), fs.Arg(1), time.Duration(float64(time.Second)/rate), o); err != nil {
+	if err := publish(ctx, fs.Arg(1), o); err != nil {
 		fmt.Fprintln(os.Stderr, "publish:", err)
 		return 1
 	}
 	return 0
 }
 
-func publish(ctx context.Context, file, endpoint string, step time.Duration, o sessionOptions) error {
-	data, err := os.ReadFile(file)
+// A clip is what a track sends in a loop, a piece at each step.
+type clip struct {
+	track  *webrtc.TrackLocalStaticSample
+	pieces [][]byte
+	step   time.Duration
+	sent   int
+}
+
+func (c *clip) due() time.Duration { return time.Duration(c.sent) * c.step }
+
+func (c *clip) send() error {
+	piece := c.pieces[c.sent%len(c.pieces)]
+	c.sent++
+	return c.track.WriteSample(media.Sample{Data: piece, Duration: c.step})
+}
+
+func newClip(peer *webrtc.PeerConnection, mime string, pieces [][]byte, step time.Duration) (*clip, error) {
+	track, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: mime},
+		strings.ToLower(mime[:5]), "publisher")
 	if err != nil {
-		return err
+		return nil, err
+	}
+	_, err = peer.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{
+		Direction: webrtc.RTPTransceiverDirectionSendonly})
+	return &clip{track: track, pieces: pieces, step: step}, err
+}
+
+func loadClips(peer *webrtc.PeerConnection, o publishOptions) (clips []*clip, err error) {
+	data, err := os.ReadFile(o.file)
+	if err != nil {
+		return nil, err
 	}
 	pictures := splitPictures(data)
 	if len(pictures) == 0 {
-		return errors.New(file + " has no picture")
+		return nil, errors.New(o.file + " has no picture")
 	}
-	peer, err := newPeer(o, &interceptor.Registry{})
+	video, err := newClip(peer, webrtc.MimeTypeH264, pictures, o.step)
+	if err != nil || o.sound == "" {
+		return []*clip{video}, err
+	}
+	sounds, err := readOpus(o.sound)
+	if err != nil {
+		return nil, err
+	}
+	audio, err := newClip(peer, webrtc.MimeTypeOpus, sounds, 20*time.Millisecond)
+	return []*clip{video, audio}, err
+}
+
+// readOpus returns the packets of a file.
+func readOpus(name string) (packets [][]byte, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	pages, _, err := oggreader.NewWith(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		page, header, err := pages.ParseNextPage()
+		if errors.Is(err, io.EOF) && len(packets) > 0 {
+			return packets, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if header.GranulePosition > 0 { // not the tags
+			packets = append(packets, page)
+		}
+	}
+}
+
+// publishers answers to NACKs and sends reports; what is lost on purpose is lost behind that.
+func publishers(o publishOptions, dropped *atomic.Int64) (*interceptor.Registry, error) {
+	registry := &interceptor.Registry{}
+	if o.lose > 0 {
+		registry.Add(dropperFactory{&dropper{n: o.lose, dropped: dropped, until: time.Hour}})
+	}
+	responder, err := nack.NewResponderInterceptor()
+	if err != nil {
+		return nil, err
+	}
+	registry.Add(responder)
+	reports, err := report.NewSenderInterceptor()
+	if err != nil {
+		return nil, err
+	}
+	registry.Add(reports)
+	numbers, err := twcc.NewHeaderExtensionInterceptor()
+	if err != nil {
+		return nil, err
+	}
+	registry.Add(numbers)
+	return registry, nil
+}
+
+func publish(ctx context.Context, endpoint string, o publishOptions) error {
+	var dropped atomic.Int64
+	registry, err := publishers(o, &dropped)
 	if err != nil {
 		return err
 	}
-	track, err := webrtc.NewTrackLocalStaticSample(
-		webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeH264}, "video", "publisher")
+	peer, err := newPeer(o.sessionOptions, registry)
 	if err != nil {
 		return err
 	}
-	if _, err = peer.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{
-		Direction: webrtc.RTPTransceiverDirectionSendonly}); err != nil {
+	clips, err := loadClips(peer, o)
+	if err != nil {
 		return err
+	}
+	var heard feedback
+	for _, sender := range peer.GetSenders() {
+		go heard.follow(sender)
 	}
 	connected, ended := make(chan struct{}), make(chan struct{})
 	var once, onceEnded sync.Once // a lost connection may come back
@@ -73,11 +185,11 @@ func publish(ctx context.Context, file, endpoint string, step time.Duration, o s
 		switch state {
 		case webrtc.PeerConnectionStateConnected:
 			once.Do(func() { close(connected) })
-		case webrtc.PeerConnectionStateFailed:
+		case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
 			onceEnded.Do(func() { close(ended) })
 		}
 	})
-	session, err := join(ctx, endpoint, o, peer)
+	session, err := join(ctx, endpoint, o.sessionOptions, peer)
 	if err != nil {
 		return err
 	}
@@ -88,17 +200,60 @@ func publish(ctx context.Context, file, endpoint string, step time.Duration, o s
 		return errors.New("no connection within 15 s")
 	}
 	fmt.Println("CONNECTED")
-	clock := time.NewTicker(step)
-	defer clock.Stop()
-	for i := 0; ; i++ {
+	err = sendAll(ctx, clips, ended)
+	fmt.Printf("dropped=%d nacked=%d keys=%d reports=%d transport=%d\n", dropped.Load(), heard.nacked.Load(),
+		heard.keys.Load(), heard.reports.Load(), heard.transport.Load())
+	if err != nil {
+		return err
+	}
+	return session.leave()
+}
+
+func sendAll(ctx context.Context, clips []*clip, ended chan struct{}) error {
+	start := time.Now()
+	for {
+		next := clips[0]
+		for _, each := range clips {
+			if each.due() < next.due() {
+				next = each
+			}
+		}
 		select {
 		case <-ctx.Done():
-			return session.leave()
+			return nil
 		case <-ended:
 			return errors.New("the connection has ended")
-		case <-clock.C:
-			if err = track.WriteSample(media.Sample{Data: pictures[i%len(pictures)], Duration: step}); err != nil {
+		case <-time.After(time.Until(start.Add(next.due()))):
+			if err := next.send(); err != nil {
 				return err
+			}
+		}
+	}
+}
+
+// What the server said of the packets.
+type feedback struct {
+	nacked, keys, reports, transport atomic.Int64
+}
+
+func (f *feedback) follow(sender *webrtc.RTPSender) {
+	for {
+		packets, _, err := sender.ReadRTCP()
+		if err != nil {
+			return
+		}
+		for _, packet := range packets {
+			switch packet := packet.(type) {
+			case *rtcp.TransportLayerNack:
+				for _, pair := range packet.Nacks {
+					f.nacked.Add(int64(len(pair.PacketList())))
+				}
+			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
+				f.keys.Add(1)
+			case *rtcp.ReceiverReport:
+				f.reports.Add(int64(len(packet.Reports)))
+			case *rtcp.TransportLayerCC:
+				f.transport.Add(1)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pion/interceptor"
+	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
 )
 
@@ -38,6 +39,8 @@ type sessionOptions struct {
 	loses   bool   // packets that were lost on purpose may come again
 	token   string // of the header Authorization
 	codecs  []string
+	// Kinds of tracks whose packets have transport-wide numbers.
+	numbered []webrtc.RTPCodecType
 }
 
 var offered = map[string]struct {
@@ -61,7 +64,7 @@ var offered = map[string]struct {
 // video returns a codec and its retransmissions.
 func video(mime, fmtp string, pt webrtc.PayloadType) []webrtc.RTPCodecParameters {
 	feedback := []webrtc.RTCPFeedback{{Type: "nack"}, {Type: "nack", Parameter: "pli"},
-		{Type: "ccm", Parameter: "fir"}, {Type: "goog-remb"}}
+		{Type: "ccm", Parameter: "fir"}, {Type: "goog-remb"}, {Type: "transport-cc"}}
 	return []webrtc.RTPCodecParameters{
 		{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: mime, ClockRate: 90000,
 			SDPFmtpLine: fmtp, RTCPFeedback: feedback}, PayloadType: pt},
@@ -87,6 +90,11 @@ func newPeer(o sessionOptions, interceptors *interceptor.Registry) (*webrtc.Peer
 			if err := media.RegisterCodec(params, codec.kind); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, kind := range o.numbered {
+		if err := media.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: sdp.TransportCCURI}, kind); err != nil {
+			return nil, err
 		}
 	}
 	settings := webrtc.SettingEngine{}

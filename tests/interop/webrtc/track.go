@@ -216,3 +216,13 @@ func (d *dropper) BindRemoteStream(_ *interceptor.StreamInfo, reader interceptor
 		}
 	})
 }
+
+func (d *dropper) BindLocalStream(_ *interceptor.StreamInfo, writer interceptor.RTPWriter) interceptor.RTPWriter {
+	return interceptor.RTPWriterFunc(func(header *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
+		if d.loses() {
+			d.dropped.Add(1)
+			return len(payload), nil
+		}
+		return writer.Write(header, payload, a)
+	})
+}
