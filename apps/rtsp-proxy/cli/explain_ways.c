@@ -23,7 +23,8 @@ append_http (GString *out, const ListenAddress *at, const gchar *scheme, const D
 }
 
 static void
-append_whep (GString *out, const ListenAddress *at, const gchar *scheme, const Demand *demand)
+append_webrtc (GString *out, const ListenAddress *at, const gchar *scheme, const Demand *demand,
+    gboolean publishes)
 {
   gchar *base, *query;
 
@@ -33,6 +34,9 @@ append_whep (GString *out, const ListenAddress *at, const gchar *scheme, const D
   query = dup_query (demand);
   g_string_append_printf (
       out, "# Browsers get it over WebRTC at %s%s/whep%s.\n", base, demand->path, query);
+  if (publishes)
+    g_string_append_printf (
+        out, "# Publishers over WebRTC send offers to %s%s/whip.\n", base, demand->path);
   g_free (query);
   g_free (base);
 }
@@ -73,8 +77,8 @@ explain_ways (const ProxyConfig *config, const MountConfig *mount, const Demand 
   append_http (out, &config->http.listen, "http", demand);
   append_http (out, &config->http.tls_listen, "https", demand);
   if (config->webrtc.listen.address) {
-    append_whep (out, &config->http.listen, "http", demand);
-    append_whep (out, &config->http.tls_listen, "https", demand);
+    append_webrtc (out, &config->http.listen, "http", demand, publishes);
+    append_webrtc (out, &config->http.tls_listen, "https", demand, publishes);
   }
   append_srt (out, &config->srt.listen, demand, publishes);
   if (publishes) {

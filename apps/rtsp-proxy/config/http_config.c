@@ -16,8 +16,9 @@ static const SchemaKey keys[] = {
   { "allow-origins", SCHEMA_LIST, G_STRUCT_OFFSET (HttpConfig, allow_origins),
       .form = "[ORIGIN, ...]", .check = host_names_check_origin, .effect = PROXY_EFFECT_RESTART,
       .help =
-          "the web pages of other servers, such as `https://www.example.org`, that may read the "
-          "HLS streams that their user gets by an address alone; `*`: all pages" },
+          "the web pages of other servers, such as `https://www.example.org`, that may read "
+          "the HLS streams that their user gets by an address alone, and publish over WebRTC for a "
+          "user without credentials; `*`: all pages" },
   { "tls-in-front", SCHEMA_FLAG, G_STRUCT_OFFSET (HttpConfig, tls_in_front), .preset = "no",
       .effect = PROXY_EFFECT_RELOAD,
       .help =

@@ -229,7 +229,7 @@ static const SchemaKey top_keys[] = {
   { "webrtc", SCHEMA_OBJECT, AT (webrtc), .form = "{listen: ADDR:PORT, ...}",
       .object = &webrtc_config_object, .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_WEBRTC,
       .help = "serves live mounts to browsers over WebRTC, at `/PATH/whep` of the listener of "
-              "`http`; off without this key" },
+              "`http`, and lets them publish, at `/PATH/whip`; off without this key" },
   { "api", SCHEMA_OTHER, AT (api), "127.0.0.1:9554", .form = "ADDR:PORT",
       .value = &listen_address_or_off_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },

@@ -17,6 +17,7 @@
 #include "outlets/rtmp/rtmp_counts.h"
 #include "outlets/srt/srt_counts.h"
 #include "outlets/webrtc/webrtc_feedback.h"
+#include "outlets/webrtc/webrtc_intake.h"
 #include "outlets/webrtc/webrtc_refusals.h"
 #include "outlets/webrtc/webrtc_track.h"
 #include "isolate/pool.h"
@@ -334,7 +335,19 @@ srt (Page *page)
 }
 
 static void
-webrtc (Page *page)
+webrtc_publishers (Page *page)
+{
+  static const gchar unused[] = "webrtc_unused_total";
+
+  head (page, unused, "counter",
+      "Packets of publishers over WebRTC that are not passed on, by reason.");
+  for (guint reason = 0; reason < WEBRTC_INTAKE_REASONS; reason++)
+    g_string_append_printf (page->out, "weir_%s{reason=\"%s\"} %" G_GUINT64_FORMAT "\n", unused,
+        webrtc_intake_get_reason (reason), webrtc_intake_count (reason));
+}
+
+static void
+webrtc_readers (Page *page)
 {
   static const gchar refused[] = "webrtc_refused_total", left_out[] = "webrtc_left_out_total";
 
@@ -527,7 +540,8 @@ metrics_dup_text (Proxy *proxy)
   if (WITH_SRT)
     srt (&page);
   if (WITH_WEBRTC)
-    webrtc (&page);
+    webrtc_readers (&page);
+  webrtc_publishers (&page);
   rtmp (&page);
   workers (&page);
   access_counts (&page, proxy);

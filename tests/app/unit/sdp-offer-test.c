@@ -2,7 +2,7 @@
 
 // Offers of browsers and other clients, and what the proxy answers to them.
 
-#include "outlets/webrtc/sdp_answer.h"
+#include "outlets/webrtc/sdp_sent.h"
 
 #include <gio/gio.h>
 #include <gst/gst.h>
@@ -148,6 +148,84 @@ offers_of_clients_are_answered (void)
     check_row (&rows[i]);
 }
 
+// ---- publishers ----
+
+static const Row published[] = {
+  { "chromium-publish", { NULL },
+      { "a=group:BUNDLE 0 1", "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+          "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "a=recvonly", "!a=sendonly", "a=rtcp-rsize",
+          "a=rtcp-fb:102 transport-cc", "!a=rtcp-fb:102 goog-remb", "a=rtcp-fb:102 nack",
+          "a=fmtp:103 apt=102", "a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid",
+          "a=extmap:3 "
+          "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01" } },
+  { "chromium-simulcast", { NULL }, // one layer
+      { "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "!a=simulcast:recv h;m;l", "!a=rid:h recv",
+          "!a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" } },
+  { "obs", { NULL },
+      { "m=audio 9 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96 97",
+          "a=rtcp-fb:96 goog-remb", "a=rtcp-fb:96 nack pli", "a=fmtp:97 apt=96", "a=recvonly",
+          "!a=rtcp-rsize" } },
+  { "ffmpeg", { NULL }, // it sends nothing again, and makes no keyframes
+      { "m=audio 9 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 106", "!a=rtcp-fb:106 nack",
+          "!a=rtcp-fb:106 nack pli", "a=recvonly" } },
+};
+
+static void
+check_published (const Row *row)
+{
+  SdpOffer *offer = read_offer (row->offer);
+  AnswerOwn receiver = own;
+  GError *error = NULL;
+  GArray *choices = sdp_sent_choose (offer, &error);
+  gchar *text;
+
+  g_assert_no_error (error);
+  g_assert_true (sdp_sent_is (offer));
+  receiver.receives = TRUE;
+  text = sdp_answer_write (offer, choices, &receiver);
+  g_test_message ("%s:\n%s", row->offer, text);
+  for (guint i = 0; i < WORDS && row->has[i]; i++)
+    g_assert_true (
+        *row->has[i] == '!' ? !has_line (text, row->has[i] + 1) : has_line (text, row->has[i]));
+  g_assert_cmpuint (choices->len, ==, 2);
+  g_assert_cmpuint (count (text, "a=ssrc"), ==, 0);
+  g_assert_cmpuint (count (text, "a=msid:"), ==, 0);
+  g_free (text);
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+}
+
+static void
+offers_of_publishers_are_answered (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (published); i++)
+    check_published (&published[i]);
+}
+
+static void
+the_tracks_of_a_publisher_are_described (void)
+{
+  static const gchar *const wanted[] = {
+    "application/x-rtp, media=(string)audio, payload=(int)111, clock-rate=(int)48000, "
+    "encoding-name=(string)OPUS, encoding-params=(string)2, sprop-stereo=(string)1",
+    "application/x-rtp, media=(string)video, payload=(int)96, clock-rate=(int)90000, "
+    "encoding-name=(string)H264, packetization-mode=(string)1, profile-level-id=(string)42e01f",
+  };
+  SdpOffer *offer = read_offer ("obs");
+  GArray *choices = sdp_sent_choose (offer, NULL);
+
+  for (guint i = 0; i < choices->len; i++) {
+    GstCaps *caps = sdp_sent_make_caps (offer, &g_array_index (choices, AnswerChoice, i));
+    gchar *text = gst_caps_to_string (caps);
+
+    g_assert_cmpstr (text, ==, wanted[i]);
+    g_free (text);
+    gst_caps_unref (caps);
+  }
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+}
+
 static void
 candidates_are_numbers_and_udp_is_first (void)
 {
@@ -230,7 +308,7 @@ a_profile_that_does_not_fit_is_named (void)
 static void
 who_publishes_receives_nothing (void)
 {
-  static const gchar *const publishers[] = { "obs", "ffmpeg" };
+  static const gchar *const publishers[] = { "obs", "ffmpeg", "chromium-publish" };
 
   for (guint i = 0; i < G_N_ELEMENTS (publishers); i++) {
     SdpOffer *offer = read_offer (publishers[i]);
@@ -422,6 +500,9 @@ main (int argc, char **argv)
   gst_init (NULL, NULL);
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/offer/offers-of-clients-are-answered", offers_of_clients_are_answered);
+  g_test_add_func ("/offer/offers-of-publishers-are-answered", offers_of_publishers_are_answered);
+  g_test_add_func (
+      "/offer/the-tracks-of-a-publisher-are-described", the_tracks_of_a_publisher_are_described);
   g_test_add_func (
       "/offer/candidates-are-numbers-and-udp-is-first", candidates_are_numbers_and_udp_is_first);
   g_test_add_func ("/offer/sources-have-numbers-of-their-own", sources_have_numbers_of_their_own);

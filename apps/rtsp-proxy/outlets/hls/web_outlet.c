@@ -17,7 +17,7 @@ typedef struct {
   HlsOutlet *hls;
   WebrtcOutlet *webrtc; // NULL: not configured
   PageOutlet page;
-  HttpRoute routes[7]; // the last one is empty
+  HttpRoute routes[8]; // the last one is empty
 } Web;
 
 static void
@@ -52,7 +52,7 @@ make_routes (Web *self, Mounts *mounts, Access *access)
   self->routes[3] = page_outlet_get_list_route (&self->page);
   self->routes[4] = page_outlet_get_icon_route (&self->page);
   if (WITH_WEBRTC && self->webrtc)
-    self->routes[5] = webrtc_outlet_get_route (self->webrtc);
+    webrtc_outlet_get_routes (self->webrtc, &self->routes[5], &self->routes[6]);
 }
 
 static gpointer

@@ -37,6 +37,18 @@ sdp_answer_get_encoding (const OfferFormat *format)
 }
 
 gboolean
+sdp_answer_has_rtx (const OfferFormat *format)
+{
+  return format->nack && format->rtx >= 0;
+}
+
+gboolean
+sdp_answer_has_transport_cc (const OfferMedia *line, const OfferFormat *format)
+{
+  return format->transport_cc && line->transport_id;
+}
+
+gboolean
 sdp_answer_receives (const SdpOffer *offer)
 {
   for (guint i = 0; i < offer->media->len; i++) {
@@ -325,20 +337,57 @@ write_refused (GString *text, const OfferMedia *line)
 }
 
 static void
+write_feedback (GString *text, const OfferFormat *format, const gchar *name)
+{
+  g_string_append_printf (text, "a=rtcp-fb:%u %s\r\n", format->type, name);
+}
+
+static void
 write_format (GString *text, const OfferFormat *format, gboolean has_rtx)
 {
   write_map (text, format);
   if (format->fmtp)
     g_string_append_printf (text, "a=fmtp:%u %s\r\n", format->type, format->fmtp);
   if (format->nack)
-    g_string_append_printf (text, "a=rtcp-fb:%u nack\r\n", format->type);
+    write_feedback (text, format, "nack");
   if (format->pli)
-    g_string_append_printf (text, "a=rtcp-fb:%u nack pli\r\n", format->type);
-  if (format->fir)
-    g_string_append_printf (text, "a=rtcp-fb:%u ccm fir\r\n", format->type);
+    write_feedback (text, format, "nack pli");
   if (has_rtx)
     g_string_append_printf (text, "a=rtpmap:%d rtx/%u\r\na=fmtp:%d apt=%u\r\n", format->rtx,
         format->clock_rate, format->rtx, format->type);
+}
+
+static void
+write_extension (GString *text, guint id, const gchar *uri)
+{
+  if (id)
+    g_string_append_printf (text, "a=extmap:%u %s\r\n", id, uri);
+}
+
+// What the client gets.
+static void
+write_sending (GString *text, const OfferMedia *line, const OfferFormat *format)
+{
+  if (line->is_video)
+    write_extension (text, line->playout_delay, SDP_OFFER_PLAYOUT_DELAY);
+  g_string_append (text, "a=sendonly\r\n");
+  if (format->fir)
+    write_feedback (text, format, "ccm fir");
+}
+
+// What the client sends.
+static void
+write_receiving (GString *text, const OfferMedia *line, const OfferFormat *format)
+{
+  const gboolean has_transport_cc = sdp_answer_has_transport_cc (line, format);
+
+  write_extension (text, line->mid_id, SDP_OFFER_MID);
+  write_extension (text, has_transport_cc ? line->transport_id : 0, SDP_OFFER_TRANSPORT_CC);
+  g_string_append (text, "a=recvonly\r\n");
+  if (has_transport_cc)
+    write_feedback (text, format, "transport-cc");
+  else if (format->remb)
+    write_feedback (text, format, "goog-remb");
 }
 
 static void
@@ -365,22 +414,24 @@ write_taken (
     GString *text, const OfferMedia *line, const AnswerChoice *choice, const AnswerOwn *own)
 {
   const OfferFormat *format = get_format (line, choice->format);
+  const gboolean has_rtx = own->receives ? sdp_answer_has_rtx (format) : choice->rtx_ssrc != 0;
 
   g_string_append_printf (text, "m=%s 9 %s %u", line->media, line->proto, format->type);
-  if (choice->rtx_ssrc)
+  if (has_rtx)
     g_string_append_printf (text, " %d", format->rtx);
   g_string_append (text, "\r\nc=IN IP4 0.0.0.0\r\na=rtcp:9 IN IP4 0.0.0.0\r\n");
   write_ice (text, own);
   g_string_append_printf (text, "a=fingerprint:sha-256 %s\r\na=setup:%s\r\n", own->fingerprint,
       own->is_active ? "active" : "passive");
   write_mid (text, line);
-  if (line->playout_delay && line->is_video)
-    g_string_append_printf (
-        text, "a=extmap:%u " SDP_OFFER_PLAYOUT_DELAY "\r\n", line->playout_delay);
-  g_string_append_printf (
-      text, "a=sendonly\r\na=rtcp-mux\r\n%s", line->rsize ? "a=rtcp-rsize\r\n" : "");
-  write_format (text, format, choice->rtx_ssrc != 0);
-  write_sources (text, line, choice, own);
+  if (own->receives)
+    write_receiving (text, line, format);
+  else
+    write_sending (text, line, format);
+  g_string_append_printf (text, "a=rtcp-mux\r\n%s", line->rsize ? "a=rtcp-rsize\r\n" : "");
+  write_format (text, format, has_rtx);
+  if (!own->receives)
+    write_sources (text, line, choice, own);
 }
 
 gchar *

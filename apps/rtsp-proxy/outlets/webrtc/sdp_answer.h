@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Chooses what of a stream a WebRTC client gets, and writes the SDP answer to its offer (RFC 9429,
-// draft-ietf-wish-whep-03). Call from any thread.
+// Chooses what of a stream a WebRTC client gets, and writes the SDP answer to its offer (RFC 9429),
+// or to that of a publisher. Call from any thread.
 
 #include "outlets/webrtc/sdp_offer.h"
 
@@ -21,7 +21,7 @@ typedef struct {
   guint format;       // index in the formats of the m-line
   guint32 ssrc;
   guint32 rtx_ssrc; // 0: no retransmissions of their own
-} AnswerChoice;
+} AnswerChoice;     // the numbers of a publisher's sources are its own: 0
 
 // An address at which the client can reach the proxy.
 typedef struct {
@@ -38,11 +38,17 @@ typedef struct {
   const gchar *cname;
   const AnswerCandidate *candidates; // the best one first
   guint n_candidates;
+  gboolean receives; // the client is a publisher
 } AnswerOwn;
 
 // Returns the encoding of the format if the proxy can send it (H.264 in packetization mode 1, and
 // whatever else the offer names), or NULL. (transfer none)
 const gchar *sdp_answer_get_encoding (const OfferFormat *format);
+
+// Return whether packets of a publisher have retransmissions of their own, and whether they get
+// transport-wide feedback.
+gboolean sdp_answer_has_rtx (const OfferFormat *format);
+gboolean sdp_answer_has_transport_cc (const OfferMedia *line, const OfferFormat *format);
 
 // Returns whether the client receives anything: an offer without is not one for WHEP.
 gboolean sdp_answer_receives (const SdpOffer *offer);

@@ -135,6 +135,8 @@ add_feedback (OfferFormat *format, const gchar *text)
   format->nack |= g_str_equal (text, "nack");
   format->pli |= g_str_equal (text, "nack pli");
   format->fir |= g_str_equal (text, "ccm fir");
+  format->transport_cc |= g_str_equal (text, "transport-cc");
+  format->remb |= g_str_equal (text, "goog-remb");
 }
 
 static gboolean
@@ -162,8 +164,13 @@ read_extension (OfferMedia *self, const gchar *value, GError **error)
 
   if (!read_number (value, 255, &id) || id == 0 || !uri)
     return fail (error, "the line \"a=extmap:%s\" has not the form ID URI", value);
-  if (id < 15 && g_str_equal (uri + 1, SDP_OFFER_PLAYOUT_DELAY))
+  uri++;
+  if (id < 15 && g_str_equal (uri, SDP_OFFER_PLAYOUT_DELAY))
     self->playout_delay = id;
+  else if (id < 15 && g_str_equal (uri, SDP_OFFER_MID))
+    self->mid_id = id;
+  else if (id < 15 && g_str_equal (uri, SDP_OFFER_TRANSPORT_CC))
+    self->transport_id = id;
   return TRUE;
 }
 
@@ -278,20 +285,22 @@ read_direction (OfferMedia *self, const GstSDPMessage *sdp, const GstSDPMedia *m
 {
   static const struct {
     const gchar *name;
-    gboolean receives;
+    gboolean receives, sends;
   } directions[] = {
-    { "sendrecv", TRUE },
-    { "recvonly", TRUE },
-    { "sendonly", FALSE },
-    { "inactive", FALSE },
+    { "sendrecv", TRUE, TRUE },
+    { "recvonly", TRUE, FALSE },
+    { "sendonly", FALSE, TRUE },
+    { "inactive", FALSE, FALSE },
   };
 
-  self->receives = TRUE;
+  self->receives = self->sends = TRUE;
   for (guint of_media = 0; of_media < 2; of_media++) {
     for (guint i = 0; i < G_N_ELEMENTS (directions); i++) {
       if (of_media ? gst_sdp_media_get_attribute_val (media, directions[i].name) != NULL
-                   : gst_sdp_message_get_attribute_val (sdp, directions[i].name) != NULL)
+                   : gst_sdp_message_get_attribute_val (sdp, directions[i].name) != NULL) {
         self->receives = directions[i].receives;
+        self->sends = directions[i].sends;
+      }
     }
   }
 }

@@ -10,6 +10,10 @@
 #define SDP_OFFER_BYTES_MAX 65536
 #define SDP_OFFER_MEDIA_MAX 32    // m-lines
 #define SDP_OFFER_FORMATS_MAX 128 // of an m-line
+// Header extensions that are read.
+#define SDP_OFFER_MID "urn:ietf:params:rtp-hdrext:sdes:mid"
+#define SDP_OFFER_TRANSPORT_CC                                                                     \
+  "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 #define SDP_OFFER_PLAYOUT_DELAY "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
 // A payload type of an m-line.
@@ -20,8 +24,8 @@ typedef struct {
   guint clock_rate, channels;
   gchar *fmtp; // NULL: none
   gint rtx;    // the payload type of its retransmissions (RFC 4588), or -1
-  // Feedback that the client sends (RFC 4585, RFC 5104).
-  gboolean nack, pli, fir;
+  // Feedback that the client sends or takes (RFC 4585, RFC 5104).
+  gboolean nack, pli, fir, transport_cc, remb;
 } OfferFormat;
 
 typedef struct {
@@ -31,10 +35,11 @@ typedef struct {
   gboolean is_video, is_audio;
   // RTP over the transport of the offer: neither another protocol, nor refused, nor beside BUNDLE.
   gboolean is_usable;
-  gboolean receives;   // what the client wants to do
-  gboolean rsize;      // it takes RTCP packets of reduced size (RFC 5506)
-  guint playout_delay; // id of this header extension, 1 to 14; 0: not offered
-  GArray *formats;     // of OfferFormat, without those of retransmissions
+  gboolean receives, sends; // what the client wants to do
+  gboolean rsize;           // it takes RTCP packets of reduced size (RFC 5506)
+  // Ids of header extensions, 1 to 14; 0: not offered.
+  guint playout_delay, mid_id, transport_id;
+  GArray *formats; // of OfferFormat, without those of retransmissions
 } OfferMedia;
 
 typedef struct {

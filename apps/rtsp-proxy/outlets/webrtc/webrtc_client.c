@@ -142,6 +142,15 @@ webrtc_client_open (WebrtcClient *self)
     webrtc_client_post (self, end);
 }
 
+void
+webrtc_client_note_alive (WebrtcClient *self)
+{
+  g_mutex_lock (&self->lock);
+  if (self->session)
+    webrtc_session_note_alive (self->session);
+  g_mutex_unlock (&self->lock);
+}
+
 // ---- answers ----
 
 // Calls `write` with what the answer says of the session. Returns its text, or NULL if the session

@@ -75,6 +75,9 @@ void webrtc_client_post (WebrtcClient *self, void (*function) (gpointer client))
 void webrtc_client_end (WebrtcClient *self, const gchar *reason);
 gboolean webrtc_client_is_ending (WebrtcClient *self);
 
+// Notes that the client consents (webrtc_session_note_alive()).
+void webrtc_client_note_alive (WebrtcClient *self);
+
 // Returns the SDP answer, or NULL if the client has ended. (transfer full)
 gchar *webrtc_client_write_answer (WebrtcClient *self);
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/main_loop.h"
 #include "outlets/webrtc/whep.h"
+#include "outlets/webrtc/whip.h"
 
 struct _WebrtcOutlet {
   WebrtcEndpoints endpoints;
@@ -32,7 +33,7 @@ webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error)
 {
   const WebrtcPortSettings settings = { config->listen.address, config->listen.port, config->tcp,
     (const gchar *const *) config->additional_hosts };
-  const LoopSettings loop = { .name = "webrtc-readers" };
+  const LoopSettings loop = { .name = "webrtc-clients" };
   WebrtcOutlet *self = g_new0 (WebrtcOutlet, 1);
 
   self->endpoints.port = webrtc_port_new (&settings, error);
@@ -43,6 +44,7 @@ webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error)
     g_prefix_error (error, "webrtc: ");
     return NULL;
   }
+  self->endpoints.mounts = proxy_get_mounts (proxy);
   self->endpoints.clients = webrtc_clients_new (self->endpoints.port, self->loop);
   self->endpoints.stun_servers = g_strdupv (config->stun_servers);
   proxy_add_closer (proxy, close_readers, self);
@@ -50,10 +52,11 @@ webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error)
   return self;
 }
 
-HttpRoute
-webrtc_outlet_get_route (WebrtcOutlet *self)
+void
+webrtc_outlet_get_routes (WebrtcOutlet *self, HttpRoute *whep, HttpRoute *whip)
 {
-  return whep_get_route (&self->endpoints);
+  *whep = whep_get_route (&self->endpoints);
+  *whip = whip_get_route (&self->endpoints);
 }
 
 static gboolean

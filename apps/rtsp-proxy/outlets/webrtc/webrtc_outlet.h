@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Serves live mounts to browsers over WebRTC: the port of the media, and the URLs of WHEP, which
-// are a route of the HTTP outlet. Call from the main thread only.
+// Serves live mounts to browsers over WebRTC, and lets them publish: the port of the media, and the
+// URLs of WHEP and WHIP, which are routes of the HTTP outlet. Call from the main thread only.
 
 #include "config/webrtc_config.h"
 #include "outlets/http/http_route.h"
@@ -13,8 +13,8 @@ typedef struct _WebrtcOutlet WebrtcOutlet;
 // Opens the port. Returns NULL and sets `error` if the system refuses.
 WebrtcOutlet *webrtc_outlet_new (Proxy *proxy, const WebrtcConfig *config, GError **error);
 
-// Returns the route of its URLs, which is valid until webrtc_outlet_free().
-HttpRoute webrtc_outlet_get_route (WebrtcOutlet *self);
+// Sets the routes of its URLs, which are valid until webrtc_outlet_free().
+void webrtc_outlet_get_routes (WebrtcOutlet *self, HttpRoute *whep, HttpRoute *whip);
 
 // Ends all sessions. Call after the HTTP outlet has stopped. Returns FALSE if there are still some
 // after `timeout_ms`; then do not free the outlet.

@@ -11,6 +11,7 @@
 
 // What the requests need.
 typedef struct {
+  Mounts *mounts;
   WebrtcClients *clients;
   WebrtcPort *port;
   GStrv stun_servers; // URIs, or NULL

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Publishers over WebRTC: the requests and answers of WHIP, and Pion, which shares no code with Weir, as a publisher."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from functools import lru_cache
+
+from goprogram import go_program
+from lipsync import CLICK, FLASH, lateness
+from proc import Proc
+from proxy import QUICK, wait_until
+from sent import frames
+from tap import SLOWER, run, test
+from webrtcproxy import ALLOWED, SDP, WebrtcProxy, offer
+
+LIVE = {'upstream': 'publish', **QUICK}
+
+
+class Whip(WebrtcProxy):
+    """A proxy to which clients publish as /live."""
+
+    def __init__(self, live=None, **top):
+        super().__init__(mounts={'/live': {**LIVE, **(live or {})}}, **top)
+
+    def publisher(self):
+        return self.get('/v1/mounts/live').get('publisher')
+
+    def wait_for_publisher(self):
+        wait_until(self.publisher, 20, 'a publisher')
+        self.wait_for_line(r' mount /live up: publish, ')
+
+    def wait_for_none(self, why):
+        self.wait_for_line(rf' publisher \S+ out: /live: {why}')
+        wait_until(lambda: not self.publisher(), 10, 'no publisher')
+
+
+@lru_cache
+def folder():
+    return tempfile.TemporaryDirectory()
+
+
+@lru_cache
+def program():
+    return go_program('webrtc', folder().name)
+
+
+@lru_cache
+def clip(picture='testsrc2=size=640x360:rate=25', sound='sine=frequency=440:sample_rate=48000', seconds=5):
+    """Makes H.264 and Opus of as many seconds. Returns the names of the two files."""
+    base = os.path.join(folder().name, hashlib.md5(f'{picture}{sound}{seconds}'.encode()).hexdigest())
+    for words in ([picture, '-c:v', 'libx264', '-profile:v', 'baseline', '-preset', 'ultrafast', '-tune', 'zerolatency',
+                   '-g', '25', '-pix_fmt', 'yuv420p', '-b:v', '800k', base + '.h264'],
+                  [sound, '-c:a', 'libopus', '-ac', '2', '-frame_duration', '20', '-page_duration', '20000', base + '.ogg']):
+        subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', words[0], '-t', str(seconds), *words[1:]], check=True,
+                       stdin=subprocess.DEVNULL, timeout=60 * SLOWER)
+    return base + '.h264', base + '.ogg'
+
+
+def pion(proxy, *words, files=None, path='/live/whip'):
+    """Publishes with Pion until the end of the block."""
+    picture, sound = files or clip()
+    return Proc(program(), 'publish', *words, *(['--sound', sound] if sound else []), picture, proxy.web + path)
+
+
+def check_frames(proxy, seconds=3):
+    """Checks that a reader over RTSP gets the clip's pictures, each of them and none broken, and the sound."""
+    whole = [frame for _, frame in frames(clip()[0], seconds=10)['video']]
+    known = set(zip(whole, whole[1:] + whole[:1]))
+    times = frames(proxy.url('/live'), '-rtsp_transport', 'tcp', seconds=seconds)
+    got = [frame for _, frame in times['video']]
+    # A reader begins with a keyframe, of which there is one a second.
+    assert len(got) > 20 * (seconds - 1) and len(times['audio']) > 45 * seconds, {kind: len(each) for kind, each in times.items()}
+    alien = [i for i, pair in enumerate(zip(got, got[1:])) if pair not in known]
+    assert not alien, (len(got), alien)
+
+
+# ---- requests ----
+
+@test
+def an_offer_is_answered():
+    with Whip() as proxy:
+        path, _, answer = proxy.post('chromium-publish', '/live/whip')
+        lines = answer.split('\r\n')
+        assert 'a=ice-lite' in lines and lines.count('a=recvonly') == 2, answer
+        assert 'a=sendonly' not in lines and not [line for line in lines if line.startswith('a=ssrc')], answer
+        assert not proxy.publisher()
+        for name, status in ('chromium-publish', 409), ('obs', 409):
+            again, head, text = proxy.ask('POST', '/live/whip', offer(name))
+            assert again == status and 'publishes /live already' in text and int(head['retry-after']) > 0, (again, text)
+        assert proxy.ask('DELETE', path)[0] == 200
+        wait_until(lambda: proxy.ask('DELETE', path)[0] == 404, 10, 'the session to end')
+        assert proxy.ask('POST', '/live/whip', offer('obs'))[0] == 201
+
+
+@test
+def wrong_requests_are_refused():
+    with Whip() as proxy:
+        good = offer('obs')
+        two = good.replace('a=group:BUNDLE 0 1', 'a=group:BUNDLE 0 1 2') + good[good.index('m=video'):].replace('a=mid:1', 'a=mid:2')
+        for method, path, body, kind, wanted in [
+                ('GET', '/live/whip', None, None, 204), ('HEAD', '/live/whip', None, None, 200),
+                ('POST', '/none/whip', good, SDP, 404), ('POST', '/cam/whip', good, SDP, 404),
+                ('DELETE', '/live/whip', None, None, 405), ('PUT', '/live/whip', good, SDP, 405),
+                ('POST', '/live/whip', good, 'text/plain', 415), ('POST', '/live/whip', good, None, 415),
+                ('POST', '/live/whip', '', SDP, 400), ('POST', '/live/whip', 'v=0\n', SDP, 400),
+                ('POST', '/live/whip', offer('chromium'), SDP, 400),
+                ('POST', '/live/whip', good.replace('a=sendonly', 'a=inactive'), SDP, 400),
+                ('POST', '/live/whip', good + 'a=x\n' * 20000, SDP, 413),
+                ('POST', '/live/whip', good.replace('H264', 'H263'), SDP, 406),
+                ('POST', '/live/whip', good.replace('packetization-mode=1', 'packetization-mode=0'), SDP, 406),
+                ('POST', '/live/whip', good.replace('opus', 'red'), SDP, 406),
+                ('POST', '/live/whip', good.replace('SAVPF 111', 'SAVPF 96').replace(':111 ', ':96 '), SDP, 422),
+                ('POST', '/live/whip', two, SDP, 422),
+                ('DELETE', '/live/whip/' + '0' * 32, None, None, 404)]:
+            status, head, text = proxy.ask(method, path, body, kind)
+            print(f'# {method} {path} {kind}: {status} {text.strip()}')
+            assert status == wanted, (method, path, status, text)
+            assert wanted != 405 or head['allow'] == (
+                ALLOWED if method == 'PUT' else 'GET, HEAD, POST, OPTIONS'), head
+        assert not proxy.publisher()
+
+
+@test
+def a_publisher_needs_the_permission():
+    digest = ['MD5:' + hashlib.md5(b'ann:rtsp-proxy:secret').hexdigest()]
+    users = [{'name': 'ann', 'digest': digest, 'permissions': [{'action': 'publish', 'path': '/live'}]},
+             {'name': 'any', 'permissions': [{'action': 'read'}]}]
+    basic = 'Basic ' + base64.b64encode(b'ann:secret').decode()
+    with Whip(users=users, api='off', **{'basic-without-tls': 'yes'}) as proxy:
+        for path in '/live/whip', '/none/whip':
+            for method in 'GET', 'HEAD', 'POST':
+                status, head, _ = proxy.ask(method, path, offer('obs') if method == 'POST' else None)
+                assert status == 401 and 'www-authenticate' in head, (path, method, status)
+        path, _, _ = proxy.post('obs', '/live/whip', Authorization=basic)
+        assert proxy.ask('DELETE', path)[0] == 200  # the URL is the secret
+        # Whoever has a password may publish from any page.
+        wait_until(lambda: proxy.ask('POST', '/live/whip', offer('obs'), Authorization=basic,
+                                     Origin='https://other.example')[0] == 201, 10, 'a session')
+
+
+@test
+def a_page_of_another_site_publishes_only_with_a_secret():
+    with Whip(web={'allow-origins': ['https://good.example']}) as proxy:
+        for origin, wanted in ('https://other.example', 403), ('null', 403), ('https://good.example', 201):
+            status, _, text = proxy.ask('POST', '/live/whip', offer('obs'), Origin=origin)
+            assert status == wanted, (origin, status, text)
+    with Whip() as proxy:
+        assert proxy.ask('POST', '/live/whip', offer('obs'), Origin=proxy.web)[0] == 201
+
+
+# ---- media ----
+
+@test(timeout=90)
+def what_pion_publishes_arrives_unchanged():
+    """what Pion publishes over UDP, TCP and with the other cipher arrives over RTSP unchanged"""
+    with Whip() as proxy:
+        for words in (), ('--tcp',), ('--cm',):
+            with pion(proxy, *words) as publisher:
+                publisher.wait_for_line('^CONNECTED$', 20)
+                proxy.wait_for_publisher()
+                assert proxy.publisher()['transport'] == 'WebRTC', proxy.publisher()
+                check_frames(proxy)
+                publisher.stop()
+            proxy.wait_for_none('the client has ended the session')
+
+
+
+def told(publisher, name):
+    """What Pion says at its end."""
+    return int(publisher.wait_for_line(rf'\b{name}=(\d+)', 20)[1])
+
+
+@test(timeout=90)
+def what_is_lost_comes_again():
+    with Whip() as proxy, pion(proxy, '--lose', '50') as publisher:
+        proxy.wait_for_publisher()
+        check_frames(proxy, seconds=6)
+        publisher.stop()
+        assert told(publisher, 'dropped') > 5 and told(publisher, 'nacked') > 2  # none of sound
+        assert told(publisher, 'transport') > 60 and told(publisher, 'reports') > 8
+
+
+@test(timeout=90)
+def sound_and_pictures_have_one_clock():
+    with Whip() as proxy, pion(proxy, files=clip(FLASH, CLICK, 30)):
+        proxy.wait_for_publisher()
+        late = lateness(proxy.url('/live'))
+        print(f'# {late:.1f} ms')
+        # Opus delays what it encodes by 6.5 ms. Pion says when it sent a packet, not when it was due.
+        assert abs(late - 6.5) < 20, late
+
+
+@test(timeout=90)
+def a_reader_over_webrtc_gets_what_is_published():
+    with Whip() as proxy, pion(proxy):
+        proxy.wait_for_publisher()
+        done = subprocess.run([program(), 'read', '--json', '--duration', '4', f'{proxy.web}/live/whep'], check=True,
+                              timeout=60 * SLOWER, capture_output=True, text=True)
+        result, = json.loads(done.stdout)
+        tracks = {track['kind']: track for track in result['tracks']}
+        assert result['status'] == 'ok' and tracks['video']['units'] > 50 and tracks['audio']['units'] > 150, result
+        assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
+
+
+# ---- the end ----
+
+@test(timeout=90)
+def a_publisher_that_is_killed_leaves():
+    with Whip({'read-timeout': '1s'}) as proxy:
+        for _ in range(2):
+            with pion(proxy) as publisher:
+                proxy.wait_for_publisher()
+                publisher.kill()
+                proxy.wait_for_none('no media for 1.0 s')
+        with pion(proxy):
+            proxy.wait_for_publisher()
+
+
+@test(timeout=90)
+def another_publisher_takes_a_mount_over_if_that_is_allowed():
+    with Whip() as proxy, pion(proxy) as first:
+        proxy.wait_for_publisher()
+        status, head, text = proxy.ask('POST', '/live/whip', offer('obs'))
+        assert status == 409 and int(head['retry-after']) > 0 and 'publishes' in text, (status, text)
+        with pion(proxy) as second:
+            second.wait_for_line('status 409', 20)
+            second.wait(10)
+        first.stop()
+        proxy.wait_for_none('the client has ended the session')
+    with Whip({'takeover': 'yes'}) as proxy, pion(proxy) as first:
+        proxy.wait_for_publisher()
+        before = proxy.publisher()['peer']
+        with pion(proxy):
+            proxy.wait_for_line(r' publisher \S+ out: /live: another publisher has taken the mount over')
+            first.wait_for_line('the connection has ended', 20)
+            wait_until(lambda: (proxy.publisher() or {}).get('peer') not in (None, before), 10, 'the other publisher')
+            check_frames(proxy)
+
+
+@test(timeout=90)
+def a_publisher_ends_with_its_mount():
+    with Whip() as proxy, pion(proxy) as publisher:
+        proxy.wait_for_publisher()
+        assert proxy.http('DELETE', '/v1/mounts/live')[0] in (200, 204)
+        proxy.wait_for_line(r' publisher \S+ out: /live: the mount no longer takes publishers')
+        publisher.wait_for_line('the connection has ended', 20)
+
+
+@test(timeout=90)
+def the_proxy_ends_with_publishers():
+    with Whip() as proxy, pion(proxy):
+        proxy.wait_for_publisher()
+        start = time.monotonic()
+        assert proxy.stop() == 0
+        assert time.monotonic() - start < 3
+
+
+run()
