@@ -2,44 +2,10 @@
 // Plays /PATH/whep (WHEP, draft-ietf-wish-whep).
 'use strict';
 
-const CONNECT_MS = 8000;
 const MISSING_MS = 4000; // without a packet, after which a new connection is tried
-const GATHER_MS = 1000;
-const PAUSE_MAX_MS = 30000;
 const NTP_MS = 2208988800000; // from 1900 to 1970
 
 const endpoint = path + '/whep' + location.search;
-
-// Waits until all local candidates are known; the server makes the connection with the first that works.
-function gathered(peer) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, GATHER_MS);
-    peer.addEventListener('icegatheringstatechange', () => {
-      if (peer.iceGatheringState === 'complete') {
-        clearTimeout(timer);
-        resolve();
-      }
-    });
-  });
-}
-
-// Reports whether the connection is made in time.
-function connected(peer) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), CONNECT_MS);
-    peer.addEventListener('connectionstatechange', () => {
-      if (peer.connectionState === 'connected' || peer.connectionState === 'failed') {
-        clearTimeout(timer);
-        resolve(peer.connectionState === 'connected');
-      }
-    });
-  });
-}
-
-function leave(session) {
-  session.peer.close();
-  if (session.url) fetch(session.url, { method: 'DELETE', keepalive: true }).catch(() => {});
-}
 
 // Makes a session of the server. Sets its `url`; or `why`, if another way is to be tried; or, if this
 // way is, `pause`, the ms that the server asks for, 0: none.
@@ -53,29 +19,17 @@ async function join(session) {
     stream.addTrack(track);
     video.srcObject = stream;
   });
-  await peer.setLocalDescription();
-  await gathered(peer);
-  let answer;
-  let text;
-  try {
-    answer = await fetch(endpoint, {
-      method: 'POST', headers: { 'Content-Type': 'application/sdp' }, body: peer.localDescription.sdp,
-    });
-    text = await answer.text();
-  } catch (error) {
+  const answer = await offer(session, endpoint);
+  if (session.url) return;
+  if (!answer) {
     tell('The server cannot be reached.');
-    return;
-  }
-  if (answer.status === 201) {
-    session.url = new URL(answer.headers.get('Location'), location.href).href;
-    await peer.setRemoteDescription({ type: 'answer', sdp: text });
   } else if ([404, 405, 501].includes(answer.status)) {
     session.why = '';
   } else if (answer.status === 406) {
-    session.why = text.trim();
+    session.why = answer.text;
   } else {
-    tell(refusal(answer.status, text.trim()));
-    session.pause = Number(answer.headers.get('Retry-After')) * 1000;
+    tell(refusal(answer.status, answer.text));
+    session.pause = answer.pause;
   }
 }
 

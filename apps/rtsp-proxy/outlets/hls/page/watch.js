@@ -3,7 +3,6 @@
 // and the browser can, else by HLS (watch-hls.js).
 'use strict';
 
-const RETRY_MS = 3000;
 const TICK_MS = 100;
 const STATUSES = {
   401: 'This stream needs a password or a token.',
@@ -11,17 +10,8 @@ const STATUSES = {
   404: 'There is no such stream.',
 };
 
-const path = location.pathname.replace(/^\/watch/, '').replace(/\/$/, '');
-const video = document.getElementById('video');
-const problem = document.getElementById('problem');
-const state = document.getElementById('state');
 const sound = document.getElementById('sound');
 const unmute = document.getElementById('unmute');
-
-function tell(text) {
-  problem.textContent = text;
-  problem.hidden = !text;
-}
 
 // Says in words why a stream cannot be had.
 function refusal(status, text) {
@@ -42,8 +32,6 @@ function offerSound() {
   unmute.hidden = !video.muted || video.paused;
 }
 
-document.getElementById('name').textContent = decodeURIComponent(path);
-document.title = decodeURIComponent(path);
 unmute.addEventListener('click', () => { video.muted = false; });
 for (const event of ['volumechange', 'play', 'pause']) video.addEventListener(event, offerSound);
 // All scripts are loaded.
