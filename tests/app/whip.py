@@ -11,6 +11,7 @@ import tempfile
 import time
 from functools import lru_cache
 
+from chromium import Chromium
 from goprogram import go_program
 from lipsync import CLICK, FLASH, lateness
 from proc import Proc
@@ -206,6 +207,53 @@ def a_reader_over_webrtc_gets_what_is_published():
         tracks = {track['kind']: track for track in result['tracks']}
         assert result['status'] == 'ok' and tracks['video']['units'] > 50 and tracks['audio']['units'] > 150, result
         assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
+
+
+PUBLISH = '''(async () => {
+    const stream = await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 360 }, audio: true });
+    window.peer = new RTCPeerConnection();
+    for (const track of stream.getTracks())
+      peer.addTransceiver(track, { direction: 'sendonly', streams: [stream],
+                                   sendEncodings: track.kind === 'video' ? ENCODINGS : [{}] });
+    await peer.setLocalDescription();
+    const answer = await fetch('/live/whip', { method: 'POST', body: peer.localDescription.sdp,
+                                               headers: { 'Content-Type': 'application/sdp' } });
+    if (answer.status !== 201)
+      return answer.status;
+    window.session = answer.headers.get('Location');
+    await peer.setRemoteDescription({ type: 'answer', sdp: await answer.text() });
+    return 201;
+  })()'''
+# The layers that are sent.
+SENT = '''(async () => [...(await peer.getStats()).values()].filter(
+    (each) => each.type === 'outbound-rtp' && each.kind === 'video' && each.framesSent > 0))()'''
+
+
+def chromium_publishes(encodings):
+    with Whip() as proxy, Chromium('--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream') as browser:
+        browser.open(f'{proxy.web}/')
+        browser.wait('location.port && document.readyState === "complete"', 30, 'the page')
+        assert browser.run(PUBLISH.replace('ENCODINGS', encodings)) == 201
+        proxy.wait_for_publisher()
+        times = frames(proxy.url('/live'), '-rtsp_transport', 'tcp', seconds=6)
+        sent = browser.run(SENT)
+        print(f'# {sent}')
+        assert len(sent) == 1, sent
+        assert len(times['video']) > 60 and len(times['audio']) > 200, {kind: len(each) for kind, each in times.items()}
+        # By itself the browser makes a keyframe at the beginning only.
+        assert 2 <= sent[0]['pliCount'] < 8 and sent[0]['keyFramesEncoded'] > 2, sent
+        assert browser.run('fetch(session, { method: "DELETE" }).then((answer) => answer.status)') == 200
+        proxy.wait_for_none('the client has ended the session')
+
+
+@test(timeout=120)
+def what_chromium_publishes_is_read():
+    chromium_publishes('[{}]')
+
+
+@test(timeout=120)
+def of_several_layers_of_chromium_one_is_taken():
+    chromium_publishes('[{ rid: "h" }, { rid: "l", scaleResolutionDownBy: 2 }]')
 
 
 # ---- the end ----

@@ -10,6 +10,8 @@
 // How long packets behind a lost one wait for it: for several requests, also on long ways.
 #define WAIT_NS G_GINT64_CONSTANT (250000000)
 #define WAITING ((WeirReorderLimits) { WEIR_REORDER_PACKETS_MAX, 1024 * 1024, WAIT_NS })
+// Browsers make a keyframe only when they are asked. Readers begin with one, and segments do.
+#define KEY_INTERVAL_NS G_GINT64_CONSTANT (2000000000)
 // A publisher without transport-wide feedback adapts by its losses up to this.
 #define REMB_BPS 20000000
 
@@ -20,6 +22,9 @@ static guint64 n_left_out[WEBRTC_INTAKE_REASONS]; // atomic
 typedef struct {
   PublicationTrack media; // first
   gint64 ssrc;            // of its last packet; -1: none came
+  WeirLayers layers;
+  gint64 key_at;    // atomic: when the last keyframe began, ns
+  gint64 key_asked; // when webrtc_intake_refresh() asked for one; guarded by the intake's lock
 } Track;
 
 struct _WebrtcIntake {
@@ -79,6 +84,7 @@ track_new (PublicationTracks *shared, GstCaps *caps, guint index)
   WeirTrackSettings settings;
 
   self->ssrc = -1;
+  self->layers.codec = relay_caps_get_codec (caps);
   publication_track_init (&self->media, shared, caps);
   self->media.media.index = index;
   settings = publication_track_settings (&self->media);
@@ -191,6 +197,18 @@ webrtc_intake_dup_caps (WebrtcIntake *self)
 // ---- what comes ----
 
 static void
+look_for_key (Track *track, const guint8 *packet, gsize size, gint64 now)
+{
+  WeirLayer layer;
+  WeirRtp rtp;
+
+  if (weir_rtp_parse (packet, size, &rtp) == 0
+      && weir_layers_read (&track->layers, packet + rtp.payload_offset, rtp.payload_length, &layer)
+      && layer.keyframe)
+    __atomic_store_n (&track->key_at, now, __ATOMIC_RELAXED);
+}
+
+static void
 take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
 {
   static const WebrtcIntakeReason reasons[WEIR_RECEIVE_KINDS] = {
@@ -213,6 +231,7 @@ take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
   }
   track = g_ptr_array_index (self->tracks, received.track);
   track->ssrc = weir_rtp_get_ssrc (received.data);
+  look_for_key (track, received.data, received.len, now);
   weir_ingest_push (track->media.media.in, FALSE, received.data, received.len, now);
 }
 
@@ -264,6 +283,23 @@ webrtc_intake_ask_key (WebrtcIntake *self, guint track)
   g_mutex_lock (&self->lock);
   if (track < self->tracks->len)
     weir_receive_ask_key (self->receive, track);
+  g_mutex_unlock (&self->lock);
+}
+
+// Of audio, each packet counts as a keyframe.
+void
+webrtc_intake_refresh (WebrtcIntake *self, gint64 now)
+{
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->tracks->len; i++) {
+    Track *track = g_ptr_array_index (self->tracks, i);
+    gint64 last = MAX (__atomic_load_n (&track->key_at, __ATOMIC_RELAXED), track->key_asked);
+
+    if (now - last >= KEY_INTERVAL_NS) {
+      track->key_asked = now;
+      weir_receive_ask_key (self->receive, i);
+    }
+  }
   g_mutex_unlock (&self->lock);
 }
 

@@ -38,6 +38,9 @@ gboolean webrtc_intake_take (
 // Asks the publisher for a keyframe with its next feedback.
 void webrtc_intake_ask_key (WebrtcIntake *self, guint track);
 
+// Asks for a keyframe of each track whose last one is 2 s old. Call it a few times a second.
+void webrtc_intake_refresh (WebrtcIntake *self, gint64 now);
+
 // Returns when there is feedback, in ns, or WEIR_NEVER. The functions above change it.
 gint64 webrtc_intake_get_due (WebrtcIntake *self);
 

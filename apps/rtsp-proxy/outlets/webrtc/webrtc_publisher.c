@@ -184,12 +184,13 @@ on_due (WebrtcClient *client, gint64 now)
   guint8 packet[WEBRTC_INTAKE_ROOM];
   gsize size;
 
-  while ((size = webrtc_intake_write (self->intake, now, packet)) > 0)
-    webrtc_session_send (client->session, packet, size);
   if (now >= self->watch_due) {
     check_mount (self, now);
+    webrtc_intake_refresh (self->intake, now);
     self->watch_due = loop_next_tick (now, WATCH_MS);
   }
+  while ((size = webrtc_intake_write (self->intake, now, packet)) > 0)
+    webrtc_session_send (client->session, packet, size);
   g_mutex_lock (&client->lock);
   self->due = MIN (webrtc_intake_get_due (self->intake), self->watch_due);
   loop_set_due (&client->watch, self->due);
