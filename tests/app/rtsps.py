@@ -2,6 +2,7 @@
 """The light client reads servers over TLS. The test runs in a mount namespace, in which the system
 trusts the certificate of the test's servers."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -176,6 +177,30 @@ def an_authority_of_ones_own_or_none_can_be_chosen():
         # Only the authorities of the file are trusted.
         is_down(TlsServer(play), 'the certificate of the upstream is not trusted: .*',
                 **{'tls-ca': own})
+
+
+@contextlib.contextmanager
+def isolated(server, **settings):
+    mount = {'upstream': server.url, **SETTINGS, **settings}
+    with server, Controlled({'/cam': mount}, isolate='yes') as proxy:
+        yield proxy
+
+
+@test
+def a_worker_process_trusts_whom_the_mount_trusts():
+    """with isolate: yes, tls-ca and tls-verify hold, and tls-fingerprint is not left unchecked"""
+    with tempfile.TemporaryDirectory() as folder:
+        own, seen = pair(folder, 'own.pem', '127.0.0.1')
+        for client in CLIENTS:
+            for settings in {'tls-ca': own}, {'tls-verify': False}:
+                with isolated(TlsServer(play, pem=own), client=client, **settings) as proxy:
+                    check_plays(proxy)
+            with isolated(TlsServer(play, pem=own), client=client) as proxy:
+                proxy.wait_for_line(r' mount /cam down: .*its authority is unknown')
+        # The system trusts the certificate of this server.
+        with isolated(TlsServer(play), **{'tls-fingerprint': seen}) as proxy:
+            proxy.wait_for_line(' mount /cam down: .*: tls-fingerprint is not checked in a worker process: '
+                                'set isolate to auto or no;')
 
 
 @test

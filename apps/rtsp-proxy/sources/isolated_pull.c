@@ -166,6 +166,8 @@ put_config (WireMessage *message, const PullConfig *config)
   wire_put_text (message, config->uri);
   wire_put_text (message, config->user);
   wire_put_text (message, config->password);
+  wire_put_text (message, config->trust.ca);
+  wire_put (message, config->trust.any ? 1 : 0, 1);
   wire_put (message, config->transport, 1);
   wire_put (message, config->client, 1);
   wire_put (message, config->encodes_sound ? 1 : 0, 1);
@@ -209,6 +211,9 @@ choose_kind (const PullConfig *config)
   }
   if (config->path && g_str_has_prefix (config->uri, "sdp:"))
     spawn_allow (SANDBOX_PULL, config->path);
+  // The check of the configuration has opened it, if an API client named it.
+  if (config->trust.ca)
+    spawn_allow (SANDBOX_PULL, config->trust.ca);
   connect_broker_allow_text (config->uri);
   return SANDBOX_PULL;
 }
@@ -221,6 +226,11 @@ begin_pull (Pull *self, GError **error)
   gboolean ok;
   gint fd;
 
+  if (config->trust.fingerprint) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        "tls-fingerprint is not checked in a worker process: set isolate to auto or no");
+    return FALSE;
+  }
   if (!open_endpoint (config, &fd, error))
     return FALSE;
   message = g_new (WireMessage, 1);

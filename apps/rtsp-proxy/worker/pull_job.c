@@ -112,8 +112,8 @@ static gchar *
 read_job (const guint8 *data, gsize len, PullConfig *config)
 {
   WeirBytes b = weir_bytes (data, len);
-  guint8 type, transport, client, encodes_sound, once, wants_cues;
-  gchar *uri, *wrong = NULL;
+  guint8 type, any, transport, client, encodes_sound, once, wants_cues;
+  gchar *uri, *ca, *wrong = NULL;
 
   weir_bytes_u8 (&b, &type);
   uri = wire_dup_text (&b, URI_MAX);
@@ -128,6 +128,8 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
   g_free (config->password);
   config->user = wire_dup_text (&b, G_MAXUINT16);
   config->password = wire_dup_text (&b, G_MAXUINT16);
+  ca = wire_dup_text (&b, G_MAXUINT16);
+  weir_bytes_u8 (&b, &any);
   weir_bytes_u8 (&b, &transport);
   weir_bytes_u8 (&b, &client);
   weir_bytes_u8 (&b, &encodes_sound);
@@ -137,6 +139,9 @@ read_job (const guint8 *data, gsize len, PullConfig *config)
   weir_bytes_u32 (&b, &config->read_timeout_ms);
   config->transport = transport;
   config->client = client;
+  config->trust.any = any;
+  config->trust.ca = ca && ca[0] ? g_steal_pointer (&ca) : NULL;
+  g_free (ca);
   config->encodes_sound = encodes_sound;
   config->once = once;
   config->wants_cues = wants_cues;
