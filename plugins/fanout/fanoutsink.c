@@ -22,6 +22,10 @@
  * continues at the live edge. If the window has no keyframe, the element asks upstream for one
  * (`GstForceKeyUnit`), once a second until it arrives.
  *
+ * A buffer that has waited elsewhere can say when it arrived, as a #GstReferenceTimestampMeta of
+ * `timestamp/x-weir-arrival`, in ns of CLOCK_MONOTONIC. Readers that join catch up with it as if it
+ * had come then. Arrivals do not go back, and are not in the future.
+ *
  * A slow reader does not affect others. Over TCP the element thins its stream while it lags: from
  * 250 ms on it gets the base layer, from 500 ms on only frames that others need, from 1 s on only
  * keyframes; after 10 s without taking a byte it is closed. A reader that falls out of the window
@@ -75,6 +79,8 @@
 GST_DEBUG_CATEGORY (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
 
+static GstStaticCaps arrival_caps = GST_STATIC_CAPS ("timestamp/x-weir-arrival");
+
 #define STOP_GRACE (50 * GST_MSECOND)
 #define EOS_PATIENCE (2 * GST_SECOND)
 
@@ -98,7 +104,7 @@ ask_for_key (WeirFanoutSink *self, gint64 now_ns)
 
 // Copies a packet, which is a part of a buffer, into the window.
 static void
-take_part (WeirFanoutSink *self, GstBuffer *buffer, gsize at, gsize size, gint64 now_ns)
+take_part (WeirFanoutSink *self, GstBuffer *buffer, gsize at, gsize size, gint64 arrival_ns)
 {
   const WeirLayer join = { .keyframe = TRUE };
   const WeirLayer *layer = NULL;
@@ -120,9 +126,21 @@ take_part (WeirFanoutSink *self, GstBuffer *buffer, gsize at, gsize size, gint64
   else if ((meta = weir_buffer_get_layer_meta (buffer)))
     layer = &meta->layer;
   if (gst_buffer_extract (buffer, at, room, size) == size)
-    weir_fanout_commit_layer (self->fanout, size, layer, now_ns);
+    weir_fanout_commit_layer (self->fanout, size, layer, arrival_ns);
   else
     GST_WARNING_OBJECT (self, "cannot read %" GST_PTR_FORMAT, buffer);
+}
+
+// Returns when a buffer arrived: now, unless it says that it has waited before it came here.
+static gint64
+find_arrival (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
+{
+  const GstReferenceTimestampMeta *meta =
+      gst_buffer_get_reference_timestamp_meta (buffer, gst_static_caps_get (&arrival_caps));
+  gint64 arrival_ns = meta ? (gint64) MIN (meta->timestamp, (GstClockTime) now_ns) : now_ns;
+
+  self->arrival_ns = MAX (self->arrival_ns, arrival_ns);
+  return self->arrival_ns;
 }
 
 // Copies a packet, or the packets of weir_buffer_set_packets(), into the window. Call between
@@ -130,16 +148,17 @@ take_part (WeirFanoutSink *self, GstBuffer *buffer, gsize at, gsize size, gint64
 static void
 take_packets (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
 {
+  const gint64 arrival_ns = find_arrival (self, buffer, now_ns);
   guint n;
   const guint16 *lengths = weir_buffer_get_packets (buffer, &n);
   gsize at = 0;
 
   if (!lengths) {
-    take_part (self, buffer, 0, gst_buffer_get_size (buffer), now_ns);
+    take_part (self, buffer, 0, gst_buffer_get_size (buffer), arrival_ns);
     return;
   }
   for (guint i = 0; i < n; i++) {
-    take_part (self, buffer, at, lengths[i], now_ns);
+    take_part (self, buffer, at, lengths[i], arrival_ns);
     at += lengths[i];
   }
 }

@@ -76,6 +76,7 @@ struct _WeirFanoutSink {
 
   // Used by the streaming thread only.
   gboolean warned_too_big;
+  gint64 arrival_ns; // of the last buffer
   gboolean has_file;
   gboolean has_joins; // the caps say that buffers without DELTA_UNIT are join points
   gboolean told_full;

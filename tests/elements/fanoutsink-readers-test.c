@@ -46,9 +46,9 @@ finish (GstHarness *h, GstElement *sink)
   gst_harness_teardown (h);
 }
 
-// Pushes one packet that is a whole VP8 frame (RFC 7741).
-static void
-push_frame (GstHarness *h, guint n, gboolean key)
+// Makes one packet that is a whole VP8 frame (RFC 7741).
+static GstBuffer *
+make_frame (guint n, gboolean key)
 {
   guint8 *packet = g_malloc0 (100);
 
@@ -59,7 +59,13 @@ push_frame (GstHarness *h, guint n, gboolean key)
   packet[12] = 0x10;
   packet[13] = key ? 0 : 1;
   packet[14] = (guint8) n;
-  g_assert_cmpint (gst_harness_push (h, gst_buffer_new_wrapped (packet, 100)), ==, GST_FLOW_OK);
+  return gst_buffer_new_wrapped (packet, 100);
+}
+
+static void
+push_frame (GstHarness *h, guint n, gboolean key)
+{
+  g_assert_cmpint (gst_harness_push (h, make_frame (n, key)), ==, GST_FLOW_OK);
 }
 
 static GSocket *
@@ -342,6 +348,37 @@ test_joins_at_the_keyframe (void)
   // The reader has reached the live edge, and gets the stream's own timestamps.
   g_assert_cmpuint (last, ==, 39 * FRAME_TICKS);
 
+  g_object_unref (socket);
+  finish (h, sink);
+}
+
+// Buffers that say that they arrived 800 ms ago and less are caught up with.
+static void
+test_catches_up_with_what_has_waited (void)
+{
+  GstElement *sink;
+  GstHarness *h = make_sink ("fanoutsink join=keyframe catch-up-rate=4", &sink);
+  GstCaps *caps = gst_caps_new_empty_simple ("timestamp/x-weir-arrival");
+  const gint64 now = g_get_monotonic_time ();
+  guint16 port;
+  GSocket *socket = listen_udp (&port);
+
+  for (guint n = 0; n < 20; n++) {
+    GstBuffer *buffer = make_frame (n, n == 0);
+
+    gst_buffer_add_reference_timestamp_meta (
+        buffer, caps, (GstClockTime) (now - (20 - n) * 40000) * GST_USECOND, GST_CLOCK_TIME_NONE);
+    g_assert_cmpint (gst_harness_push (h, buffer), ==, GST_FLOW_OK);
+  }
+  g_signal_emit_by_name (sink, "add", "127.0.0.1", (gint) port);
+  for (guint n = 0; n < 20; n++)
+    g_assert_cmpuint (receive_udp (socket).n, ==, n);
+  // At four times the speed, the last one leaves 190 ms after the first.
+  g_assert_cmpint (g_get_monotonic_time () - now, >=, 180000);
+  push_frame (h, 20, FALSE);
+  g_assert_cmpuint (receive_udp (socket).n, ==, 20);
+
+  gst_caps_unref (caps);
   g_object_unref (socket);
   finish (h, sink);
 }
@@ -1256,6 +1293,8 @@ main (int argc, char **argv)
   g_test_add_data_func ("/readers/a-reader-s-delay-from-the-first-packet-on/set-before-add", NULL,
       test_a_reader_s_delay_from_the_first_packet_on);
   g_test_add_func ("/readers/joins-live", test_joins_live);
+  g_test_add_func (
+      "/readers/catches-up-with-what-has-waited", test_catches_up_with_what_has_waited);
   g_test_add_func ("/readers/delay-keeps-the-timestamps", test_delay_keeps_the_timestamps);
   for (guint i = 0; i < G_N_ELEMENTS (framings); i++) {
     gchar *path = g_strconcat ("/readers/socket/", framings[i].path, NULL);
