@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -16,7 +17,7 @@ from functools import lru_cache
 from goprogram import go_program
 from hlsweb import clip
 from proc import Proc, open_files
-from proxy import CLIP, wait_until
+from proxy import CLIP, matches, wait_until
 from tap import SLOWER, Skip, run, test
 from webrtcproxy import ALLOWED, FRAGMENT, SDP, WebrtcProxy, offer
 
@@ -251,6 +252,55 @@ def the_first_reader_begins_with_the_first_picture():
             video, = result['tracks']
             # The next keyframe comes 10 s after the first one.
             assert video['keyframe_ms'] > 0 and video['units'] > 50 and video['lost'] == 0, result
+
+
+@lru_cache
+def rare_keyframes():
+    """A clip of H.264 and AAC with a keyframe every 10 s."""
+    path = os.path.join(folder().name, 'rare.mp4')
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', clip(), '-c:v', 'libx264', '-tune', 'zerolatency', '-preset', 'ultrafast',
+                    '-g', '250', '-sc_threshold', '0', '-c:a', 'copy', '-t', '30', path], check=True, timeout=60 * SLOWER)
+    return path
+
+
+@test(timeout=120)
+def the_first_reader_of_a_stream_that_plays_begins_at_once():
+    for _ in range(2):
+        with Whep(f'file://{rare_keyframes()}', mount={'on-demand': False, 'linger': '0s'}) as proxy:
+            proxy.wait_for_line('mount /cam up')
+            time.sleep(1)  # what plays is older than the reader
+            result = pion(f'{proxy.web}/cam/whep', '--duration', '3')[0]
+            tracks = {track['kind']: track for track in result['tracks']}
+            # The next keyframe comes 9 s later. What has gone by comes too, faster than it was.
+            assert 0 < tracks['video']['keyframe_ms'] < 2000, result
+            assert tracks['video']['units'] > 85 and tracks['video']['lost'] == 0, result
+            assert tracks['audio']['units'] > 50 and tracks['audio']['lost'] == 0, result
+
+
+def workers_of(proxy, stage):
+    return [int(node['params']['worker']) for node in proxy.get('/v1/graph')['nodes']
+            if node['kind'] == 'stage' and node['label'] == stage and 'worker' in node['params']]
+
+
+@test(timeout=120)
+def the_picture_goes_on_while_the_sound_cannot_be_encoded():
+    with Whep(isolate='yes') as proxy, \
+            Proc(program(), 'read', '--json', '--duration', '10', f'{proxy.web}/cam/whep') as reading:
+        wait_until(lambda: [each for each in proxy.readers() if each['packets'] > 100], 30, 'a reader')
+        proxy.wait_for_line(r' mount /cam has what its stage opus makes$', 30)
+        for _ in range(3):  # the stage waits ever longer until it starts again
+            seen = len(proxy.lines)
+            victim, = workers_of(proxy, 'opus')
+            os.kill(victim, signal.SIGKILL)
+            proxy.wait_for_line(rf' mount /cam goes on without what its stage opus makes: stage opus: worker {victim} '
+                                r'ended by SIGKILL; next try in', start=seen)
+            proxy.wait_for_line(r' mount /cam has what its stage opus makes$', 30, start=seen)
+        result = json.loads(reading.wait_for_line(r'^\[.*\]$', 60)[0])[0]
+        print(f'# {result}')
+        tracks = {track['kind']: track for track in result['tracks']}
+        video, audio = tracks['video'], tracks['audio']
+        assert video['lost'] == 0 and video['units'] > 200 and video['max_gap_ms'] < 1000 < audio['max_gap_ms'], result
+        assert audio['units'] > 200 and audio['ts_backward'] == 0 and not matches(proxy, ' mount /cam down'), result
 
 
 @test(timeout=90)

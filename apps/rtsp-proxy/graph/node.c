@@ -193,7 +193,7 @@ static void
 start (Node *self)
 {
   if (self->input) {
-    relay_expect_sinks (self->input->relay);
+    relay_expect_sinks (self->input->relay, TRUE);
     node_use (self->input, &input_callbacks, self);
     if (node_get_state (self->input) == NODE_UP)
       on_input_up (self);

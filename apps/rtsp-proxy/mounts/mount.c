@@ -27,6 +27,8 @@ mount_add_presentation (
   Presentation *new = presentation_new (
       context->graph, path, query, self->config, stages, instance, &callbacks, self);
 
+  if (context->keeps_groups)
+    relay_keep_group (presentation_get_relay (new));
   presentation_set_choices (new, self->choices, FALSE);
   g_hash_table_insert (self->presentations, g_strdup (path), new);
   context->outlet->publish (new, context->data);

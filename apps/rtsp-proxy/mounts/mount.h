@@ -34,6 +34,7 @@ typedef struct {
   GObject *title_data;            // the title outlet's
   CloseReadersFunc close_readers; // of all outlets
   gpointer close_data;
+  gboolean keeps_groups; // the presentations' relays, for sinks with `from_join`
 } MountContext;
 
 // Returns NULL and sets `error` if the mount's stages cannot be made. `context` must be valid until

@@ -113,7 +113,9 @@ log_up (Presentation *self, Branch *branch)
 {
   g_autofree gchar *uri = branch_dup_uri (branch);
 
-  if (uri)
+  if (self->added)
+    log_event ("mount %s has what its stage %s makes", self->label, self->added);
+  else if (uri)
     log_event ("mount %s up: %s, %u tracks", self->label, uri, relay_n_tracks (self->relay));
 }
 
@@ -202,7 +204,11 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
         self->label, reason, retry_ms / 1000.0);
     return;
   }
-  if (retry_ms > 0)
+  if (self->added)
+    log_event_limited (&self->failures,
+        "mount %s goes on without what its stage %s makes: %s; next try in %.1f s", self->label,
+        self->added, reason, retry_ms / 1000.0);
+  else if (retry_ms > 0)
     log_event_limited (&self->failures, "mount %s down: %s; next try in %.1f s", self->label,
         reason, retry_ms / 1000.0);
   else
@@ -622,7 +628,7 @@ presentation_new (Graph *graph, const gchar *path, const gchar *query, MountConf
   self->failures = LOG_LIMIT_FAILURES;
   self->choices = choices_new ();
   self->relay = relay_new ();
-  relay_expect_sinks (self->relay);
+  relay_expect_sinks (self->relay, TRUE);
   self->callbacks = callbacks;
   self->data = data;
   self->graph = graph;

@@ -32,6 +32,7 @@ make (Presentation *self, const gchar *stage, const PresentationCallbacks *callb
   derived = presentation_new (
       self->graph, self->path, self->query, self->config, stages, self->instance, callbacks, data);
   derived->added = g_strdup (stage);
+  relay_expect_sinks (derived->relay, FALSE); // the outlet adds its sinks before there are packets
   derived->stopped = self->stopped;
   g_ptr_array_unref (stages);
   return derived;

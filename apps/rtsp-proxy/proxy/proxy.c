@@ -248,6 +248,7 @@ proxy_new (const ProxyConfig *config, GError **error)
   self->context.graph = self->graph;
   self->context.close_readers = close_readers;
   self->context.close_data = self;
+  self->context.keeps_groups = config->webrtc.listen.address != NULL;
   self->closers = g_array_new (FALSE, FALSE, sizeof (Closer));
   self->mounts = mounts_new (&self->context);
   self->access = access_new (config);

@@ -35,6 +35,7 @@ void
 relay_set_tracks (Relay *self, GPtrArray *caps)
 {
   relay_drop_held (self);
+  relay_group_clear (self);
   relay_end_fixed_sinks (self);
   for (guint i = 0; i < self->n_tracks; i++)
     clear_track (&self->tracks[i]);
@@ -276,6 +277,17 @@ relay_get_origin (Relay *self, gint64 *offset)
   return origin;
 }
 
+gboolean
+relay_convert_time (Relay *self, Relay *other, gint64 *time)
+{
+  gint64 own_offset, offset;
+
+  if (relay_get_origin (self, &own_offset) != relay_get_origin (other, &offset))
+    return FALSE;
+  *time += offset - own_offset;
+  return TRUE;
+}
+
 void
 relay_get_stats (Relay *self, RelayStats *stats)
 {
@@ -318,6 +330,7 @@ relay_unref (Relay *self)
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
   relay_drop_held (self);
+  g_clear_pointer (&self->group, standby_free);
   for (guint i = 0; i < RELAY_MAX_TRACKS; i++) {
     clear_track (&self->tracks[i]);
     g_array_unref (self->tracks[i].held_times);

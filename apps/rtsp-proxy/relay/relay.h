@@ -189,6 +189,10 @@ typedef struct {
 // first track, keeps its times; offsets of more than 3 s are not believed, and are 0.
 void relay_get_sync (Relay *self, RelaySync *sync);
 
+// Converts an instant of this relay's time to that of relay `other`. Returns FALSE if their media
+// do not come from one origin.
+gboolean relay_convert_time (Relay *self, Relay *other, gint64 *time);
+
 // Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant, in ns of the
 // relay's time, whose RTP timestamp the sink's packets get as `base`.
 void relay_add_sink (
@@ -197,9 +201,9 @@ void relay_add_sink (
 // Removes a sink. `ended` is called at once, or after the packet that is on its way.
 void relay_remove_sink (Relay *self, gconstpointer sink);
 
-// Announces sinks with is_open(): from now on the relay holds the first packets of a run until such
-// a sink is open.
-void relay_expect_sinks (Relay *self);
+// Announces sinks with is_open(), or that none is to come: if so, the relay holds the first packets
+// of a run until such a sink is open.
+void relay_expect_sinks (Relay *self, gboolean expects);
 
 // Reports whether the relay holds the first packets of a run, or has none yet: sinks with is_open()
 // that are added now get the beginning.
@@ -211,6 +215,11 @@ gboolean relay_holds_for (Relay *self, guint track, gboolean from_start);
 
 // Announces a sink that has `from_start`, or that there is none any longer. There is one at most.
 void relay_await_sink (Relay *self, gboolean awaits);
+
+// Keeps the packets since the newest join point from now on, for sinks with `from_join`: of the
+// track whose join points count, and at most 8 MiB, 16,384 packets and 30 s. Of a longer group it
+// keeps nothing until the next join point.
+void relay_keep_group (Relay *self);
 
 // Asks the current source for a keyframe of the track, at `now` ns (monotonic). The request is sent
 // at most once a second for each track; a request that comes earlier is sent with the first packet

@@ -4,7 +4,8 @@
 // Shared by the files of a relay: relay.c (tracks), relay_sinks.c (sinks), relay_source.c
 // (sources), relay_switch.c (changes of source), relay_warm.c (a source that replaces a dead one at
 // once), relay_insert.c (a clip between two keyframes of a source), relay_keys.c (keyframe
-// requests), relay_sync.c (times of tracks to each other).
+// requests), relay_group.c (the packets since the newest join point), relay_sync.c (times of tracks
+// to each other).
 
 #include <gst/base/gstqueuearray.h>
 
@@ -39,8 +40,14 @@ typedef struct {
   gint64 start; // the instant of `base`
   guint64 base[RELAY_MAX_TRACKS];
   RelayGets gets[RELAY_MAX_TRACKS];
-  guint32 started; // tracks of which a sink with `from_start` has got its first packets
+  guint32 started; // tracks of which a sink with from_start or from_join got its first packets
 } RelaySinkEntry;
+
+static inline gboolean
+relay_sink_takes (const RelaySinkEntry *entry, guint track)
+{
+  return entry->tracks & 1u << track;
+}
 
 // The numbers of a packet. The packet itself is not kept: it would keep its buffer pool alive,
 // which has file descriptors.
@@ -131,7 +138,9 @@ struct _Relay {
   GMutex lock; // guards all below; take the lock of a relay further upstream first
   RelayTrack tracks[RELAY_MAX_TRACKS];
   guint n_tracks;
-  gboolean expects_sinks, awaits_sink;
+  gboolean expects_sinks, awaits_sink, keeps_group;
+  Standby *group;  // the packets that were sent since the newest join point; or NULL
+  guint32 joining; // tracks for which a sink with from_join waits
   // Of RelaySinkEntry. The array is replaced, never changed, so it can be walked without the lock.
   GPtrArray *sinks;
   GPtrArray *done; // of old arrays, to be freed without the lock; or NULL
@@ -189,6 +198,22 @@ void relay_sink_entry_unref (gpointer entry);
 
 // Passes the current tracks to the sinks.
 void relay_begin_sinks (Relay *self);
+
+// Pushes a packet to the sinks that get at least this. Takes ownership of the item's packet.
+void relay_push_to (
+    GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, gboolean more);
+
+// ---- relay_group.c; call with the lock held ----
+
+// Forgets the group; the next one begins at the next join point of the tracks.
+void relay_group_clear (Relay *self);
+
+// Keeps a packet that is being sent, if it belongs to the group.
+void relay_group_keep (Relay *self, guint track, const RelayItem *item);
+
+// Passes the group of the track to the sinks that wait for it. Call from the thread that pushes the
+// track's packets. Releases the lock and takes it again.
+void relay_group_pass (Relay *self, guint track);
 
 // ---- relay_source.c; call with the lock held ----
 

@@ -56,6 +56,9 @@ typedef struct {
   // With is_open(): when it opens, it gets the first packets of a run even if other sinks have
   // opened before. The relay keeps them for it only if relay_await_sink() has announced it.
   gboolean from_start;
+  // The sink gets the packets since the newest join point first, in relay_add_sink() or soon after,
+  // if the relay keeps them (relay_keep_group()). Their `now` is when they arrived.
+  gboolean from_join;
   // Says what happened to `n` packets before the relay got them. May be NULL.
   void (*counted) (gpointer sink, RelayCount what, guint64 n);
   // The source plays a stored title that it can seek. May be NULL.

@@ -32,6 +32,7 @@ void
 relay_hold (Relay *self)
 {
   relay_drop_held (self);
+  relay_group_clear (self);
   for (guint i = 0; i < self->n_tracks; i++) {
     self->tracks[i].holding = self->expects_sinks;
     self->tracks[i].released = FALSE;
@@ -70,12 +71,6 @@ relay_queue (Relay *self, guint track, GstBuffer *packet, gint64 now, gint64 tim
   gst_queue_array_push_tail_struct (self->tracks[track].out, &item);
 }
 
-static gboolean
-takes (const RelaySinkEntry *entry, guint track)
-{
-  return entry->tracks & 1u << track;
-}
-
 // Reports whether a sink that has is_open() is open.
 static gboolean
 has_open (Relay *self, guint track)
@@ -83,7 +78,7 @@ has_open (Relay *self, guint track)
   for (guint i = 0; i < self->sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (self->sinks, i);
 
-    if (takes (entry, track) && entry->functions->is_open
+    if (relay_sink_takes (entry, track) && entry->functions->is_open
         && entry->functions->is_open (entry->sink))
       return TRUE;
   }
@@ -140,7 +135,7 @@ find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GAr
   for (guint i = 0; i < self->sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (self->sinks, i);
 
-    if (!takes (entry, index))
+    if (!relay_sink_takes (entry, index))
       continue;
     entry->base[index] = weir_splice_timestamp_at (&track->splice, entry->start);
     entry->gets[index] = choose (entry, index, track, open);
@@ -153,13 +148,13 @@ find_sinks (Relay *self, guint index, const RelayItem *item, GQueue *before, GAr
     release (self, track, item, started, needs_held ? before : NULL, before_times);
   else if (track->holding)
     hold (track, item);
+  relay_group_keep (self, index, item);
   return g_ptr_array_ref (self->sinks);
 }
 
-// Pushes to the sinks that get at least this. Takes ownership of the item's packet. The last sink
-// gets the buffer itself and can write to it without a copy.
-static void
-push_to (GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, gboolean more)
+// The last sink gets the buffer itself and can write to it without a copy.
+void
+relay_push_to (GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, gboolean more)
 {
   RelayPacket packet = { track, item->packet, item->now, item->time, 0, more };
   RelaySinkEntry *last = NULL;
@@ -167,7 +162,7 @@ push_to (GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, 
   for (guint i = 0; i < sinks->len; i++) {
     RelaySinkEntry *entry = g_ptr_array_index (sinks, i);
 
-    if (!takes (entry, track) || entry->gets[track] < least)
+    if (!relay_sink_takes (entry, track) || entry->gets[track] < least)
       continue;
     if (last) {
       gst_buffer_ref (item->packet);
@@ -184,34 +179,47 @@ push_to (GPtrArray *sinks, guint track, const RelayItem *item, RelayGets least, 
   }
 }
 
+// Pushes the oldest packet of the queue. Returns FALSE if there is none.
+static gboolean
+pass_next (Relay *self, guint index)
+{
+  RelayTrack *track = &self->tracks[index];
+  const RelayItem *head = gst_queue_array_pop_head_struct (track->out);
+  RelayItem item, held;
+  GQueue before = G_QUEUE_INIT;
+  g_autoptr (GArray) before_times = NULL;
+  GPtrArray *sinks;
+  gboolean more;
+
+  if (!head)
+    return FALSE;
+  item = held = *head;
+  sinks = find_sinks (self, index, &item, &before, &before_times);
+  more = !gst_queue_array_is_empty (track->out);
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; (held.packet = g_queue_pop_head (&before)); i++) {
+    held.time = g_array_index (before_times, gint64, i);
+    relay_push_to (sinks, index, &held, RELAY_GETS_ALL, TRUE);
+  }
+  relay_push_to (sinks, index, &item, RELAY_GETS_PACKET, more);
+  g_ptr_array_unref (sinks);
+  g_mutex_lock (&self->lock);
+  return TRUE;
+}
+
 // Two threads may send packets of one track while a source takes over from another. The first of
 // them pushes all queued packets, in order; the second returns at once.
 void
 relay_drain (Relay *self, guint index)
 {
   RelayTrack *track = &self->tracks[index];
-  RelayItem *head;
 
   if (track->draining)
     return;
   track->draining = TRUE;
-  while ((head = gst_queue_array_pop_head_struct (track->out))) {
-    RelayItem item = *head;
-    GQueue before = G_QUEUE_INIT;
-    g_autoptr (GArray) before_times = NULL;
-    GPtrArray *sinks = find_sinks (self, index, &item, &before, &before_times);
-    RelayItem held = item;
-    gboolean more = !gst_queue_array_is_empty (track->out);
-
-    g_mutex_unlock (&self->lock);
-    for (guint i = 0; (held.packet = g_queue_pop_head (&before)); i++) {
-      held.time = g_array_index (before_times, gint64, i);
-      push_to (sinks, index, &held, RELAY_GETS_ALL, TRUE);
-    }
-    push_to (sinks, index, &item, RELAY_GETS_PACKET, more);
-    g_ptr_array_unref (sinks);
-    g_mutex_lock (&self->lock);
-  }
+  do
+    relay_group_pass (self, index);
+  while (pass_next (self, index));
   track->draining = FALSE;
 }
 
@@ -319,8 +327,12 @@ relay_add_sink (
   g_mutex_lock (&self->lock);
   old = replace_sinks (self, NULL, entry);
   for (guint i = 0; i < self->n_tracks && functions->is_open; i++) {
-    if (takes (entry, i))
+    if (relay_sink_takes (entry, i))
       self->tracks[i].first.known = FALSE;
+  }
+  if (functions->from_join) {
+    self->joining |= tracks;
+    relay_drain_all (self);
   }
   g_mutex_unlock (&self->lock);
   g_ptr_array_unref (old);
@@ -339,10 +351,10 @@ relay_remove_sink (Relay *self, gconstpointer sink)
 }
 
 void
-relay_expect_sinks (Relay *self)
+relay_expect_sinks (Relay *self, gboolean expects)
 {
   g_mutex_lock (&self->lock);
-  self->expects_sinks = TRUE;
+  self->expects_sinks = expects;
   g_mutex_unlock (&self->lock);
 }
 

@@ -582,6 +582,7 @@ relay_source_end (RelaySource *self)
   if (relay->current == self) {
     relay->current = NULL;
     relay_drop_held (relay);
+    relay_group_clear (relay);
   }
   if (relay->next == self) {
     relay->next = NULL;

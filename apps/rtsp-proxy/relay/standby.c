@@ -199,6 +199,17 @@ standby_peek (Standby *self)
   return g_queue_peek_head (&self->keys);
 }
 
+void
+standby_ref_all (Standby *self, GArray *packets)
+{
+  for (GList *l = self->joined ? self->keys.head : NULL; l; l = l->next) {
+    const StandbyPacket *packet = l->data;
+
+    gst_buffer_ref (packet->packet);
+    g_array_append_val (packets, *packet);
+  }
+}
+
 gboolean
 standby_pop_key (Standby *self, StandbyPacket *packet)
 {

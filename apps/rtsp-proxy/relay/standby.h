@@ -49,6 +49,10 @@ gboolean standby_is_full (Standby *self, gint64 now);
 // Returns the oldest packet of the track with the join points, or NULL. The queue owns it.
 const StandbyPacket *standby_peek (Standby *self);
 
+// Adds the packets of the track with the join points to `packets` (of StandbyPacket), oldest first,
+// if there is a join point. The caller gets references to the buffers.
+void standby_ref_all (Standby *self, GArray *packets);
+
 // Take the oldest packet of the track with the join points; the oldest of the other tracks; the
 // oldest of all. Packets of the first begin at the join point; packets of other tracks may have
 // arrived earlier, because their media may be later. Return FALSE if there is none. The caller owns

@@ -328,7 +328,7 @@ the_awaited_taker_gets_the_beginning (Fixture *f, gconstpointer unused)
 {
   Taken now, awaited, held;
 
-  relay_expect_sinks (f->relay);
+  relay_expect_sinks (f->relay, TRUE);
   relay_await_sink (f->relay, TRUE);
   begin (f, CAPS);
   take (f, &now);

@@ -180,7 +180,7 @@ a_sink_that_opens_late_gets_the_held_packets (Fixture *f, gconstpointer unused)
 {
   Received late = { .closed = TRUE }, other = { 0 };
 
-  relay_expect_sinks (f->relay);
+  relay_expect_sinks (f->relay, TRUE);
   begin (f->source, VIDEO, NULL);
   relay_add_sink (f->relay, &opens_later, &late, 1, 0);
   relay_add_sink (f->relay, &fixed_tracks, &other, 1, 0);
@@ -194,6 +194,145 @@ a_sink_that_opens_late_gets_the_held_packets (Fixture *f, gconstpointer unused)
   g_assert_cmpuint (late.n_packets, ==, 3);
   relay_remove_sink (f->relay, &late);
   relay_remove_sink (f->relay, &other);
+}
+
+// ---- the newest group ----
+
+static void
+push_slice (RelaySource *source, guint16 seq, gboolean key, gint64 now)
+{
+  // Of H.264: a slice of an IDR picture or of another one, with the first macroblock.
+  const guint8 payload[] = { key ? 0x65 : 0x41, 0x88 };
+  GstBuffer *packet = packet_new (0, seq);
+
+  gst_buffer_resize (packet, 0, WEIR_RTP_HEADER);
+  packet = gst_buffer_append (packet, gst_buffer_new_memdup (payload, sizeof payload));
+  relay_push (source, 0, packet, now, RELAY_NO_BASE);
+}
+
+static const RelaySink from_join = { .push = on_push, .ended = on_ended, .from_join = TRUE };
+
+// Adds a sink, and returns what it gets at once.
+static Received
+join (Relay *relay)
+{
+  Received got = { 0 }, at_once;
+
+  relay_add_sink (relay, &from_join, &got, G_MAXUINT32, 0);
+  at_once = got;
+  relay_remove_sink (relay, &got);
+  g_assert_cmpuint (got.n_packets, ==, at_once.n_packets);
+  return at_once;
+}
+
+// A sink that begins at the newest join point gets at once what has gone by since then.
+static void
+a_sink_gets_the_newest_group (Fixture *f, gconstpointer unused)
+{
+  Received got = { 0 }, plain = { 0 }, at_once;
+
+  begin (f->source, VIDEO, AUDIO);
+  push_slice (f->source, 1, TRUE, SECOND);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 0); // nobody has asked for it
+  relay_keep_group (f->relay);
+  push_slice (f->source, 2, FALSE, SECOND + 1);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 0);
+  push_slice (f->source, 3, TRUE, SECOND + 2);
+  push_slice (f->source, 4, FALSE, SECOND + 3);
+  push (f->source, 1, 1, SECOND + 4);
+  push_slice (f->source, 5, FALSE, SECOND + 5);
+
+  relay_add_sink (f->relay, &fixed_tracks, &plain, 1, 0);
+  g_assert_cmpuint (plain.n_packets, ==, 0);
+  relay_add_sink (f->relay, &from_join, &got, G_MAXUINT32, 0);
+  g_assert_cmpuint (got.n_packets, ==, 3);
+  g_assert_cmpuint (got.n_more, ==, 2);
+  g_assert_cmpuint (got.track, ==, 0);
+  g_assert_cmpint (got.now, ==, SECOND + 5); // when it arrived
+  push_slice (f->source, 6, FALSE, SECOND + 6);
+  push (f->source, 1, 2, SECOND + 7);
+  g_assert_cmpuint (got.n_packets, ==, 5);
+  g_assert_cmpuint (plain.n_packets, ==, 1);
+  relay_remove_sink (f->relay, &got);
+  relay_remove_sink (f->relay, &plain);
+
+  at_once = join (f->relay);
+  g_assert_cmpuint (at_once.n_packets, ==, 4);
+  push_slice (f->source, 7, TRUE, SECOND + 8);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 1);
+  begin (f->source, VIDEO, AUDIO); // what comes now does not refer to what came before
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 0);
+}
+
+// A group that is too long is not kept, and the next one is.
+static void
+a_group_is_bounded (Fixture *f, gconstpointer unused)
+{
+  guint16 seq = 1;
+
+  relay_keep_group (f->relay);
+  begin (f->source, VIDEO, NULL);
+  push_slice (f->source, seq++, TRUE, SECOND);
+  for (gint64 at = 2; at <= 31; at++)
+    push_slice (f->source, seq++, FALSE, at * SECOND);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 31);
+  push_slice (f->source, seq++, FALSE, 32 * SECOND);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 0);
+  push_slice (f->source, seq++, FALSE, 33 * SECOND);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 0);
+  push_slice (f->source, seq++, TRUE, 34 * SECOND);
+  g_assert_cmpuint (join (f->relay).n_packets, ==, 1);
+}
+
+typedef struct {
+  guint n;
+  guint16 last;
+} Following;
+
+static void
+follow (gpointer sink, const RelayPacket *packet)
+{
+  Following *self = sink;
+  guint8 data[WEIR_RTP_HEADER + 1];
+  guint16 seq;
+
+  gst_buffer_extract (packet->buffer, 0, data, sizeof data);
+  seq = GST_READ_UINT16_BE (data + 2);
+  if (self->n++ == 0)
+    g_assert_cmpuint (data[WEIR_RTP_HEADER], ==, 0x65);
+  else
+    g_assert_cmpuint (seq, ==, (guint16) (self->last + 1));
+  self->last = seq;
+  gst_buffer_unref (packet->buffer);
+}
+
+static gpointer
+push_many (gpointer source)
+{
+  for (guint i = 0; i < 200000; i++)
+    push_slice (source, (guint16) i, i % 50 == 0, SECOND + i);
+  return NULL;
+}
+
+// While another thread pushes packets, a new sink gets each packet once, from a join point on.
+static void
+a_group_has_no_gap_and_no_overlap (Fixture *f, gconstpointer unused)
+{
+  static const RelaySink functions = { .push = follow, .ended = g_free, .from_join = TRUE };
+  GThread *thread;
+
+  relay_keep_group (f->relay);
+  begin (f->source, VIDEO, NULL);
+  push_slice (f->source, 65535, TRUE, SECOND);
+  thread = g_thread_new ("source", push_many, f->source);
+  for (guint i = 0; i < 500; i++) {
+    Following *sink = g_new0 (Following, 1);
+
+    relay_add_sink (f->relay, &functions, sink, 1, 0);
+    g_usleep (i % 3 * 100);
+    relay_remove_sink (f->relay, sink);
+  }
+  g_thread_join (thread);
 }
 
 // ---- keyframes ----
@@ -233,7 +372,7 @@ an_awaited_sink_gets_the_run_from_its_start (Fixture *unused, gconstpointer data
     Fixture own;
 
     set_up (&own, NULL);
-    relay_expect_sinks (own.relay);
+    relay_expect_sinks (own.relay, TRUE);
     relay_await_sink (own.relay, cases[i].awaits);
     begin (own.source, VIDEO, NULL);
     relay_add_sink (own.relay, &opens_later, &first, 1, 0);
@@ -431,6 +570,9 @@ main (int argc, char **argv)
       changed_tracks_remove_a_sink_without_begun);
   ADD ("/relay-sinks/a-sink-that-opens-late-gets-the-held-packets",
       a_sink_that_opens_late_gets_the_held_packets);
+  ADD ("/relay-sinks/a-sink-gets-the-newest-group", a_sink_gets_the_newest_group);
+  ADD ("/relay-sinks/a-group-is-bounded", a_group_is_bounded);
+  ADD ("/relay-sinks/a-group-has-no-gap-and-no-overlap", a_group_has_no_gap_and_no_overlap);
   ADD ("/relay-sinks/an-awaited-sink-gets-the-run-from-its-start",
       an_awaited_sink_gets_the_run_from_its_start);
   ADD ("/relay-sinks/a-source-is-asked-for-a-keyframe-once-a-second",

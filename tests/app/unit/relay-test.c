@@ -695,7 +695,7 @@ the_end_of_a_source_frees_held_packets (void)
   RelaySource *source = relay_source_new (relay, NULL, NULL);
   gboolean freed;
 
-  relay_expect_sinks (relay);
+  relay_expect_sinks (relay, TRUE);
   begin (source, H264);
   relay_push (source, 0, watched_new (1, 1, &freed), SECOND, RELAY_NO_BASE);
   g_assert_false (freed);

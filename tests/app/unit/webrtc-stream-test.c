@@ -86,7 +86,7 @@ set_up (Fixture *f, gconstpointer more)
   file_roots_set ((gchar *[]) { (gchar *) g_getenv ("WEIR_DATA"), NULL });
   f->set = stage_set_load_usual (NULL, NULL);
   f->context = (MountContext) { graph_new (), &outlet, NULL, &title_outlet,
-    g_object_new (G_TYPE_OBJECT, NULL), close_readers, NULL };
+    g_object_new (G_TYPE_OBJECT, NULL), close_readers, NULL, TRUE };
   f->mounts = mounts_new (&f->context);
   use_clip (f, more ? more : "");
 }
@@ -269,7 +269,8 @@ tracks_have_one_clock (Fixture *f, gconstpointer unused)
   guint32 rtp[2], rtp_later;
   gint64 now;
 
-  g_assert_false (webrtc_stream_get_clock (stream, 0, clock_now (), &rtp[0], &ntp[0]));
+  // The stage that makes the sound has not begun.
+  g_assert_false (webrtc_stream_get_clock (stream, 1, clock_now (), &rtp[1], &ntp[1]));
   receive (stream, got);
   now = clock_now ();
   for (guint i = 0; i < 2; i++)
@@ -386,7 +387,8 @@ keyframes_are_asked_for_unless_one_has_just_left (Fixture *f, gconstpointer unus
   Got got[2] = { 0 };
   gint64 now = clock_now ();
 
-  g_assert_true (webrtc_stream_ask_key (stream, 0, now));
+  // The stream began with a keyframe, which came before it.
+  g_assert_true (webrtc_stream_ask_key (stream, 0, now + (gint64) GST_SECOND));
   g_assert_false (webrtc_stream_ask_key (stream, 1, now)); // no such track
   receive (stream, got);
   // When the last one left is not known here, but it was between these times.

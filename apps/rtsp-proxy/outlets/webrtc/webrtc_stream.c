@@ -21,9 +21,10 @@ struct _WebrtcStream {
   guint lingers;        // the source that waits for further users; the main thread's
   Key key;
   Presentation *encoded; // the same with Opus, or NULL
-  Relay *relay;          // that the tracks come from
+  Relay *relay;          // of the presentation
   guint n_tracks;
-  guint numbers[TRACKS]; // of the tracks in the relay
+  Relay *relays[TRACKS]; // that each track comes from
+  guint numbers[TRACKS]; // of the tracks in them
   WebrtcStreamTrack *tracks[TRACKS];
   gchar *left_out;
   gint ended; // atomic
@@ -75,6 +76,8 @@ on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
     const GstCaps *each =
         self->numbers[i] < caps->len ? g_ptr_array_index (caps, self->numbers[i]) : NULL;
 
+    if (self->relays[i] != relay)
+      continue;
     if (!each
         || webrtc_codec_from_name (left_out_codec (each))
                != webrtc_stream_track_get (self->tracks[i])->codec)
@@ -127,17 +130,9 @@ on_ended (gpointer data)
   unref (data);
 }
 
-static gboolean
-is_open (gpointer data)
-{
-  return TRUE;
-}
-
-static const RelaySink relay_sink = { .begun = on_begun, .push = on_push, .ended = on_ended };
-// Gets the packets, too, that came before the stream was made. The relay holds those of the
-// beginning, with the first picture, for the first reader.
-static const RelaySink first_sink = {
-  .begun = on_begun, .push = on_push, .ended = on_ended, .is_open = is_open
+// The first reader begins with a picture that came before the stream was made.
+static const RelaySink relay_sink = {
+  .begun = on_begun, .push = on_push, .ended = on_ended, .from_join = TRUE
 };
 
 // ---- the presentation with Opus, on the main thread ----
@@ -162,13 +157,15 @@ static const PresentationCallbacks encoded_callbacks = { on_close, on_event, on_
 // ---- construction ----
 
 static gboolean
-add_track (WebrtcStream *self, gint number, GstCaps *caps, GSocket *v4, GSocket *v6, GError **error)
+add_track (WebrtcStream *self, Relay *relay, gint number, GstCaps *caps, GSocket *v4, GSocket *v6,
+    GError **error)
 {
-  WebrtcStreamTrack *track = webrtc_stream_track_new (
-      self->key.presentation, self->relay, (guint) number, caps, v4, v6, error);
+  WebrtcStreamTrack *track =
+      webrtc_stream_track_new (self->key.presentation, relay, (guint) number, caps, v4, v6, error);
 
   if (!track)
     return FALSE;
+  self->relays[self->n_tracks] = relay;
   self->numbers[self->n_tracks] = (guint) number;
   self->tracks[self->n_tracks++] = track;
   return TRUE;
@@ -178,13 +175,13 @@ static gboolean
 add_tracks (WebrtcStream *self, GSocket *v4, GSocket *v6, GError **error)
 {
   const WebrtcChoice *choice = &self->key.choice;
-  Relay *relay = presentation_get_relay (self->key.presentation);
+  Relay *relay = self->relay;
   gboolean ok = TRUE;
   GstCaps *caps;
 
   if (choice->video >= 0) {
     caps = relay_dup_caps (relay, (guint) choice->video);
-    ok = add_track (self, choice->video, caps, v4, v6, error);
+    ok = add_track (self, relay, choice->video, caps, v4, v6, error);
     gst_caps_unref (caps);
   }
   if (ok && choice->audio >= 0) {
@@ -192,7 +189,9 @@ add_tracks (WebrtcStream *self, GSocket *v4, GSocket *v6, GError **error)
                ? gst_caps_new_simple ("application/x-rtp", "media", G_TYPE_STRING, "audio",
                      "encoding-name", G_TYPE_STRING, "OPUS", "clock-rate", G_TYPE_INT, 48000, NULL)
                : relay_dup_caps (relay, (guint) choice->audio);
-    ok = add_track (self, choice->audio, caps, v4, v6, error);
+    if (choice->encodes)
+      relay = presentation_get_relay (self->encoded);
+    ok = add_track (self, relay, choice->audio, caps, v4, v6, error);
     gst_caps_unref (caps);
   }
   return ok;
@@ -208,12 +207,12 @@ make (const Key *key, GSocket *v4, GSocket *v6, GError **error)
   g_mutex_init (&self->lock);
   self->key = *key;
   presentation_ref (key->presentation);
+  self->relay = presentation_get_relay (key->presentation);
   if (key->choice.encodes)
     self->encoded = presentation_derive (
         key->presentation, WEBRTC_SOUND_STAGE, &encoded_callbacks, self, error);
   if (self->encoded)
     presentation_use (self->encoded);
-  self->relay = presentation_get_relay (self->encoded ? self->encoded : key->presentation);
   if ((key->choice.encodes && !self->encoded) || !add_tracks (self, v4, v6, error)) {
     unref (self);
     return NULL;
@@ -221,17 +220,27 @@ make (const Key *key, GSocket *v4, GSocket *v6, GError **error)
   return self;
 }
 
-// Lets the packets come, if the tracks are still the same.
 static void
-begin (WebrtcStream *self)
+begin_with (WebrtcStream *self, Relay *relay)
 {
   guint32 tracks = 0;
 
   for (guint i = 0; i < self->n_tracks; i++)
-    tracks |= 1u << self->numbers[i];
+    tracks |= self->relays[i] == relay ? 1u << self->numbers[i] : 0;
+  if (!tracks)
+    return;
   g_atomic_ref_count_inc (&self->refs); // the relay's
-  relay_add_sink (self->relay, relay_holds_beginning (self->relay) ? &first_sink : &relay_sink,
-      self, tracks, 0);
+  relay_add_sink (relay, &relay_sink, self, tracks, 0);
+}
+
+// Lets the packets come, if the tracks are still the same. A stage that fails takes the sound, and
+// nothing else: the picture does not come through it.
+static void
+begin (WebrtcStream *self)
+{
+  begin_with (self, self->relay);
+  if (self->encoded)
+    begin_with (self, presentation_get_relay (self->encoded));
 }
 
 static guint
@@ -332,6 +341,8 @@ end_lingering (gpointer data)
   self->lingers = 0;
   if (unused) {
     relay_remove_sink (self->relay, self);
+    if (self->encoded)
+      relay_remove_sink (presentation_get_relay (self->encoded), self);
     unref (self);
   }
   return G_SOURCE_REMOVE;
@@ -423,8 +434,10 @@ webrtc_stream_get_clock (WebrtcStream *self, guint track, gint64 now, guint32 *r
 
   if (track >= self->n_tracks || !webrtc_stream_track_get_time (self->tracks[track], now, &time))
     return FALSE;
+  *rtp = relay_get_timestamp (self->relays[track], self->numbers[track], time);
+  if (!relay_convert_time (self->relays[track], self->relay, &time))
+    return FALSE;
   relay_get_sync (self->relay, &sync);
-  *rtp = relay_get_timestamp (self->relay, self->numbers[track], time);
   *ntp = weir_ntp_from_unix (
       get_clock (self, &sync, time) + time + sync.offsets[self->numbers[track]]);
   return TRUE;

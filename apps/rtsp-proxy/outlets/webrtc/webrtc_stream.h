@@ -3,8 +3,9 @@
 
 // A presentation as browsers take it: one video and one audio track, conditioned once for all
 // readers (codec/fit.h), each with a fanoutsink in whose window the readers have their positions.
-// It runs as long as a reference exists. What a browser can play passes; other sound becomes Opus
-// by the stage `opus`, which all readers share. Call from any thread.
+// It runs as long as a reference exists, and begins at the newest keyframe that the presentation's
+// relay keeps. What a browser can play passes; other sound becomes Opus by the stage `opus`, which
+// all readers share: while it fails, they have no sound. Call from any thread.
 //
 // Layers are chosen for each reader, by `set-layers` of the sink.
 

@@ -12,6 +12,7 @@
 
 #define ROOM 4096                           // bytes, first, of the packets of one call
 #define RECENT (300 * (gint64) GST_MSECOND) // a keyframe that left so lately may not have come yet
+#define STEP (10 * (gint64) GST_MSECOND)    // packets that arrived so far apart are sent apart
 #define SILENCE (5 * (gint64) GST_SECOND)   // a track's time goes on without packets for so long
 
 static const gchar *const reasons[WEIR_FIT_N_RESULTS] = {
@@ -38,7 +39,9 @@ struct _WebrtcStreamTrack {
   WeirLayers layers; // of the packets that are written
   guint8 *bytes;     // packets, one behind the other
   gsize room, len;
-  GArray *lengths;  // guint16 of each
+  GArray *lengths; // guint16 of each
+  gint64 since;    // when the first of them arrived
+  gint64 last_time, last_arrived;
   gboolean has_key; // among them
   gboolean told_b;
 
@@ -95,16 +98,27 @@ count (WebrtcStreamTrack *self, WeirFitResult result)
 }
 
 static void
-note_time (WebrtcStreamTrack *self, const RelayPacket *packet)
+note_time (WebrtcStreamTrack *self)
 {
   g_mutex_lock (&self->lock);
   self->has_time = TRUE;
-  self->time = packet->time;
-  self->arrived = packet->now;
+  self->time = self->last_time;
+  self->arrived = self->last_arrived;
   if (self->has_key)
-    self->key_at = packet->now;
+    self->key_at = self->last_arrived;
   g_mutex_unlock (&self->lock);
   self->has_key = FALSE;
+}
+
+// Tells the sink when a buffer arrived, if that was earlier, so that its readers catch up.
+static void
+set_arrival (GstBuffer *buffer, gint64 arrived)
+{
+  static GstStaticCaps caps = GST_STATIC_CAPS ("timestamp/x-weir-arrival");
+
+  if (clock_now () - arrived > STEP)
+    gst_buffer_add_reference_timestamp_meta (
+        buffer, gst_static_caps_get (&caps), (GstClockTime) arrived, GST_CLOCK_TIME_NONE);
 }
 
 // Sends what has been written. The results are ignored: the sink has nobody to tell them.
@@ -115,10 +129,12 @@ send (WebrtcStreamTrack *self)
 
   if (self->len == 0)
     return;
+  note_time (self);
   buffer =
       gst_buffer_new_wrapped_full (0, self->bytes, self->room, 0, self->len, self->bytes, g_free);
   if (self->lengths->len > 1)
     weir_buffer_set_packets (buffer, (const guint16 *) self->lengths->data, self->lengths->len);
+  set_arrival (buffer, self->since);
   self->bytes = NULL;
   self->room = self->len = 0;
   g_array_set_size (self->lengths, 0);
@@ -130,15 +146,19 @@ webrtc_stream_track_push (WebrtcStreamTrack *self, const RelayPacket *packet)
 {
   GstMapInfo map;
 
+  if (packet->now - self->since > STEP)
+    send (self);
+  if (self->len == 0)
+    self->since = packet->now;
+  self->last_time = packet->time;
+  self->last_arrived = packet->now;
   if (gst_buffer_map (packet->buffer, &map, GST_MAP_READ)) {
     count (self, weir_fit_take (self->fit, map.data, map.size));
     gst_buffer_unmap (packet->buffer, &map);
   }
   gst_buffer_unref (packet->buffer);
-  if (packet->more && self->len < G_MAXUINT16)
-    return;
-  note_time (self, packet);
-  send (self);
+  if (!packet->more || self->len >= G_MAXUINT16)
+    send (self);
 }
 
 // ---- what others ask ----
