@@ -345,9 +345,12 @@ install_multiudpsink_signals (GType type)
    * next packet is overdue), `delay` (ns behind the live edge), `moved` (how often the reader fell
    * behind the window's oldest packet and was moved). #gboolean: `paused`, `catching-up`.
    * #gchararray: `state`, one of `ok`, `no-upper-layers`, `references`, `keyframes`, `closed`.
-   * #guint: `priority`. #gint, -1 for all: the highest layers that the reader asked for,
-   * `wanted-spatial`, `wanted-quality` and `wanted-temporal`, and the highest layers that it gets
-   * now, `spatial`, `quality` and `temporal`.
+   * #guint: `priority`; `rtptime`, if it is known: the RTP timestamp, as the element got it, of the
+   * reader's next packet, or of the newest one if the reader has that; from within
+   * #WeirFanoutSink::client-removed as it was when the reader was removed. #gint, -1 for all: the
+   * highest layers that the reader asked for, `wanted-spatial`, `wanted-quality` and
+   * `wanted-temporal`, and the highest layers that it gets now, `spatial`, `quality` and
+   * `temporal`.
    */
   signals[SIGNAL_GET_STATS] =
       g_signal_new_class_handler ("get-stats", type, action, G_CALLBACK (fanout_readers_get_stats),

@@ -79,6 +79,8 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         (guint64) c.moved, "resent", G_TYPE_UINT64, (guint64) c.resent, "resend-refused",
         G_TYPE_UINT64, (guint64) c.resend_refused, "kernel", G_TYPE_STRING,
         kernel ? weir_clones_name (c.clones) : "off", NULL);
+    if (c.rtp_time_known)
+      gst_structure_set (s, "rtptime", G_TYPE_UINT, (guint) c.rtp_time, NULL);
     set_drops (s, c.dropped);
     set_reader_layers (s, c.wanted_layers, c.current_layers);
   }

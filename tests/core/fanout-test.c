@@ -1752,6 +1752,29 @@ a_reader_behind_the_window_continues (void)
 }
 
 static void
+a_reader_has_got_as_far_as_its_counters_say (void)
+{
+  uint32_t first;
+  Reader *reader;
+
+  begin ();
+  start ();
+  reader = add ();
+  CHECK (!counters (reader).rtp_time_known);
+  first = (uint32_t) next_time;
+  frames (5);
+  CHECK (counters (reader).rtp_time_known);
+  CHECK_INT (counters (reader).rtp_time, (uint32_t) (first + 4 * FRAME_TICKS));
+  for (int k = 0; k < 3; k++)
+    push_frame (4, 1200, false, false);
+  CHECK_INT (counters (reader).rtp_time, (uint32_t) (first + 5 * FRAME_TICKS));
+  weir_fanout_remove (fanout, reader->reader);
+  frames (50);
+  CHECK_INT (counters (reader).rtp_time, (uint32_t) (first + 5 * FRAME_TICKS));
+  finish ();
+}
+
+static void
 tail_drop_refuses_packets_that_would_push_a_reader_out (void)
 {
   Reader *reader;
@@ -2268,6 +2291,7 @@ main (void)
   RUN (readers_wait_while_their_socket_drains);
   RUN (readers_of_a_full_socket_wait_together);
   RUN (a_reader_behind_the_window_continues);
+  RUN (a_reader_has_got_as_far_as_its_counters_say);
   RUN (tail_drop_refuses_packets_that_would_push_a_reader_out);
   RUN (a_connection_gets_everything_in_order);
   RUN (a_lagging_reader_is_thinned_and_recovers);

@@ -78,6 +78,10 @@ typedef struct {
   uint64_t due, packets, bytes, dropped[WEIR_N_DROPS];
   uint64_t lag_packets;
   int64_t lag_ns; // how far behind its target it is; 0 if it is there
+  // RTP timestamp in the stream of its next packet, or of the newest one if that was sent; for a
+  // reader that was removed, as it was then.
+  bool rtp_time_known;
+  uint32_t rtp_time;
   int64_t delay_ns;
   bool paused;
   WeirClones clones; // how its last packets were sent; says nothing if it has no route for clones

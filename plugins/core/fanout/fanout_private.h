@@ -26,6 +26,13 @@ typedef struct room Room;
 // What each turn uses stands before `join`, with its first field, in as few cache lines as
 // possible, as a pass spends most of its own time on waiting for memory. What each turn writes is
 // in the first line.
+// How far a reader has got: the RTP timestamp of its next packet, or of the newest one if that was
+// sent.
+typedef struct {
+  bool known;
+  uint32_t rtp_time;
+} WeirReaderTime;
+
 struct weir_reader {
   // Written by the thread that serves the reader (it holds `busy`), read by others.
   _Alignas (CACHE_LINE) atomic_flag busy;
@@ -97,6 +104,7 @@ struct weir_reader {
   uint8_t channel;       // of `conn`
   atomic_int told_state; // WeirReaderState last reported to the owner
   WeirPlan begun;        // the plan with which it began. Under the lock.
+  WeirReaderTime left;   // how far it had got when it was removed. Under the lock.
 };
 
 _Static_assert (offsetof (WeirReader, join) < 3 * CACHE_LINE, "a turn uses three lines");
@@ -374,6 +382,7 @@ void weir_fanout_look_for_join (WeirFanout *fanout);
 
 // Returns how many packets are due to the reader.
 uint64_t weir_reader_lag (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);
+WeirReaderTime weir_reader_time (const WeirFanout *fanout, const WeirReader *reader);
 
 // Returns the position where the reader would be without any lag, at the start of a frame.
 int64_t weir_reader_target (const WeirFanout *fanout, const WeirReader *reader, int64_t now_ns);

@@ -171,15 +171,31 @@ weir_reader_take_news (WeirReader *reader, WeirReaderNews *news)
   return news->gso_error || news->before != news->state;
 }
 
+WeirReaderTime
+weir_reader_time (const WeirFanout *fanout, const WeirReader *reader)
+{
+  const WeirWindow *window = &fanout->window;
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  int64_t at = cursor > window->tail ? cursor : window->tail;
+  const WeirPacket *packet = weir_window_next_rtp (window, at);
+  int64_t newest = packet ? at : weir_window_rtp_before (window, at);
+
+  if (!packet && newest < at)
+    packet = weir_window_at (window, newest);
+  return packet ? (WeirReaderTime) { true, (uint32_t) packet->rtp_time } : (WeirReaderTime) { 0 };
+}
+
 void
 weir_reader_counters (
     WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirReaderCounters *counters)
 {
   const WeirWindow *window = &fanout->window;
   int64_t cursor, paused_ns;
+  WeirReaderTime time;
 
   pthread_mutex_lock (&fanout->lock);
   paused_ns = reader_paused (reader);
+  time = atomic_load (&reader->removed) ? reader->left : weir_reader_time (fanout, reader);
   cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
   *counters = (WeirReaderCounters) {
     .due = get_count (&reader->due),
@@ -188,6 +204,8 @@ weir_reader_counters (
     .state = reader_state (reader),
     .priority = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->priority : 0,
     .catching_up = reader_joining (reader),
+    .rtp_time_known = time.known,
+    .rtp_time = time.rtp_time,
     .delay_ns = reader_delay (reader) + (paused_ns ? now_ns - paused_ns : 0),
     .paused = paused_ns != 0,
     .clones = (WeirClones) atomic_load_explicit (&reader->clones, memory_order_relaxed),

@@ -281,6 +281,7 @@ weir_fanout_remove (WeirFanout *fanout, WeirReader *reader)
   shard = atomic_load (&reader->shard);
   take_from_shard (shard, reader);
   merged = merge (fanout, shard);
+  reader->left = weir_reader_time (fanout, reader);
   weir_fanout_trim_without (fanout, reader);
   weir_reader_end_await (fanout, reader);
   fanout->n_readers--;
