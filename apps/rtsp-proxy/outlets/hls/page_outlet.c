@@ -4,11 +4,13 @@
 #include <libsoup/soup.h>
 #include <string.h>
 
+#include "mounts/publish_check.h"
 #include "outlets/hls/page_list.h"
 #include "outlets/http/http_answer.h"
 #include "rtsp-proxy-page.h"
 
-#define FILES PAGE_PREFIX "~/" // of the page
+#define FILES PAGE_PREFIX "~/" // of the pages
+#define PUBLISH_PREFIX "/publish/"
 #define POLICY                                                                                     \
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                  \
   "media-src 'self' blob:; worker-src blob:; img-src 'self' data:"
@@ -16,7 +18,8 @@
 typedef struct {
   HttpReply reply;
   const gchar *type;
-  GBytes *body; // NULL: there is no such page
+  GBytes *body;     // NULL: there is no such page
+  const gchar *why; // there is none, or NULL
 } Page;
 
 static gboolean
@@ -24,10 +27,12 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
 {
   Page *self = (Page *) reply;
 
-  *head = (HttpHead) { .status = SOUP_STATUS_NOT_FOUND, .headers = head->headers };
+  *head =
+      (HttpHead) { .status = SOUP_STATUS_NOT_FOUND, .reason = self->why, .headers = head->headers };
   if (!self->body)
     return TRUE;
   head->status = SOUP_STATUS_OK;
+  head->reason = NULL;
   head->type = self->type;
   head->length = (gint64) g_bytes_get_size (self->body);
   http_answer_add (head->headers, "Content-Security-Policy", POLICY);
@@ -71,15 +76,16 @@ get_type (const gchar *name)
                                             : "text/plain; charset=utf-8";
 }
 
-// Makes the reply with a file, or 404 if `name` is NULL.
+// Makes the reply with a file, or 404, which `why` explains unless it is NULL, if `name` is NULL.
 static HttpReply *
-make_page (const gchar *name)
+make_page (const gchar *name, const gchar *why)
 {
   Page *self = g_new0 (Page, 1);
 
   self->reply.ops = &page_ops;
   self->body = name ? find_file (name) : NULL;
   self->type = name ? get_type (name) : NULL;
+  self->why = why;
   return &self->reply;
 }
 
@@ -91,7 +97,7 @@ answer_watch (gpointer outlet, const HttpAsked *asked)
                       : asked->resolved->mount && !asked->resolved->title ? "watch.html"
                                                                           : NULL;
 
-  return make_page (name);
+  return make_page (name, NULL);
 }
 
 // The files are not secret.
@@ -107,6 +113,30 @@ page_outlet_get_watch_route (PageOutlet *self)
   return (HttpRoute) { PAGE_PREFIX, ACCESS_READ, dup_watched, answer_watch, self };
 }
 
+// Somebody else may publish now: the page says so when it is to publish.
+static HttpReply *
+answer_publish (gpointer outlet, const HttpAsked *asked)
+{
+  PageOutlet *self = outlet;
+  const gchar *why;
+  PublishCheck check = publish_check (self->mounts, asked->demand->path, NULL, &why);
+  gboolean can = check == PUBLISH_POSSIBLE || check == PUBLISH_CONFLICT;
+
+  return make_page (can ? "publish.html" : NULL, why);
+}
+
+static gchar *
+dup_published (gpointer outlet, const gchar *target)
+{
+  return g_strdup (target + strlen (PUBLISH_PREFIX) - 1);
+}
+
+HttpRoute
+page_outlet_get_publish_route (PageOutlet *self)
+{
+  return (HttpRoute) { PUBLISH_PREFIX, ACCESS_PUBLISH, dup_published, answer_publish, self };
+}
+
 static gchar *
 dup_nothing (gpointer outlet, const gchar *target)
 {
@@ -116,7 +146,7 @@ dup_nothing (gpointer outlet, const gchar *target)
 static HttpReply *
 answer_icon (gpointer outlet, const HttpAsked *asked)
 {
-  return make_page ("icon.svg");
+  return make_page ("icon.svg", NULL);
 }
 
 // Browsers ask for it by themselves, with every page that they show.

@@ -17,7 +17,7 @@ typedef struct {
   HlsOutlet *hls;
   WebrtcOutlet *webrtc; // NULL: not configured
   PageOutlet page;
-  HttpRoute routes[8]; // the last one is empty
+  HttpRoute routes[9]; // the last one is empty
 } Web;
 
 static void
@@ -51,8 +51,10 @@ make_routes (Web *self, Mounts *mounts, Access *access)
   self->routes[2] = page_outlet_get_watch_route (&self->page);
   self->routes[3] = page_outlet_get_list_route (&self->page);
   self->routes[4] = page_outlet_get_icon_route (&self->page);
-  if (WITH_WEBRTC && self->webrtc)
+  if (WITH_WEBRTC && self->webrtc) {
     webrtc_outlet_get_routes (self->webrtc, &self->routes[5], &self->routes[6]);
+    self->routes[7] = page_outlet_get_publish_route (&self->page);
+  }
 }
 
 static gpointer

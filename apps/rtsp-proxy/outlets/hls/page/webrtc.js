@@ -36,6 +36,7 @@ function connected(peer) {
 function leave(session) {
   session.peer.close();
   if (session.url) fetch(session.url, { method: 'DELETE', keepalive: true }).catch(() => {});
+  session.url = undefined;
 }
 
 // Offers what the peer has to an endpoint. The session gets its `url` if the server takes the offer. Returns
