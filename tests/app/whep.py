@@ -266,7 +266,7 @@ def rare_keyframes():
 @test(timeout=120)
 def the_first_reader_of_a_stream_that_plays_begins_at_once():
     for _ in range(2):
-        with Whep(f'file://{rare_keyframes()}', mount={'on-demand': False, 'linger': '0s'}) as proxy:
+        with WebrtcProxy(f'file://{rare_keyframes()}', mount={'on-demand': False, 'linger': '0s'}) as proxy:
             proxy.wait_for_line('mount /cam up')
             time.sleep(1)  # what plays is older than the reader
             result = pion(f'{proxy.web}/cam/whep', '--duration', '3')[0]
@@ -284,7 +284,7 @@ def workers_of(proxy, stage):
 
 @test(timeout=120)
 def the_picture_goes_on_while_the_sound_cannot_be_encoded():
-    with Whep(isolate='yes') as proxy, \
+    with WebrtcProxy(isolate='yes') as proxy, \
             Proc(program(), 'read', '--json', '--duration', '10', f'{proxy.web}/cam/whep') as reading:
         wait_until(lambda: [each for each in proxy.readers() if each['packets'] > 100], 30, 'a reader')
         proxy.wait_for_line(r' mount /cam has what its stage opus makes$', 30)
