@@ -13,6 +13,7 @@ from proc import SIGN_OF_LIFE, Rtsp
 from svcfile import Assembler
 
 RECEIVE_BUFFER = 1 << 22
+SO_RCVBUFFORCE = 33
 
 
 def udp_pair(address='127.0.0.1'):
@@ -24,7 +25,10 @@ def udp_pair(address='127.0.0.1'):
         with contextlib.suppress(OSError):
             if port % 2 == 0:
                 rtcp.bind((address, port + 1))
+                # Without the privilege for it, as much as the system lets anyone have.
                 rtp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+                with contextlib.suppress(PermissionError):
+                    rtp.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
                 return rtp, rtcp
         rtp.close()
         rtcp.close()

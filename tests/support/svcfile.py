@@ -155,10 +155,11 @@ def payloads_of(number):
 
 
 class Sender:
-    """Sends the file to a port of this machine in a loop until it is stopped."""
+    """Sends the file in a loop until it is stopped. `send` takes 0 and a packet of RTP, or 1 and one of
+    RTCP."""
 
-    def __init__(self, port, fps=30):
-        self.port, self.fps = port, fps
+    def __init__(self, send, fps=30):
+        self.send, self.fps = send, fps
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self.run, daemon=True)
 
@@ -172,29 +173,32 @@ class Sender:
 
     def run(self):
         seq, start, n = 65000, time.monotonic(), 0
-        with socket.socket(type=socket.SOCK_DGRAM) as out, \
-                socket.socket(type=socket.SOCK_DGRAM) as reports:
-            out.connect(('127.0.0.1', self.port))
-            reports.connect(('127.0.0.1', self.port + 1))
-            while not self._ends.wait(max(0, start + n / self.fps - time.monotonic())):
-                all_of_it = payloads_of(n % PICTURES)
-                timestamp = n * 90000 // self.fps & 0xffffffff
-                if n % self.fps == 0:
-                    ntp = int((time.time() + NTP_EPOCH) * 2**32)
-                    self._send(reports, struct.pack('>BBHIQIII', 0x80, 200, 6, SSRC, ntp, timestamp,
-                                                    0, 0))
-                for left, payload in zip(reversed(range(len(all_of_it))), all_of_it):
-                    self._send(out, struct.pack('>BBHII', 0x80, 96 | 0x80 * (left == 0), seq & 0xffff,
-                                                timestamp, SSRC) + payload)
-                    seq += 1
-                n += 1
+        while not self._ends.wait(max(0, start + n / self.fps - time.monotonic())):
+            all_of_it = payloads_of(n % PICTURES)
+            timestamp = n * 90000 // self.fps & 0xffffffff
+            if n % self.fps == 0:
+                ntp = int((time.time() + NTP_EPOCH) * 2**32)
+                self.send(1, struct.pack('>BBHIQIII', 0x80, 200, 6, SSRC, ntp, timestamp, 0, 0))
+            for left, payload in zip(reversed(range(len(all_of_it))), all_of_it):
+                self.send(0, struct.pack('>BBHII', 0x80, 96 | 0x80 * (left == 0), seq & 0xffff, timestamp,
+                                         SSRC) + payload)
+                seq += 1
+            n += 1
 
-    @staticmethod
-    def _send(out, packet):
+
+def udp_to(port):
+    """Returns a function that sends to this port of this machine, and RTCP to the next one."""
+    out = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(2)]
+    for channel, each in enumerate(out):
+        each.connect(('127.0.0.1', port + channel))
+
+    def send(channel, packet):
         try:
-            out.send(packet)
+            out[channel].send(packet)
         except ConnectionRefusedError:  # nothing listens on the port yet
             pass
+
+    return send
 
 
 # ---- from RTP ----
@@ -256,7 +260,7 @@ def temporal_of_picture(number):
 
 
 def main():
-    Sender(int(sys.argv[1])).run()
+    Sender(udp_to(int(sys.argv[1]))).run()
 
 
 if __name__ == '__main__':
