@@ -27,7 +27,8 @@ struct _WebrtcStream {
   guint numbers[TRACKS]; // of the tracks in them
   WebrtcStreamTrack *tracks[TRACKS];
   gchar *left_out;
-  gint ended; // atomic
+  gint ended;       // atomic
+  gboolean encodes; // a packet of sound has come from the encoder; used in on_push()
 
   GMutex lock; // protects the fields below
   gboolean has_clock;
@@ -85,13 +86,24 @@ on_begun (gpointer data, Relay *relay, GPtrArray *caps, gint64 start)
   }
 }
 
+// Reports whether a packet is the first one of an encoder of Opus. It begins with samples that the
+// encoder adds (RFC 7845, 4.2), so the next one comes sooner after it than browsers take.
+static gboolean
+is_padding (WebrtcStream *self, guint track)
+{
+  const gboolean is_first = self->relays[track] != self->relay && !self->encodes;
+
+  self->encodes |= is_first;
+  return is_first;
+}
+
 static void
 on_push (gpointer data, const RelayPacket *packet)
 {
   WebrtcStream *self = data;
   const gint i = find_track (self, packet->track);
 
-  if (i >= 0 && !webrtc_stream_has_ended (self))
+  if (i >= 0 && !webrtc_stream_has_ended (self) && !is_padding (self, (guint) i))
     webrtc_stream_track_push (self->tracks[i], packet);
   else
     gst_buffer_unref (packet->buffer);
