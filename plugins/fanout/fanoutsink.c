@@ -79,7 +79,7 @@
 GST_DEBUG_CATEGORY (fanoutsink_debug);
 #define GST_CAT_DEFAULT fanoutsink_debug
 
-static GstStaticCaps arrival_caps = GST_STATIC_CAPS ("timestamp/x-weir-arrival");
+static GstCaps *arrival_caps; // stays as long as the class
 
 #define STOP_GRACE (50 * GST_MSECOND)
 #define EOS_PATIENCE (2 * GST_SECOND)
@@ -136,7 +136,7 @@ static gint64
 find_arrival (WeirFanoutSink *self, GstBuffer *buffer, gint64 now_ns)
 {
   const GstReferenceTimestampMeta *meta =
-      gst_buffer_get_reference_timestamp_meta (buffer, gst_static_caps_get (&arrival_caps));
+      gst_buffer_get_reference_timestamp_meta (buffer, arrival_caps);
   gint64 arrival_ns = meta ? (gint64) MIN (meta->timestamp, (GstClockTime) now_ns) : now_ns;
 
   self->arrival_ns = MAX (self->arrival_ns, arrival_ns);
@@ -458,6 +458,8 @@ weir_fanout_sink_class_init (WeirFanoutSinkClass *klass)
   GstBaseSinkClass *sink_class = GST_BASE_SINK_CLASS (klass);
 
   GST_DEBUG_CATEGORY_INIT (fanoutsink_debug, "fanoutsink", 0, "One stream to many readers");
+  arrival_caps = gst_caps_new_empty_simple ("timestamp/x-weir-arrival");
+  GST_MINI_OBJECT_FLAG_SET (arrival_caps, GST_MINI_OBJECT_FLAG_MAY_BE_LEAKED);
 
   gobject_class->finalize = weir_fanout_sink_finalize;
   element_class->change_state = weir_fanout_sink_change_state;

@@ -23,9 +23,6 @@ typedef struct shard Shard;
 typedef struct resends Resends;
 typedef struct room Room;
 
-// What each turn uses stands before `join`, with its first field, in as few cache lines as
-// possible, as a pass spends most of its own time on waiting for memory. What each turn writes is
-// in the first line.
 // How far a reader has got: the RTP timestamp of its next packet, or of the newest one if that was
 // sent.
 typedef struct {
@@ -33,6 +30,9 @@ typedef struct {
   uint32_t rtp_time;
 } WeirReaderTime;
 
+// What each turn uses stands before `join`, with its first field, in as few cache lines as
+// possible, as a pass spends most of its own time on waiting for memory. What each turn writes is
+// in the first line.
 struct weir_reader {
   // Written by the thread that serves the reader (it holds `busy`), read by others.
   _Alignas (CACHE_LINE) atomic_flag busy;

@@ -114,11 +114,13 @@ note_time (WebrtcStreamTrack *self)
 static void
 set_arrival (GstBuffer *buffer, gint64 arrived)
 {
-  static GstStaticCaps caps = GST_STATIC_CAPS ("timestamp/x-weir-arrival");
+  g_autoptr (GstCaps) caps = NULL;
 
-  if (clock_now () - arrived > STEP)
-    gst_buffer_add_reference_timestamp_meta (
-        buffer, gst_static_caps_get (&caps), (GstClockTime) arrived, GST_CLOCK_TIME_NONE);
+  if (clock_now () - arrived <= STEP)
+    return;
+  caps = gst_caps_new_empty_simple ("timestamp/x-weir-arrival");
+  gst_buffer_add_reference_timestamp_meta (
+      buffer, caps, (GstClockTime) arrived, GST_CLOCK_TIME_NONE);
 }
 
 // Sends what has been written. The results are ignored: the sink has nobody to tell them.
