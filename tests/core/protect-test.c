@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <netinet/udp.h>
 
-#include "fanout/fanout.h"
+#include "fanout/fanout_private.h"
 #include "packets.h"
 #include "tap.h"
 
@@ -672,6 +672,35 @@ a_second_of_packets_is_kept (void)
   finish ();
 }
 
+// What a burst needed is freed, and what may be sent again stays.
+static void
+no_more_than_a_second_of_packets_is_kept (void)
+{
+  begin_again (100, 0);
+  for (size_t i = 0; i < 25; i++) {
+    push (60);
+    run ();
+  }
+  CHECK_INT (weir_resends_room (peers[0].reader->resends), 2048);
+  for (size_t i = 0; i < 4 * 25; i++) { // 400 packets a second
+    push (16);
+    run ();
+    if (i % 10 == 9)
+      CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 70)), 1);
+  }
+  CHECK_INT (weir_resends_room (peers[0].reader->resends), 512);
+  for (size_t i = 0; i < 40; i++)
+    CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 390 + 7 * i)), 1);
+  now += 5000 * MS;
+  push (8);
+  run ();
+  CHECK_INT (weir_resends_room (peers[0].reader->resends), 64);
+  for (uint16_t i = 0; i < 2; i++)
+    CHECK_INT (resend ((uint16_t) (peers[0].last_seq - i)), i == 0);
+  CHECK (!peers[0].differs);
+  finish ();
+}
+
 static void
 a_full_socket_refuses_retransmissions (void)
 {
@@ -731,6 +760,7 @@ main (void)
   RUN (a_fifth_of_what_is_sent_is_sent_again);
   RUN (what_was_sent_long_ago_gives_no_budget);
   RUN (a_second_of_packets_is_kept);
+  RUN (no_more_than_a_second_of_packets_is_kept);
   RUN (a_full_socket_refuses_retransmissions);
   RUN (a_reader_that_left_gets_nothing_again);
   return tap_done ();

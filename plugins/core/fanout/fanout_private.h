@@ -286,6 +286,8 @@ int64_t weir_fanout_run_flush (WeirTask *task, void *scratch, int64_t now_ns);
 // Returns NULL if there is no memory.
 Resends *weir_resends_new (void);
 void weir_resends_free (Resends *resends);
+// For tests: returns how many packets it remembers at most.
+size_t weir_resends_room (const Resends *resends);
 
 // Notes that the reader was sent the first `n` packets of the sealed load, made from `loaded`. Only
 // for the thread that serves the reader.

@@ -13,7 +13,8 @@
 #define LONGEST 2048       // bytes of a packet that is sent again
 
 // Packets that are remembered: FEWEST at first, and twice as many each time a second of them does
-// not fit, up to MOST.
+// not fit, up to MOST. Half as many when two seconds, one after the other, would have had room in
+// that: a reader that catches up gets far more packets than later.
 #define FEWEST 64
 #define MOST 2048
 
@@ -27,10 +28,10 @@ typedef struct {
   bool used, marker;
 } Sent;
 
-// Bytes in the current second and in the one before.
+// What was counted in the current second and in the one before.
 typedef struct {
   uint64_t now, before;
-} Bytes;
+} Count;
 
 // For the thread that serves the reader.
 struct resends {
@@ -38,7 +39,8 @@ struct resends {
   size_t n;          // a power of two
   uint32_t stream;   // all packets are of the stream of layers with this id
   int64_t second_ns; // when the current second began
-  Bytes sent, again;
+  Count sent, again; // bytes
+  Count noted;       // packets
 };
 
 Resends *
@@ -65,13 +67,53 @@ weir_resends_free (Resends *self)
   free (self);
 }
 
+size_t
+weir_resends_room (const Resends *self)
+{
+  return self->n;
+}
+
+// ---- the ring ----
+
+// Gives the ring room for `n` packets. Without memory it stays.
+static void
+resize (Resends *self, size_t n)
+{
+  Sent *ring = calloc (n, sizeof *ring);
+
+  if (!ring)
+    return;
+  for (size_t i = 0; i < self->n; i++) {
+    const Sent *sent = &self->ring[i];
+    Sent *place = &ring[sent->seq & (n - 1)];
+
+    if (sent->used && (!place->used || (int32_t) (sent->sent_ms - place->sent_ms) >= 0))
+      *place = *sent;
+  }
+  free (self->ring);
+  self->ring = ring;
+  self->n = n;
+}
+
+// `most`: packets of a second.
+static void
+shrink (Resends *self, uint64_t most)
+{
+  size_t n = self->n;
+
+  while (n > FEWEST && n / 2 >= most + most / 8)
+    n /= 2;
+  if (n < self->n)
+    resize (self, n);
+}
+
 // ---- the budget ----
 
 static void
-shift_bytes (Bytes *bytes, bool adjacent)
+shift (Count *count, bool adjacent)
 {
-  bytes->before = adjacent ? bytes->now : 0;
-  bytes->now = 0;
+  count->before = adjacent ? count->now : 0;
+  count->now = 0;
 }
 
 static void
@@ -79,17 +121,20 @@ begin_second (Resends *self, int64_t now_ns)
 {
   int64_t elapsed = now_ns - self->second_ns;
   bool adjacent = elapsed < 2 * RESEND_NS;
+  uint64_t most = self->noted.now > self->noted.before ? self->noted.now : self->noted.before;
 
   if (elapsed < RESEND_NS)
     return;
-  shift_bytes (&self->sent, adjacent);
-  shift_bytes (&self->again, adjacent);
+  shift (&self->sent, adjacent);
+  shift (&self->again, adjacent);
+  shift (&self->noted, adjacent);
+  shrink (self, adjacent ? most : 0);
   self->second_ns = adjacent ? self->second_ns + RESEND_NS : now_ns;
 }
 
 // Returns the bytes of the last second, as if those of the second before had been spread evenly.
 static uint64_t
-last_second (const Resends *self, const Bytes *bytes, int64_t now_ns)
+last_second (const Resends *self, const Count *bytes, int64_t now_ns)
 {
   uint64_t left_ms = (uint64_t) ((self->second_ns + RESEND_NS - now_ns) / MS);
 
@@ -105,24 +150,6 @@ has_budget (Resends *self, size_t len, int64_t now_ns)
 }
 
 // ---- what was sent ----
-
-// Makes the ring larger. Without memory it stays.
-static void
-grow (Resends *self)
-{
-  size_t n = 2 * self->n;
-  Sent *ring = calloc (n, sizeof *ring);
-
-  if (!ring)
-    return;
-  for (size_t i = 0; i < self->n; i++) {
-    if (self->ring[i].used)
-      ring[self->ring[i].seq & (n - 1)] = self->ring[i];
-  }
-  free (self->ring);
-  self->ring = ring;
-  self->n = n;
-}
 
 static uint32_t
 to_ms (int64_t ns)
@@ -144,7 +171,7 @@ place_for (Resends *self, uint16_t seq, int64_t now_ns)
   while (sent->used && sent->seq != seq && is_fresh (sent, now_ns) && self->n < MOST) {
     size_t n = self->n;
 
-    grow (self);
+    resize (self, 2 * n);
     if (self->n == n)
       break;
     sent = &self->ring[seq & (self->n - 1)];
@@ -182,6 +209,7 @@ note (const Pass *pass, Resends *self, const uint8_t *data, const WeirPacket *pa
   const uint16_t seq = weir_rtp_get_seq (data);
   Sent *sent = place_for (self, seq, pass->now_ns);
 
+  self->noted.now++;
   *sent = (Sent) {
     .sent_ms = to_ms (pass->now_ns),
     .position = (uint32_t) packet->position,
