@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 from chromium import Chromium
@@ -170,6 +171,23 @@ def what_pion_publishes_arrives_unchanged():
                 publisher.stop()
             proxy.wait_for_none('the client has ended the session')
 
+
+
+@test(timeout=90)
+def a_reader_gets_each_publisher_from_the_first_picture_on():
+    whole = [frame for _, frame in frames(clip()[0], seconds=10)['video']]
+    with Whip() as proxy, ThreadPoolExecutor(1) as pool:
+        for n in range(6):
+            with pion(proxy, *(['--tcp'] if n % 2 else [])):
+                wait_until(proxy.publisher, 20, 'a publisher')
+                if n == 0:
+                    reading = pool.submit(frames, proxy.url('/live'), '-rtsp_transport', 'tcp', seconds=4)
+                    proxy.wait_for_line(r' reader \S+ in: /live over TCP')
+                time.sleep(1)  # of pictures
+        got = [whole.index(frame) if frame in whole else -1 for _, frame in reading.result()['video']]
+        print(f'# {got}')
+        assert -1 not in got and got.count(0) >= 3, got
+        assert all(b in (a + 1, 0) for a, b in zip(got, got[1:])), got
 
 
 def told(publisher, name):

@@ -10,6 +10,15 @@
 
 #define CONNECT_S 10 // a peer that is not there by then holds nothing any more
 #define SECOND G_GINT64_CONSTANT (1000000000)
+#define EARLY_BYTES (128 * 1024) // of media: a keyframe
+
+// Media that came before its keys. A peer may send as soon as it has the last flight of DTLS, which
+// another thread sends.
+typedef struct {
+  gboolean is_rtcp;
+  gsize size;
+  guint8 bytes[];
+} Early;
 
 struct _WebrtcSession {
   WebrtcPeer peer; // first
@@ -23,6 +32,8 @@ struct _WebrtcSession {
 
   // Of the port's thread.
   gboolean is_begun, is_connected, is_ended;
+  GQueue early; // of Early, for an owner that wants media
+  gsize n_early;
 
   GMutex lock; // guards all below
   GCond quiet; // no event runs
@@ -90,6 +101,37 @@ tell_connected (WebrtcSession *self)
   }
   g_bytes_unref (send);
   g_bytes_unref (receive);
+}
+
+static void
+tell_media (WebrtcSession *self, guint8 *packet, gsize size, gboolean is_rtcp)
+{
+  tell_packet (self, is_rtcp ? self->events->rtcp : self->events->rtp, packet, size);
+}
+
+static void
+keep_early (WebrtcSession *self, const guint8 *packet, gsize size, gboolean is_rtcp)
+{
+  Early *early;
+
+  if (!self->events->rtp || self->n_early + size > EARLY_BYTES)
+    return;
+  early = g_malloc (sizeof *early + size);
+  *early = (Early) { is_rtcp, size };
+  memcpy (early->bytes, packet, size);
+  g_queue_push_tail (&self->early, early);
+  self->n_early += size;
+}
+
+static void
+tell_early (WebrtcSession *self)
+{
+  Early *early;
+
+  while ((early = g_queue_pop_head (&self->early))) {
+    tell_media (self, early->bytes, early->size, early->is_rtcp);
+    g_free (early);
+  }
 }
 
 static gchar *
@@ -246,6 +288,7 @@ on_handshake (gpointer session)
   if (state == DTLS_CONNECTED && !self->is_connected && !self->is_ended) {
     self->is_connected = TRUE;
     tell_connected (self);
+    tell_early (self);
   } else if (state == DTLS_CLOSED) {
     end (self, "the client closed the connection");
   } else if (state == DTLS_FAILED) {
@@ -356,8 +399,12 @@ take_media (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp)
 {
   WebrtcSession *self = (WebrtcSession *) peer;
 
-  if (self->is_connected && !self->is_ended)
-    tell_packet (self, is_rtcp ? self->events->rtcp : self->events->rtp, packet, size);
+  if (self->is_ended)
+    return;
+  if (self->is_connected)
+    tell_media (self, packet, size, is_rtcp);
+  else
+    keep_early (self, packet, size, is_rtcp);
 }
 
 static void
@@ -379,6 +426,7 @@ session_free (WebrtcPeer *peer)
   WebrtcSession *self = (WebrtcSession *) peer;
 
   webrtc_handshake_free (self->handshake);
+  g_queue_clear_full (&self->early, g_free);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->quiet);
   g_free (self);
@@ -416,6 +464,7 @@ webrtc_session_new (
   self->data = data;
   self->is_client = remote->is_passive;
   self->deadline = now + CONNECT_S * SECOND;
+  g_queue_init (&self->early);
   g_mutex_init (&self->lock);
   g_cond_init (&self->quiet);
   weir_ice_init (&self->ice, &own, remote->ufrag, now);
