@@ -15,7 +15,7 @@ from datetime import datetime
 from control import Controlled, Watch
 from openapi import Contract
 from proc import Proc, Rtsp
-from proxy import QUICK, Proxy, Read, tracks, wait_for_readers, wait_until
+from proxy import QUICK, Proxy, Read, matches, tracks, wait_for_readers, wait_until
 from sanitized import stock_environment
 from sent import Sender, check_frames, media, sync
 from tap import Skip, run, test
@@ -267,6 +267,20 @@ def a_silent_publisher_is_closed():
             proxy.wait_for_line(r' publisher .* out: /cam: no media for 1.0 s')
 
 
+@test(timeout=120)
+def a_publisher_that_sends_only_media_stays():
+    """a publisher that sends no request after RECORD stays for more than a minute"""
+    with Proxy({'/cam': LIVE}) as proxy, Publisher(proxy) as publisher:
+        begun = time.monotonic()
+        with sending(publisher):
+            proxy.wait_for_line(' mount /cam up: ')
+            while time.monotonic() < begun + 70:
+                assert not matches(proxy, ' publisher .* out: '), proxy.output()
+                time.sleep(0.5)
+            with Watch(proxy) as reader:
+                reader.take()
+
+
 @test
 def only_users_with_the_permission_publish():
     """a publisher needs the permission publish for the mount"""
@@ -375,4 +389,4 @@ def a_mount_that_is_removed_closes_its_publisher():
 
 
 if __name__ == '__main__':
-    run()
+    run(at_once=2, shared=[media])

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "outlets/rtsp/answer.h"
+#include "outlets/rtsp/control_timeout.h"
 #include "outlets/rtsp/published_track.h"
 #include "outlets/rtsp/setup_guard.h"
 #include "sources/endpoint.h"
@@ -449,6 +450,7 @@ record (Publisher *self, GstRTSPContext *ctx)
   }
   if (begun->len > 0 && !self->records) {
     self->records = TRUE;
+    control_timeout_remove (self->publishing->connection->client);
     log_event ("publisher %s in: %s, %u tracks", self->publishing->connection->peer, self->path,
         begun->len);
     g_mutex_lock (&handle->lock);
