@@ -402,6 +402,32 @@ datagrams_are_told_apart (void)
   pair_clear (&pair);
 }
 
+// They wait for the keys, as many as a keyframe has.
+static void
+media_before_the_keys_are_kept (void)
+{
+  WebrtcPort *port = open_port (HOST);
+  Client *client = client_new ((ClientSettings) { 0 });
+  Owner owner;
+
+  owner_open (&owner, port, client, FALSE);
+  client_move (client, HOST, webrtc_port_get_number (port));
+  client_check (client, CLIENT_UFRAG);
+  send_bytes (client, 0x80, 200, 28);
+  for (guint i = 0; i < 135; i++)
+    send_bytes (client, 0x80, 96, 1024);
+  g_assert_true (client_shake_hands (client));
+  wait_for (&owner, &owner.n_connected, 1);
+  wait_for (&owner, &owner.n_rtcp, 1);
+  wait_for (&owner, &owner.n_rtp, 127);
+  send_bytes (client, 0x80, 96, 1024);
+  wait_for (&owner, &owner.n_rtp, 128);
+  g_assert_cmpint (owner.n_rtp, ==, 128);
+  owner_close (&owner);
+  client_free (client);
+  webrtc_port_free (port);
+}
+
 static void
 strangers_reach_nobody (void)
 {
@@ -1044,6 +1070,7 @@ main (int argc, char **argv)
   ADD (a_client_without_certificate_is_refused);
   ADD (a_client_without_srtp_is_refused);
   ADD (datagrams_are_told_apart);
+  ADD (media_before_the_keys_are_kept);
   ADD (strangers_reach_nobody);
   ADD (a_flood_of_dtls_is_bounded);
   ADD (the_client_ends_it);
