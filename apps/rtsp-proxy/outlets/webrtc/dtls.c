@@ -14,6 +14,8 @@
 #define SALT_MAX 14
 #define KEY 16
 #define EXPORTER "EXTRACTOR-dtls_srtp"
+#define TIMER_FIRST_US 100000 // until a flight is sent again, twice as long each time
+#define TIMER_LAST_US 1000000
 
 // By preference. OpenSSL's names, those of WeirSrtp, and the bytes of a salt.
 static const struct {
@@ -201,6 +203,14 @@ dtls_context_get_fingerprint (DtlsContext *self)
 
 // ---- an association ----
 
+// Media wait for the handshake, and a peer may not be ready for the first flight, such as FFmpeg:
+// so the first second of RFC 6347 (4.2.4.1) is too long.
+static unsigned int
+lengthen_timer (SSL *ssl, unsigned int us)
+{
+  return us == 0 ? TIMER_FIRST_US : MIN (2 * us, TIMER_LAST_US);
+}
+
 Dtls *
 dtls_new (DtlsContext *context, gboolean is_client, const guint8 fingerprint[TLS_FINGERPRINT_BYTES],
     DtlsSend send, gpointer data)
@@ -223,6 +233,7 @@ dtls_new (DtlsContext *context, gboolean is_client, const guint8 fingerprint[TLS
   BIO_set_init (bio, 1);
   SSL_set_bio (self->ssl, bio, bio);
   SSL_set_mtu (self->ssl, DTLS_MTU);
+  DTLS_set_timer_cb (self->ssl, lengthen_timer);
   if (is_client)
     SSL_set_connect_state (self->ssl);
   else
