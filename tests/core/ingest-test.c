@@ -112,6 +112,30 @@ control_messages_are_read (void)
   weir_receiver_clear (&receiver);
 }
 
+static void
+a_message_has_the_time_of_its_arrival (void)
+{
+  const int64_t s = INT64_C (1000000000), now_ns = 100 * s, offset_ns = 5000 * s;
+  const struct {
+    int64_t unix_ns, arrival_ns;
+  } cases[] = {
+    { 5099 * s, 99 * s },
+    { 5100 * s, now_ns },
+    { 5090 * s, 90 * s },
+    { 0, now_ns }, // not known
+    // The clock was set meanwhile.
+    { 5100 * s + 1, now_ns },
+    { 5090 * s - 1, now_ns },
+    { 1, now_ns },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const WeirMessage message = { .unix_ns = cases[i].unix_ns };
+
+    CHECK_INT (weir_message_arrival (&message, offset_ns, now_ns), cases[i].arrival_ns);
+  }
+}
+
 // ---- tracks over loopback sockets ----
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the cases' counts
@@ -748,6 +772,7 @@ int
 main (void)
 {
   RUN (control_messages_are_read);
+  RUN (a_message_has_the_time_of_its_arrival);
   RUN (streams_are_received_at_once);
   RUN (streams_are_received_on_a_tick);
   RUN (kernel_drops_are_counted);

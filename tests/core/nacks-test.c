@@ -126,8 +126,10 @@ the_round_trip_is_learned (void)
   weir_nacks_take (&nacks, 4, 149 * MS); // the first request may have been lost
   CHECK_INT (nacks.round_trip_ns, 17 * MS + (144 - 17) * MS / 8);
   weir_nacks_init (&nacks, 10000 * MS, true);
-  weir_nacks_miss (&nacks, 1, 2, 0);
+  weir_nacks_miss (&nacks, 1, 3, 0);
   asked_at (5 * MS);
+  CHECK (weir_nacks_take (&nacks, 3, 4 * MS)); // it waited in a buffer meanwhile
+  CHECK_INT (nacks.round_trip_ns, 0);
   weir_nacks_take (&nacks, 1, 6 * MS);
   asked_at (130 * MS);
   CHECK_INT (nacks.due_ns, 150 * MS); // at least 20 ms between requests

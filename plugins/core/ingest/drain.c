@@ -8,25 +8,13 @@
 #include "ingest/engine_private.h"
 
 #define S INT64_C (1000000000)
-#define MOST_WAITING (10 * S) // a datagram was not in a buffer for longer; the clock was set
 #define BUFFER_MAX (64 << 20)
-
-// Returns the arrival on CLOCK_MONOTONIC.
-static int64_t
-arrival_of (const IngestLoop *loop, const WeirMessage *message, int64_t now_ns)
-{
-  int64_t arrival_ns = message->unix_ns - loop->unix_offset_ns;
-
-  return message->unix_ns == 0 || arrival_ns > now_ns || arrival_ns < now_ns - MOST_WAITING
-             ? now_ns
-             : arrival_ns;
-}
 
 static void
 take_datagram (WeirIngestTrack *self, unsigned which, const WeirMessage *message, uint8_t *data,
     size_t len, int64_t now_ns)
 {
-  int64_t arrival_ns = arrival_of (self->loop, message, now_ns);
+  int64_t arrival_ns = weir_message_arrival (message, self->loop->unix_offset_ns, now_ns);
 
   // A datagram that is cut off, or from nowhere, is nothing that can be read.
   if (message->truncated || !message->from_known)

@@ -12,6 +12,8 @@
 
 #define MESSAGE_MAX 65536 // bytes; the kernel merges no more
 #define PAIR_TRIES 64
+// A datagram was in a buffer for no longer.
+#define MOST_WAITING_NS INT64_C (10000000000)
 // The kernel's memory for a datagram is at most so much and half as much again as the datagram.
 #define OVERHEAD 800
 
@@ -268,4 +270,14 @@ weir_receiver_fill (WeirReceiver *self, int fd)
   for (int i = 0; i < n; i++)
     read_message (&self->messages[i], &self->headers[i]);
   return n;
+}
+
+int64_t
+weir_message_arrival (const WeirMessage *message, int64_t unix_offset_ns, int64_t now_ns)
+{
+  int64_t arrival_ns = message->unix_ns - unix_offset_ns;
+
+  return message->unix_ns == 0 || arrival_ns > now_ns || arrival_ns < now_ns - MOST_WAITING_NS
+             ? now_ns
+             : arrival_ns;
 }

@@ -81,3 +81,7 @@ void weir_receiver_clear (WeirReceiver *self);
 // until the next call. Returns the number of messages, less than WEIR_RECEIVE_MESSAGES if no more
 // wait; 0 if none do; or a negative errno.
 int weir_receiver_fill (WeirReceiver *self, int fd);
+
+// Returns when a message arrived, on CLOCK_MONOTONIC, which is `unix_offset_ns` behind
+// CLOCK_REALTIME. It is `now_ns` if that is not known, or makes no sense as the clock was set.
+int64_t weir_message_arrival (const WeirMessage *message, int64_t unix_offset_ns, int64_t now_ns);

@@ -93,7 +93,7 @@ measure (WeirNacks *self, const WeirNack *nack, int64_t now_ns)
 {
   int64_t sample_ns = now_ns - nack->asked_ns;
 
-  if (nack->tries == 0 || nack->tries > 2)
+  if (nack->tries == 0 || nack->tries > 2 || sample_ns <= 0) // it had arrived before the request
     return;
   if (self->round_trip_ns == 0)
     self->round_trip_ns = sample_ns;

@@ -387,9 +387,10 @@ take (WeirReceive *self, int64_t now_ns, WeirReceived *out)
 }
 
 void
-weir_receive_take (WeirReceive *self, uint8_t *data, size_t len, int64_t now_ns, WeirReceived *out)
+weir_receive_take (
+    WeirReceive *self, uint8_t *data, size_t len, int64_t arrival_ns, WeirReceived *out)
 {
   *out = (WeirReceived) { .data = data, .len = len };
-  out->kind = take (self, now_ns, out);
+  out->kind = take (self, arrival_ns, out);
   self->stats.packets[out->kind]++;
 }

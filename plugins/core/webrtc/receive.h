@@ -24,7 +24,9 @@
 // WEIR_NACKS_MAX entries. With its share of the feedback that is about 40 ns a packet, and 70 ns
 // where 2 % are lost. The object takes about 100 KB, and allocates nothing after it is made.
 //
-// For one thread at a time. `now_ns` is CLOCK_MONOTONIC and never goes back.
+// For one thread at a time. Times are CLOCK_MONOTONIC. That of a packet is when it arrived, as
+// exactly as that is known: the publisher's estimate of its line is made of these. It may be
+// earlier than the time of a call before.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,11 +113,11 @@ void weir_receive_free (WeirReceive *self);
 
 // Takes a decrypted RTP packet of `len` bytes. Its bytes may be changed.
 void weir_receive_take (
-    WeirReceive *self, uint8_t *data, size_t len, int64_t now_ns, WeirReceived *out);
+    WeirReceive *self, uint8_t *data, size_t len, int64_t arrival_ns, WeirReceived *out);
 
 // Takes a decrypted RTCP packet: sender reports, for the times in receiver reports, and BYE, which
 // ends an SSRC. Returns 0, or -EBADMSG if it is not valid; then it changes nothing.
-int weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int64_t now_ns);
+int weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int64_t arrival_ns);
 
 // Asks for a keyframe of a track until one comes, at most 20 times. Requests that come meanwhile
 // are one with it. A track without PLI is not asked.

@@ -27,7 +27,7 @@ is_sound (const uint8_t *data, size_t len)
 }
 
 static void
-take_sender_report (WeirReceive *self, WeirBytes b, int64_t now_ns)
+take_sender_report (WeirReceive *self, WeirBytes b, int64_t arrival_ns)
 {
   uint32_t ssrc;
   uint64_t ntp;
@@ -40,7 +40,7 @@ take_sender_report (WeirReceive *self, WeirBytes b, int64_t now_ns)
   if (!source)
     return;
   source->last_sr = (uint32_t) (ntp >> 16);
-  source->sr_ns = now_ns;
+  source->sr_ns = arrival_ns;
 }
 
 static void
@@ -57,7 +57,7 @@ take_bye (WeirReceive *self, WeirBytes b, unsigned n)
 }
 
 int
-weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int64_t now_ns)
+weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int64_t arrival_ns)
 {
   WeirBytes b = weir_bytes (data, len);
   WeirRtcpHeader header;
@@ -69,7 +69,7 @@ weir_receive_take_rtcp (WeirReceive *self, const uint8_t *data, size_t len, int6
     weir_rtcp_header_read (&b, &header);
     weir_bytes_take (&b, header.size - 4, &body);
     if (header.type == WEIR_RTCP_SR)
-      take_sender_report (self, weir_bytes (body, header.size - 4), now_ns);
+      take_sender_report (self, weir_bytes (body, header.size - 4), arrival_ns);
     else if (header.type == WEIR_RTCP_BYE)
       take_bye (self, weir_bytes (body, header.size - 4), header.flags & 31);
   }
@@ -135,7 +135,8 @@ expire (WeirReceive *self, int64_t now_ns)
 static bool
 report_on (WeirReceiveSource *source, int64_t now_ns, WeirRtcpBlock *block)
 {
-  uint64_t since_ns = (uint64_t) (now_ns - source->sr_ns);
+  // Another thread's packet may be a moment younger than this call's time.
+  uint64_t since_ns = now_ns > source->sr_ns ? (uint64_t) (now_ns - source->sr_ns) : 0;
 
   if (!source->used || !source->begun || source->stats.packets == source->packets_reported)
     return false;

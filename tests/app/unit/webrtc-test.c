@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include "base/clock.h"
 #include "webrtc-client.h"
 
 #define HOST "127.0.0.1"
@@ -15,6 +16,7 @@
 
 typedef struct {
   WebrtcSession *session;
+  gint n_begun; // events of RTP, atomic
 
   GMutex lock;
   GCond changed;
@@ -22,6 +24,7 @@ typedef struct {
   gchar *profile;
   GBytes *send, *receive;
   guint n_connected, n_routes, n_rtcp, n_rtp, n_closed;
+  gint64 arrival; // of the last RTP, ns
   gchar *host;
   guint16 port;
   gchar *reason;
@@ -66,7 +69,7 @@ on_route (gpointer data, const WebrtcRoute *route)
 }
 
 static void
-on_rtcp (gpointer data, guint8 *packet, gsize size)
+on_rtcp (gpointer data, guint8 *packet, gsize size, gint64 arrival)
 {
   Owner *self = data;
 
@@ -76,12 +79,14 @@ on_rtcp (gpointer data, guint8 *packet, gsize size)
 }
 
 static void
-on_rtp (gpointer data, guint8 *packet, gsize size)
+on_rtp (gpointer data, guint8 *packet, gsize size, gint64 arrival)
 {
   Owner *self = data;
 
+  g_atomic_int_inc (&self->n_begun);
   g_mutex_lock (&self->lock);
   self->n_rtp++;
+  self->arrival = arrival;
   note (self);
 }
 
@@ -369,6 +374,30 @@ wait_until_stranger (Pair *pair)
     send_bytes (pair->client, 0x80, 201, 28);
     g_usleep (1000);
   }
+}
+
+static void
+packets_arrive_when_they_come_and_not_when_they_are_read (void)
+{
+  const gint64 us = 1000, ms = 1000 * us;
+  gint64 sent;
+  Pair pair;
+
+  pair_connect (&pair);
+  // The port's thread waits in an event until the next packet has come.
+  g_mutex_lock (&pair.owner.lock);
+  send_bytes (pair.client, 0x80, 96, 12);
+  while (g_atomic_int_get (&pair.owner.n_begun) == 0)
+    sched_yield ();
+  send_bytes (pair.client, 0x80, 96, 12);
+  sent = clock_now ();
+  while (clock_now () < sent + 2 * ms)
+    sched_yield ();
+  g_mutex_unlock (&pair.owner.lock);
+  wait_for (&pair.owner, &pair.owner.n_rtp, 2);
+  g_assert_cmpint (pair.owner.arrival, <=, sent + us);
+  g_assert_cmpint (pair.owner.arrival, >, sent - CLIENT_WAIT_S * 1000 * ms);
+  pair_clear (&pair);
 }
 
 static void
@@ -1069,6 +1098,7 @@ main (int argc, char **argv)
   ADD (a_certificate_of_another_is_refused);
   ADD (a_client_without_certificate_is_refused);
   ADD (a_client_without_srtp_is_refused);
+  ADD (packets_arrive_when_they_come_and_not_when_they_are_read);
   ADD (datagrams_are_told_apart);
   ADD (media_before_the_keys_are_kept);
   ADD (strangers_reach_nobody);

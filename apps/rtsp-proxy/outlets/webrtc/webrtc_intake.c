@@ -209,7 +209,7 @@ look_for_key (Track *track, const guint8 *packet, gsize size, gint64 now)
 }
 
 static void
-take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
+take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 arrival, gint64 now)
 {
   static const WebrtcIntakeReason reasons[WEIR_RECEIVE_KINDS] = {
     [WEIR_RECEIVE_PADDING] = WEBRTC_INTAKE_PADDING,
@@ -223,7 +223,7 @@ take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
   Track *track;
 
   g_mutex_lock (&self->lock);
-  weir_receive_take (self->receive, packet, size, now, &received);
+  weir_receive_take (self->receive, packet, size, arrival, &received);
   g_mutex_unlock (&self->lock);
   if (received.kind != WEIR_RECEIVE_MEDIA) {
     leave_out (reasons[received.kind]);
@@ -237,13 +237,13 @@ take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
 
 // The tracks need sender reports, for their clocks.
 static void
-take_rtcp (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
+take_rtcp (WebrtcIntake *self, guint8 *packet, gsize size, gint64 arrival, gint64 now)
 {
   WeirNtpMap map;
   int result;
 
   g_mutex_lock (&self->lock);
-  result = weir_receive_take_rtcp (self->receive, packet, size, now);
+  result = weir_receive_take_rtcp (self->receive, packet, size, arrival);
   g_mutex_unlock (&self->lock);
   if (result < 0)
     leave_out (WEBRTC_INTAKE_MALFORMED);
@@ -258,7 +258,8 @@ take_rtcp (WebrtcIntake *self, guint8 *packet, gsize size, gint64 now)
 }
 
 gboolean
-webrtc_intake_take (WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 now)
+webrtc_intake_take (
+    WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival, gint64 now)
 {
   gint plain;
 
@@ -269,9 +270,9 @@ webrtc_intake_take (WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_
     return FALSE;
   }
   if (is_rtcp)
-    take_rtcp (self, packet, (gsize) plain, now);
+    take_rtcp (self, packet, (gsize) plain, arrival, now);
   else
-    take_media (self, packet, (gsize) plain, now);
+    take_media (self, packet, (gsize) plain, arrival, now);
   return TRUE;
 }
 

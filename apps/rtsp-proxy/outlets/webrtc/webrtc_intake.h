@@ -31,9 +31,10 @@ void webrtc_intake_free (WebrtcIntake *self);
 // Returns the caps of the tracks. (transfer full)
 GPtrArray *webrtc_intake_dup_caps (WebrtcIntake *self);
 
-// Takes a packet, which it changes. Returns FALSE if it is not authentic. One thread at a time.
+// Takes a packet, which it changes, and which arrived at `arrival`. Returns FALSE if it is not
+// authentic. One thread at a time.
 gboolean webrtc_intake_take (
-    WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 now);
+    WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival, gint64 now);
 
 // Asks the publisher for a keyframe with its next feedback.
 void webrtc_intake_ask_key (WebrtcIntake *self, guint track);

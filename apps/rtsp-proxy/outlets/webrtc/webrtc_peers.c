@@ -158,7 +158,7 @@ refuse (WebrtcPeers *self, WebrtcRefusal reason, const WeirIceTuple *from)
 // Messages other than requests ask for nothing: RFC 8445 has agents keep paths open by indications.
 static gboolean
 take_stun (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_tcp, const guint8 *data,
-    gsize size, gint64 now)
+    gsize size, gint64 arrival)
 {
   static const gint refusal_of[WEIR_ICE_VERDICTS] = { -1, -1, WEBRTC_REFUSED_FOREIGN,
     WEBRTC_REFUSED_FORGED };
@@ -176,7 +176,7 @@ take_stun (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_tcp, con
   if (peer && *by_tcp && *by_tcp != peer) // a connection is of one session
     g_clear_pointer (&peer, webrtc_peer_unref);
   if (peer)
-    verdict = peer->ops->stun (peer, from, &stun, now);
+    verdict = peer->ops->stun (peer, from, &stun, arrival);
   if (verdict == WEIR_ICE_ANSWERED && from->connection && !*by_tcp)
     *by_tcp = webrtc_peer_ref (peer);
   if (peer)
@@ -187,12 +187,13 @@ take_stun (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_tcp, con
 }
 
 static gboolean
-take_other (
-    WebrtcPeers *self, WebrtcPeer *peer, const WeirIceTuple *from, guint8 *datagram, gsize size)
+take_other (WebrtcPeers *self, WebrtcPeer *peer, const WeirIceTuple *from, guint8 *datagram,
+    gsize size, gint64 arrival)
 {
   if (datagram[0] >= DTLS_FIRST && datagram[0] <= DTLS_LAST)
     return peer->ops->dtls (peer, datagram, size) || refuse (self, WEBRTC_REFUSED_EXCESS, from);
-  peer->ops->media (peer, datagram, size, datagram[1] >= RTCP_FIRST && datagram[1] <= RTCP_LAST);
+  peer->ops->media (
+      peer, datagram, size, datagram[1] >= RTCP_FIRST && datagram[1] <= RTCP_LAST, arrival);
   return TRUE;
 }
 
@@ -209,13 +210,13 @@ has_form (const guint8 *datagram, gsize size)
 
 gboolean
 webrtc_peers_take (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_tcp,
-    guint8 *datagram, gsize size, gint64 now)
+    guint8 *datagram, gsize size, gint64 arrival)
 {
   WebrtcPeer *peer;
   gboolean taken;
 
   if (size > 0 && datagram[0] <= STUN_LAST)
-    return take_stun (self, from, by_tcp, datagram, size, now);
+    return take_stun (self, from, by_tcp, datagram, size, arrival);
   if (!has_form (datagram, size))
     return refuse (self, WEBRTC_REFUSED_MALFORMED, from);
   if (from->connection)
@@ -224,7 +225,7 @@ webrtc_peers_take (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_
     peer = find_by_address (self, &from->address);
   if (!peer)
     return refuse (self, WEBRTC_REFUSED_STRANGER, from);
-  taken = take_other (self, peer, from, datagram, size);
+  taken = take_other (self, peer, from, datagram, size, arrival);
   webrtc_peer_unref (peer);
   return taken;
 }

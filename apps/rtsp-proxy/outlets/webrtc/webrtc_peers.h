@@ -11,10 +11,10 @@ typedef struct _WebrtcPeer WebrtcPeer;
 // What a peer does with its datagrams. The port's thread calls, without a lock.
 typedef struct {
   WeirIceVerdict (*stun) (
-      WebrtcPeer *peer, const WeirIceTuple *from, const WeirStun *stun, gint64 now);
+      WebrtcPeer *peer, const WeirIceTuple *from, const WeirStun *stun, gint64 arrival);
   gboolean (*dtls) (
       WebrtcPeer *peer, const guint8 *datagram, gsize size); // FALSE: it took too many
-  void (*media) (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp);
+  void (*media) (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival);
   void (*disconnected) (WebrtcPeer *peer, guint32 connection); // of TCP
   void (*free) (WebrtcPeer *peer);                             // nobody has it any more; any thread
 } WebrtcPeerOps;
@@ -47,7 +47,7 @@ void webrtc_peers_remove_address (
 
 // Gives a datagram to its peer, who is known by the address if it came by UDP. `*by_tcp` is the
 // peer of a TCP connection: NULL until it sends an authentic STUN request; then it is set, with a
-// reference. Returns whether a peer took the datagram; if none did, that is counted. The port's
-// thread calls.
+// reference. `arrival` is when it arrived, at most now. Returns whether a peer took the datagram;
+// if none did, that is counted. The port's thread calls.
 gboolean webrtc_peers_take (WebrtcPeers *self, const WeirIceTuple *from, WebrtcPeer **by_tcp,
-    guint8 *datagram, gsize size, gint64 now);
+    guint8 *datagram, gsize size, gint64 arrival);

@@ -33,13 +33,13 @@ struct _WebrtcPort {
 // ---- receiving; the loop's thread ----
 
 static void
-take_message (WebrtcPort *self, const WeirMessage *message, gint64 now)
+take_message (WebrtcPort *self, const WeirMessage *message, gint64 arrival)
 {
   const WeirIceTuple from = { .address = message->from };
   WebrtcPeer *none = NULL;
 
   if (message->from_known)
-    webrtc_peers_take (self->peers, &from, &none, message->data, message->len, now);
+    webrtc_peers_take (self->peers, &from, &none, message->data, message->len, arrival);
 }
 
 static void
@@ -47,14 +47,15 @@ on_ready (LoopWatch *watch, guint number, guint32 events)
 {
   WebrtcPort *self = (WebrtcPort *) ((gchar *) watch - G_STRUCT_OFFSET (WebrtcPort, watch));
   const int fd = g_socket_get_fd (self->udp[number]);
-  const gint64 now = clock_now ();
 
   for (guint i = 0; i < READS_MAX; i++) {
     const int n = weir_receiver_fill (&self->receiver, fd);
+    const gint64 now = clock_now (), unix_offset = g_get_real_time () * 1000 - now;
 
     // An error is one of an earlier datagram that was sent: its peer is gone, which time shows.
     for (int j = 0; j < n; j++)
-      take_message (self, &self->receiver.messages[j], now);
+      take_message (self, &self->receiver.messages[j],
+          weir_message_arrival (&self->receiver.messages[j], unix_offset, now));
     if (n >= 0 && n < WEIR_RECEIVE_MESSAGES)
       return;
   }
@@ -103,6 +104,8 @@ open_udp (const gchar *address, guint16 number, GError **error)
   if (socket && !g_socket_bind (socket, at, FALSE, error))
     g_clear_object (&socket);
   if (socket) {
+    // How long a datagram waits for this process says nothing of a publisher's line.
+    g_socket_set_option (socket, SOL_SOCKET, SO_TIMESTAMPNS, TRUE, NULL);
     g_socket_set_blocking (socket, FALSE);
     weir_udp_set_buffer (g_socket_get_fd (socket), RECEIVE_BUFFER);
   }

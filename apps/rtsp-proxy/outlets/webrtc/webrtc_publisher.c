@@ -100,11 +100,11 @@ advance_due (Publisher *self)
 }
 
 static void
-take (Publisher *self, guint8 *packet, gsize size, gboolean is_rtcp)
+take (Publisher *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
   const gint64 now = clock_now ();
 
-  if (!self->intake || !webrtc_intake_take (self->intake, packet, size, is_rtcp, now))
+  if (!self->intake || !webrtc_intake_take (self->intake, packet, size, is_rtcp, arrival, now))
     return;
   if (now - self->alive_noted > ALIVE_NS) {
     self->alive_noted = now;
@@ -114,15 +114,15 @@ take (Publisher *self, guint8 *packet, gsize size, gboolean is_rtcp)
 }
 
 static void
-on_rtp (gpointer publisher, guint8 *packet, gsize size)
+on_rtp (gpointer publisher, guint8 *packet, gsize size, gint64 arrival)
 {
-  take (publisher, packet, size, FALSE);
+  take (publisher, packet, size, FALSE, arrival);
 }
 
 static void
-on_rtcp (gpointer publisher, guint8 *packet, gsize size)
+on_rtcp (gpointer publisher, guint8 *packet, gsize size, gint64 arrival)
 {
-  take (publisher, packet, size, TRUE);
+  take (publisher, packet, size, TRUE, arrival);
 }
 
 static void

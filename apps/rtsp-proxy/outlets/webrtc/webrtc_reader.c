@@ -283,7 +283,7 @@ on_connected (gpointer reader, const WebrtcKeys *keys)
 }
 
 static void
-on_rtcp (gpointer reader, guint8 *packet, gsize size)
+on_rtcp (gpointer reader, guint8 *packet, gsize size, gint64 arrival)
 {
   WebrtcReader *self = reader;
   WebrtcFeedbackVerdict verdict = WEBRTC_FEEDBACK_FORGED;

@@ -16,6 +16,7 @@
 // another thread sends.
 typedef struct {
   gboolean is_rtcp;
+  gint64 arrival;
   gsize size;
   guint8 bytes[];
 } Early;
@@ -78,12 +79,12 @@ tell_closed (WebrtcSession *self, const gchar *reason)
 }
 
 static void
-tell_packet (
-    WebrtcSession *self, void (*event) (gpointer, guint8 *, gsize), guint8 *packet, gsize size)
+tell_packet (WebrtcSession *self, void (*event) (gpointer, guint8 *, gsize, gint64), guint8 *packet,
+    gsize size, gint64 arrival)
 {
   if (!event || !begin_event (self))
     return;
-  event (self->data, packet, size);
+  event (self->data, packet, size, arrival);
   end_event (self);
 }
 
@@ -104,20 +105,20 @@ tell_connected (WebrtcSession *self)
 }
 
 static void
-tell_media (WebrtcSession *self, guint8 *packet, gsize size, gboolean is_rtcp)
+tell_media (WebrtcSession *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
-  tell_packet (self, is_rtcp ? self->events->rtcp : self->events->rtp, packet, size);
+  tell_packet (self, is_rtcp ? self->events->rtcp : self->events->rtp, packet, size, arrival);
 }
 
 static void
-keep_early (WebrtcSession *self, const guint8 *packet, gsize size, gboolean is_rtcp)
+keep_early (WebrtcSession *self, const guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
   Early *early;
 
   if (!self->events->rtp || self->n_early + size > EARLY_BYTES)
     return;
   early = g_malloc (sizeof *early + size);
-  *early = (Early) { is_rtcp, size };
+  *early = (Early) { is_rtcp, arrival, size };
   memcpy (early->bytes, packet, size);
   g_queue_push_tail (&self->early, early);
   self->n_early += size;
@@ -129,7 +130,7 @@ tell_early (WebrtcSession *self)
   Early *early;
 
   while ((early = g_queue_pop_head (&self->early))) {
-    tell_media (self, early->bytes, early->size, early->is_rtcp);
+    tell_media (self, early->bytes, early->size, early->is_rtcp, early->arrival);
     g_free (early);
   }
 }
@@ -395,16 +396,16 @@ take_dtls (WebrtcPeer *peer, const guint8 *datagram, gsize size)
 }
 
 static void
-take_media (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp)
+take_media (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
   WebrtcSession *self = (WebrtcSession *) peer;
 
   if (self->is_ended)
     return;
   if (self->is_connected)
-    tell_media (self, packet, size, is_rtcp);
+    tell_media (self, packet, size, is_rtcp, arrival);
   else
-    keep_early (self, packet, size, is_rtcp);
+    keep_early (self, packet, size, is_rtcp, arrival);
 }
 
 static void

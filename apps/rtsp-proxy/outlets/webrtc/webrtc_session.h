@@ -36,9 +36,10 @@ typedef struct {
 typedef struct {
   void (*connected) (gpointer data, const WebrtcKeys *keys); // once, after a first `route`
   void (*route) (gpointer data, const WebrtcRoute *route);   // at first, and when it changes
-  void (*rtcp) (gpointer data, guint8 *packet, gsize size);  // of SRTCP, as it came
-  void (*rtp) (gpointer data, guint8 *packet, gsize size);   // of SRTP, as it came
-  void (*closed) (gpointer data, const gchar *reason);       // once, and no event after it
+  // Of SRTCP and of SRTP, as it came, and when: at most now.
+  void (*rtcp) (gpointer data, guint8 *packet, gsize size, gint64 arrival);
+  void (*rtp) (gpointer data, guint8 *packet, gsize size, gint64 arrival);
+  void (*closed) (gpointer data, const gchar *reason); // once, and no event after it
 } WebrtcSessionEvents;
 
 typedef struct _WebrtcSession WebrtcSession;
