@@ -512,11 +512,13 @@ a_flood_of_dtls_is_bounded (void)
 }
 
 static void
-the_client_ends_it (void)
+the_client_ends_it (gconstpointer settled)
 {
   Pair pair;
 
   pair_connect (&pair);
+  if (settled)
+    webrtc_session_note_alive (pair.owner.session);
   SSL_shutdown (pair.client->ssl);
   wait_for (&pair.owner, &pair.owner.n_closed, 1);
   g_assert_cmpstr (pair.owner.reason, ==, "the client closed the connection");
@@ -528,13 +530,15 @@ the_client_ends_it (void)
 }
 
 static void
-the_client_is_told_of_the_end (void)
+the_client_is_told_of_the_end (gconstpointer settled)
 {
   guint8 unused[64];
   Pair pair;
   int r;
 
   pair_connect (&pair);
+  if (settled)
+    webrtc_session_note_alive (pair.owner.session);
   webrtc_session_close (pair.owner.session);
   r = SSL_read (pair.client->ssl, unused, sizeof unused);
   g_assert_cmpint (SSL_get_error (pair.client->ssl, r), ==, SSL_ERROR_ZERO_RETURN);
@@ -1083,6 +1087,139 @@ connections_without_a_session_are_few (void)
   webrtc_port_free (port);
 }
 
+// ---- what is left of DTLS ----
+
+// An end of an association, in memory.
+typedef struct {
+  DtlsContext *context;
+  Dtls *dtls;
+  GQueue to; // of GBytes: what it has sent
+  DtlsState state;
+} End;
+
+static void
+send_to (gpointer end, const guint8 *datagram, gsize size)
+{
+  g_queue_push_tail (&((End *) end)->to, g_bytes_new (datagram, size));
+}
+
+static void
+end_init (End *self, const End *other, gboolean is_client)
+{
+  guint8 fingerprint[TLS_FINGERPRINT_BYTES];
+
+  g_assert_true (
+      tls_fingerprint_parse (dtls_context_get_fingerprint (other->context), fingerprint));
+  self->dtls = dtls_new (self->context, is_client, fingerprint, send_to, self);
+}
+
+// Gives one end what the other has sent.
+static void
+pass_on (End *from, End *to)
+{
+  GBytes *datagram;
+
+  while ((datagram = g_queue_pop_head (&from->to))) {
+    to->state =
+        dtls_take (to->dtls, g_bytes_get_data (datagram, NULL), g_bytes_get_size (datagram));
+    g_bytes_unref (datagram);
+  }
+}
+
+// Begins with a server and a client.
+static void
+ends_init (End ends[2])
+{
+  for (guint i = 0; i < 2; i++)
+    ends[i] = (End) { .context = dtls_context_new (NULL), .to = G_QUEUE_INIT };
+  end_init (&ends[0], &ends[1], FALSE);
+  end_init (&ends[1], &ends[0], TRUE);
+  dtls_begin (ends[1].dtls);
+}
+
+static void
+shake_hands (End ends[2])
+{
+  while (ends[0].to.length > 0 || ends[1].to.length > 0) {
+    pass_on (&ends[0], &ends[1]);
+    pass_on (&ends[1], &ends[0]);
+  }
+  g_assert_cmpint (ends[0].state, ==, DTLS_CONNECTED);
+  g_assert_cmpint (ends[1].state, ==, DTLS_CONNECTED);
+}
+
+static void
+ends_clear (End ends[2])
+{
+  for (guint i = 0; i < 2; i++) {
+    dtls_free (ends[i].dtls);
+    dtls_context_free (ends[i].context);
+    g_queue_clear_full (&ends[i].to, (GDestroyNotify) g_bytes_unref);
+  }
+}
+
+// Gives the datagram to an end with one byte changed, and cut, at each place.
+static void
+take_broken (End *end, GBytes *datagram)
+{
+  gsize size;
+  const guint8 *data = g_bytes_get_data (datagram, &size);
+  guint8 *copy = g_memdup2 (data, size);
+
+  for (gsize i = 0; i < size; i++) {
+    copy[i] ^= 1;
+    g_assert_cmpint (dtls_take (end->dtls, copy, size), ==, DTLS_CONNECTED);
+    copy[i] ^= 1;
+    g_assert_cmpint (dtls_take (end->dtls, copy, i), ==, DTLS_CONNECTED);
+  }
+  g_free (copy);
+}
+
+// An end that is settled, the server or the client, sees and tells the end of the association, and
+// nothing else.
+static void
+a_settled_association_ends (void)
+{
+  for (guint settled = 0; settled < 2; settled++) {
+    for (guint first = 0; first < 2; first++) {
+      End ends[2];
+
+      ends_init (ends);
+      shake_hands (ends);
+      g_assert_true (dtls_settle (ends[settled].dtls));
+      g_assert_cmpint (ends[settled].to.length, ==, 0);
+      dtls_close (ends[first].dtls);
+      g_assert_cmpint (ends[first].to.length, ==, 1);
+      if (first != settled)
+        take_broken (&ends[settled], g_queue_peek_head (&ends[first].to));
+      pass_on (&ends[first], &ends[!first]);
+      g_assert_cmpint (ends[!first].state, ==, DTLS_CLOSED);
+      dtls_close (ends[settled].dtls);
+      g_assert_cmpint (ends[settled].to.length, ==, first != settled); // once
+      ends_clear (ends);
+    }
+  }
+}
+
+// A client that has not got the server's last flight sends its own again, and gets an answer.
+static void
+a_last_flight_is_sent_again (void)
+{
+  End ends[2];
+
+  ends_init (ends);
+  while (ends[0].state != DTLS_CONNECTED) {
+    pass_on (&ends[1], &ends[0]);
+    if (ends[0].state != DTLS_CONNECTED)
+      pass_on (&ends[0], &ends[1]);
+  }
+  g_queue_clear_full (&ends[0].to, (GDestroyNotify) g_bytes_unref);
+  g_usleep ((gulong) (dtls_get_due (ends[1].dtls) / 1000 + 1000));
+  dtls_tick (ends[1].dtls);
+  shake_hands (ends);
+  ends_clear (ends);
+}
+
 #define ADD(test) g_test_add_func ("/webrtc/" #test, test)
 
 int
@@ -1103,8 +1240,12 @@ main (int argc, char **argv)
   ADD (media_before_the_keys_are_kept);
   ADD (strangers_reach_nobody);
   ADD (a_flood_of_dtls_is_bounded);
-  ADD (the_client_ends_it);
-  ADD (the_client_is_told_of_the_end);
+  g_test_add_data_func ("/webrtc/the_client_ends_it", NULL, the_client_ends_it);
+  g_test_add_data_func ("/webrtc/the_client_ends_it/settled", "", the_client_ends_it);
+  g_test_add_data_func (
+      "/webrtc/the_client_is_told_of_the_end", NULL, the_client_is_told_of_the_end);
+  g_test_add_data_func (
+      "/webrtc/the_client_is_told_of_the_end/settled", "", the_client_is_told_of_the_end);
   ADD (a_session_may_be_closed_in_an_event);
   ADD (packets_go_to_the_route);
   ADD (ice_restarts);
@@ -1120,5 +1261,7 @@ main (int argc, char **argv)
   ADD (a_client_of_tcp_may_connect_again);
   ADD (bytes_of_tcp_come_in_pieces);
   ADD (connections_without_a_session_are_few);
+  ADD (a_last_flight_is_sent_again);
+  ADD (a_settled_association_ends);
   return g_test_run ();
 }

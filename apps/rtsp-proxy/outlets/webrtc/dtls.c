@@ -7,6 +7,8 @@
 #include <openssl/x509.h>
 #include <string.h>
 
+#include "outlets/webrtc/dtls_alerts.h"
+
 #define DAY_S (24 * 60 * 60L)
 #define VALID_DAYS 3650L // the fingerprint counts, so nobody renews it while the proxy runs
 #define SERIAL_BITS 64
@@ -34,7 +36,7 @@ struct _DtlsContext {
 
 struct _Dtls {
   DtlsContext *context;
-  SSL *ssl;
+  SSL *ssl; // NULL: settled
   guint8 fingerprint[TLS_FINGERPRINT_BYTES];
   DtlsSend send;
   gpointer data;
@@ -42,6 +44,10 @@ struct _Dtls {
   gsize size;
   DtlsState state;
   gchar *problem;
+
+  gboolean settles;  // what is to be sent becomes `farewell`
+  GBytes *farewell;  // tells the peer of the end; NULL: it was sent, or not made yet
+  DtlsAlerts alerts; // settled: of the peer
 };
 
 // ---- datagrams ----
@@ -69,7 +75,10 @@ bio_write (BIO *bio, const char *datagram, int size)
 {
   Dtls *self = BIO_get_data (bio);
 
-  self->send (self->data, (const guint8 *) datagram, (gsize) size);
+  if (self->settles && !self->farewell)
+    self->farewell = g_bytes_new (datagram, (gsize) size);
+  else if (!self->settles)
+    self->send (self->data, (const guint8 *) datagram, (gsize) size);
   return size;
 }
 
@@ -245,6 +254,8 @@ void
 dtls_free (Dtls *self)
 {
   SSL_free (self->ssl);
+  g_clear_pointer (&self->farewell, g_bytes_unref);
+  OPENSSL_cleanse (&self->alerts, sizeof self->alerts);
   g_free (self->problem);
   g_free (self);
 }
@@ -334,6 +345,12 @@ dtls_begin (Dtls *self)
 DtlsState
 dtls_take (Dtls *self, const guint8 *datagram, gsize size)
 {
+  if (!self->ssl) {
+    if (dtls_alerts_are_last (&self->alerts, datagram, size))
+      self->state = DTLS_CLOSED;
+    ERR_clear_error ();
+    return self->state;
+  }
   self->datagram = datagram;
   self->size = size;
   if (self->state == DTLS_OPENING)
@@ -400,9 +417,40 @@ dtls_get_keys (Dtls *self, guint8 send[DTLS_KEY_MAX], guint8 receive[DTLS_KEY_MA
   return NULL;
 }
 
+// The farewell has the number of the next record, so nothing may be sent before it.
+gboolean
+dtls_settle (Dtls *self)
+{
+  if (self->state != DTLS_CONNECTED || !self->ssl || !dtls_alerts_init (&self->alerts, self->ssl)) {
+    ERR_clear_error ();
+    return FALSE;
+  }
+  self->settles = TRUE;
+  dtls_close (self);
+  self->settles = FALSE;
+  g_clear_pointer (&self->ssl, SSL_free);
+  return TRUE;
+}
+
+static void
+say_farewell (Dtls *self)
+{
+  GBytes *farewell = g_steal_pointer (&self->farewell);
+  gsize size;
+  const guint8 *datagram = g_bytes_get_data (farewell, &size);
+
+  self->send (self->data, datagram, size);
+  g_bytes_unref (farewell);
+}
+
 void
 dtls_close (Dtls *self)
 {
+  if (!self->ssl) {
+    if (self->farewell)
+      say_farewell (self);
+    return;
+  }
   if (SSL_is_init_finished (self->ssl) && SSL_alloc_buffers (self->ssl))
     SSL_shutdown (self->ssl);
   ERR_clear_error ();

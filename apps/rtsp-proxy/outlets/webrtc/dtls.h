@@ -57,5 +57,11 @@ const gchar *dtls_get_problem (Dtls *self);
 const gchar *dtls_get_keys (
     Dtls *self, guint8 send[DTLS_KEY_MAX], guint8 receive[DTLS_KEY_MAX], gsize *size);
 
+// Frees most of an association that is connected, 39 KiB, unless its cipher is not AES-GCM. Reports
+// whether it did. The peer must have shown that it has the keys, as by media: so it has got the
+// last flight, and does not ask for it again (RFC 6347, 4.2.4). From then on dtls_take() sees only
+// that the peer ends the association, and dtls_get_keys() must not be called.
+gboolean dtls_settle (Dtls *self);
+
 // Tells the peer that the association ends.
 void dtls_close (Dtls *self);

@@ -36,7 +36,7 @@ struct _WebrtcHandshake {
   GQueue queue;  // of GBytes
   gsize queued;  // bytes
   gint64 due_ns; // of the bucket of datagrams: when it is full again
-  gboolean begins, ticks, closes, works;
+  gboolean begins, ticks, settles, closes, works, is_settled;
   DtlsState state;
   gint64 due;
   gchar *problem;
@@ -116,7 +116,7 @@ open (WebrtcHandshake *self)
 }
 
 typedef struct {
-  gboolean begins, ticks, closes;
+  gboolean begins, ticks, settles, closes;
   GBytes *datagram;
 } Work;
 
@@ -127,15 +127,16 @@ get_work (WebrtcHandshake *self, Work *work)
   gboolean has;
 
   g_mutex_lock (&self->lock);
-  *work = (Work) { self->begins, self->ticks, self->closes, g_queue_pop_head (&self->queue) };
-  self->begins = self->ticks = FALSE;
+  *work = (Work) { self->begins, self->ticks, self->settles, self->closes,
+    g_queue_pop_head (&self->queue) };
+  self->begins = self->ticks = self->settles = FALSE;
   if (work->datagram) {
     self->queued -= g_bytes_get_size (work->datagram);
     work->closes = FALSE; // after what came before
   }
   if (work->closes)
     self->closes = FALSE;
-  has = work->begins || work->ticks || work->closes || work->datagram;
+  has = work->begins || work->ticks || work->settles || work->closes || work->datagram;
   self->works = has;
   g_mutex_unlock (&self->lock);
   return has;
@@ -150,6 +151,8 @@ do_work (WebrtcHandshake *self, const Work *work)
     set_state (self, dtls_begin (self->dtls));
   if (work->ticks)
     set_state (self, dtls_tick (self->dtls));
+  if (work->settles)
+    dtls_settle (self->dtls);
   if (work->datagram) {
     gsize size;
     const guint8 *data = g_bytes_get_data (work->datagram, &size);
@@ -230,6 +233,17 @@ webrtc_handshake_tick (WebrtcHandshake *self)
   self->due = DTLS_NEVER;
   self->ticks = TRUE;
   wake (self);
+  g_mutex_unlock (&self->lock);
+}
+
+void
+webrtc_handshake_settle (WebrtcHandshake *self)
+{
+  g_mutex_lock (&self->lock);
+  if (self->state == DTLS_CONNECTED && !self->is_settled) {
+    self->settles = self->is_settled = TRUE;
+    wake (self);
+  }
   g_mutex_unlock (&self->lock);
 }
 

@@ -51,6 +51,9 @@ gboolean webrtc_handshake_push (
 // Sends again what has not been answered. Call it when webrtc_handshake_get_due() has come.
 void webrtc_handshake_tick (WebrtcHandshake *self);
 
+// The peer has shown that it has the keys: frees what only a handshake needs (dtls_settle()).
+void webrtc_handshake_settle (WebrtcHandshake *self);
+
 // Tells the peer that the session ends.
 void webrtc_handshake_close (WebrtcHandshake *self);
 

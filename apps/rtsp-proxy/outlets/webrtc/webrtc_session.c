@@ -532,6 +532,7 @@ webrtc_session_note_alive (WebrtcSession *self)
   g_mutex_lock (&self->lock);
   weir_ice_note_alive (&self->ice, now);
   g_mutex_unlock (&self->lock);
+  webrtc_handshake_settle (self->handshake);
 }
 
 void

@@ -62,7 +62,8 @@ const gchar *webrtc_session_get_fingerprint (WebrtcSession *self);
 // Media and keys go on.
 void webrtc_session_restart (WebrtcSession *self, const gchar *peer_ufrag);
 
-// Notes authentic media or SRTCP of the peer, which count as its consent.
+// Notes authentic media or SRTCP of the peer, which count as its consent, and show that it has the
+// keys.
 void webrtc_session_note_alive (WebrtcSession *self);
 
 // Sends the peer a protected packet, such as SRTCP; never waits. It is lost if there is no route or
