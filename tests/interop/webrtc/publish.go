@@ -206,6 +206,7 @@ func publish(ctx context.Context, endpoint string, o publishOptions) error {
 	if err != nil {
 		return err
 	}
+	time.Sleep(100 * time.Millisecond) // the last packets come before the DELETE
 	return session.leave()
 }
 
