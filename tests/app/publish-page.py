@@ -163,7 +163,10 @@ def only_who_may_publish_sees_the_page():
     with Publish(mounts={'/file': {'upstream': 'rtsp://127.0.0.1:9/x'}}) as proxy:
         status, head, body = proxy.fetch('/publish/cam')
         assert status == 200 and b'publish.js' in body, (status, body)
-        assert head['content-security-policy'].startswith("default-src 'none'; script-src 'self'"), head
+        policy = head['content-security-policy']
+        assert policy.startswith("default-src 'none'; script-src 'self'") and "frame-ancestors 'none'" in policy, policy
+        # Whoever likes may show a stream in a page.
+        assert 'frame-ancestors' not in proxy.fetch('/watch/cam')[1]['content-security-policy']
         for path, reason in ('/publish/none', b'there is no such mount'), ('/publish/file', b'the mount takes no publishers'):
             status, _, body = proxy.fetch(path)
             assert status == 404 and reason in body, (path, status, body)

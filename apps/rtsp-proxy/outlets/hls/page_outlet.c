@@ -11,13 +11,16 @@
 
 #define FILES PAGE_PREFIX "~/" // of the pages
 #define PUBLISH_PREFIX "/publish/"
+#define PUBLISH_PAGE "publish.html"
 #define POLICY                                                                                     \
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                  \
   "media-src 'self' blob:; worker-src blob:; img-src 'self' data:"
+// Nobody is to click on a page that publishes without knowing which.
+#define PUBLISH_POLICY POLICY "; frame-ancestors 'none'"
 
 typedef struct {
   HttpReply reply;
-  const gchar *type;
+  const gchar *type, *policy;
   GBytes *body;     // NULL: there is no such page
   const gchar *why; // there is none, or NULL
 } Page;
@@ -35,7 +38,7 @@ begin (HttpReply *reply, HttpHead *head, gint64 now_ns, gint64 *wake_ns)
   head->reason = NULL;
   head->type = self->type;
   head->length = (gint64) g_bytes_get_size (self->body);
-  http_answer_add (head->headers, "Content-Security-Policy", POLICY);
+  http_answer_add (head->headers, "Content-Security-Policy", self->policy);
   // Another version of the proxy may have other files.
   http_answer_add (head->headers, "Cache-Control", "max-age=60");
   return TRUE;
@@ -85,6 +88,7 @@ make_page (const gchar *name, const gchar *why)
   self->reply.ops = &page_ops;
   self->body = name ? find_file (name) : NULL;
   self->type = name ? get_type (name) : NULL;
+  self->policy = g_strcmp0 (name, PUBLISH_PAGE) == 0 ? PUBLISH_POLICY : POLICY;
   self->why = why;
   return &self->reply;
 }
@@ -122,7 +126,7 @@ answer_publish (gpointer outlet, const HttpAsked *asked)
   PublishCheck check = publish_check (self->mounts, asked->demand->path, NULL, &why);
   gboolean can = check == PUBLISH_POSSIBLE || check == PUBLISH_CONFLICT;
 
-  return make_page (can ? "publish.html" : NULL, why);
+  return make_page (can ? PUBLISH_PAGE : NULL, why);
 }
 
 static gchar *
