@@ -11,6 +11,7 @@
 #include "bits/bytes.h"
 
 #define TS_PACKET 188
+#define TS_SYNC 0x47
 #define TS_ADAPTATION 0x20
 #define TS_PCR 0x10
 #define TICKS_PER_SECOND 27000000
@@ -19,6 +20,9 @@
 #define MAX_SLEW 200
 // After a larger gap in arrival times, or a larger jump of the PCR, the clock starts again.
 #define MAX_GAP GST_SECOND
+// A PID that has more PCR in a row than this has replaced the one before, as after a new table: all
+// of them come every 100 ms (ISO 13818-1, 2.7.2). Several programs send theirs in turn.
+#define MAX_OTHERS 3
 
 typedef struct {
   guint16 pid;
@@ -27,6 +31,9 @@ typedef struct {
 
 typedef struct {
   gboolean known;
+  guint n_others; // PCR in a row of one other PID
+  Pcr other;      // the first of them
+  GstClockTime other_arrived;
   Pcr last;
   GstClockTime arrived; // arrival of `last`
   gint64 shift;         // timestamp given to tsdemux - arrival time
@@ -46,7 +53,7 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   weir_bytes_u8 (&b, &flags);
   weir_bytes_u8 (&b, &length);
   weir_bytes_u8 (&b, &fields);
-  if (!(flags & TS_ADAPTATION) || length < 7 || !(fields & TS_PCR))
+  if (sync != TS_SYNC || !(flags & TS_ADAPTATION) || length < 7 || !(fields & TS_PCR))
     return FALSE;
   pcr->pid &= 0x1fff;
   weir_bytes_number (&b, 4, &base);
@@ -55,10 +62,27 @@ read_pcr (const guint8 *packet, Pcr *pcr)
   return TRUE;
 }
 
+// Notes a PCR of another PID than the last one's. If that PID has replaced it, goes on with the
+// first PCR of that PID. The packets since then have had the same shift.
+static void
+note_other (Clock *self, const Pcr *pcr, GstClockTime now)
+{
+  if (self->n_others == 0 || pcr->pid != self->other.pid) {
+    self->n_others = 0;
+    self->other = *pcr;
+    self->other_arrived = now;
+  }
+  if (++self->n_others <= MAX_OTHERS)
+    return;
+  self->n_others = 0;
+  self->last = self->other;
+  self->arrived = self->other_arrived;
+}
+
 // Finds the first PCR of the PID of the last PCR. Finds a PCR of any PID if that PID has been
 // silent for MAX_GAP, or if there was no PCR before.
 static gboolean
-find_pcr (const Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
+find_pcr (Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
 {
   gboolean any = !self->known || now < self->arrived || now - self->arrived > MAX_GAP;
   gboolean found = FALSE;
@@ -66,8 +90,13 @@ find_pcr (const Clock *self, GstBuffer *buffer, GstClockTime now, Pcr *pcr)
 
   if (!gst_buffer_map (buffer, &map, GST_MAP_READ))
     return FALSE;
-  for (gsize at = 0; !found && at + TS_PACKET <= map.size; at += TS_PACKET)
-    found = read_pcr (map.data + at, pcr) && (any || pcr->pid == self->last.pid);
+  for (gsize at = 0; !found && at + TS_PACKET <= map.size; at += TS_PACKET) {
+    if (!read_pcr (map.data + at, pcr))
+      continue;
+    if (!any && pcr->pid != self->last.pid)
+      note_other (self, pcr, now);
+    found = any || pcr->pid == self->last.pid;
+  }
   gst_buffer_unmap (buffer, &map);
   return found;
 }
@@ -88,7 +117,7 @@ take_pcr (Clock *self, const Pcr *pcr, GstClockTime now)
   if (self->shift < -(gint64) MAX_GAP)
     self->shift = 0;
   self->shift -= CLAMP (self->shift, -most, most);
-  *self = (Clock) { TRUE, *pcr, now, self->shift };
+  *self = (Clock) { .known = TRUE, .last = *pcr, .arrived = now, .shift = self->shift };
 }
 
 static GstPadProbeReturn
