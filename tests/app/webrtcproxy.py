@@ -3,8 +3,12 @@
 
 import os
 import re
+import socket
+import struct
 
 from hlsweb import Web
+from proc import open_files
+from tap import Skip
 
 OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
 SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
@@ -40,3 +44,28 @@ class WebrtcProxy(Web):
 
     def readers(self):
         return self.get('/v1/readers')['readers']
+
+
+def raw_socket():
+    try:
+        return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+    except PermissionError as error:
+        raise Skip('raw sockets need root') from error
+
+
+def udp_ports(pid):
+    """The UDP ports of a process."""
+    inodes = set(re.findall(r'socket:\[(\d+)\]', ' '.join(open_files(pid))))
+    with open(f'/proc/{pid}/net/udp', encoding='ascii') as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    return [int(row[1].split(':')[1], 16) for row in rows if row[9] in inodes]
+
+
+def media_port(answer):
+    return int(re.search(r'a=candidate:\S+ 1 udp \d+ \S+ (\d+)', answer)[1])
+
+
+def send_as(raw, client, port, packet):
+    """Sends a packet to a port of this machine as if the program `client` had sent it."""
+    for source in udp_ports(client.pid):
+        raw.sendto(struct.pack('>HHHH', source, port, 8 + len(packet), 0) + packet, ('127.0.0.1', 0))

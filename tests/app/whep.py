@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
@@ -16,10 +15,11 @@ from functools import lru_cache
 
 from goprogram import go_program
 from hlsweb import clip
-from proc import Proc, open_files
+from proc import Proc
 from proxy import CLIP, matches, wait_until
-from tap import SLOWER, Skip, run, test
-from webrtcproxy import ALLOWED, FRAGMENT, SDP, WebrtcProxy, offer
+from tap import SLOWER, run, test
+from webrtcproxy import ALLOWED, FRAGMENT, SDP, WebrtcProxy, media_port, offer, raw_socket, send_as
+
 
 @lru_cache
 def folder():
@@ -313,18 +313,6 @@ def what_is_lost_comes_again():
         assert result['status'] == 'ok' and video['late'] > 1 and video['lost'] == 0, result
 
 
-def udp_ports(pid):
-    """The UDP ports of a process."""
-    inodes = set(re.findall(r'socket:\[(\d+)\]', ' '.join(open_files(pid))))
-    with open(f'/proc/{pid}/net/udp', encoding='ascii') as file:
-        rows = [line.split() for line in file.readlines()[1:]]
-    return [int(row[1].split(':')[1], 16) for row in rows if row[9] in inodes]
-
-
-def media_port(answer):
-    return int(re.search(r'a=candidate:\S+ 1 udp \d+ \S+ (\d+)', answer)[1])
-
-
 @test
 def what_the_port_refuses_is_counted():
     with WebrtcProxy() as proxy:
@@ -338,18 +326,12 @@ def what_the_port_refuses_is_counted():
 
 @test(timeout=90)
 def reports_that_are_not_authentic_are_counted():
-    try:
-        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
-    except PermissionError as error:
-        raise Skip('raw sockets need root') from error
-    with WebrtcProxy() as proxy, raw:
+    with WebrtcProxy() as proxy, raw_socket() as raw:
         port = media_port(proxy.post()[2])
         with Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep') as reading:
             wait_until(lambda: [each for each in proxy.readers() if each['packets'] > 100], 30, 'a reader')
             before = proxy.metric('srtcp_refused_total')
-            forged = b'\x80\xc9' + bytes(58)
-            for source in udp_ports(reading.pid):
-                raw.sendto(struct.pack('>HHHH', source, port, 8 + len(forged), 0) + forged, ('127.0.0.1', 0))
+            send_as(raw, reading, port, b'\x80\xc9' + bytes(58))
             wait_until(lambda: proxy.metric('srtcp_refused_total') == before + 1, 10, 'the count')
             assert before == 0
 

@@ -5,7 +5,6 @@ import base64
 import hashlib
 import json
 import os
-import re
 import subprocess
 import tempfile
 import time
@@ -19,7 +18,7 @@ from proc import Proc
 from proxy import QUICK, wait_until
 from sent import frames
 from tap import SLOWER, run, test
-from webrtcproxy import ALLOWED, SDP, WebrtcProxy, offer
+from webrtcproxy import ALLOWED, SDP, WebrtcProxy, media_port, offer, raw_socket, send_as
 
 LIVE = {'upstream': 'publish', **QUICK}
 
@@ -272,6 +271,20 @@ def what_chromium_publishes_is_read():
 @test(timeout=120)
 def of_several_layers_of_chromium_one_is_taken():
     chromium_publishes('[{ rid: "h" }, { rid: "l", scaleResolutionDownBy: 2 }]')
+
+
+@test(timeout=90)
+def packets_that_are_not_authentic_are_counted():
+    with Whip() as proxy, raw_socket() as raw:
+        path, _, answer = proxy.post('obs', '/live/whip')
+        proxy.ask('DELETE', path)
+        proxy.wait_for_none('the client has ended the session')
+        with pion(proxy) as publisher:
+            proxy.wait_for_publisher()
+            for first in 96, 200:  # RTP and RTCP
+                send_as(raw, publisher, media_port(answer), bytes([0x80, first]) + bytes(58))
+            wait_until(lambda: proxy.metric('webrtc_unused_total{reason="forged"}') == 2, 10, 'the counts')
+            check_frames(proxy)
 
 
 # ---- the end ----
