@@ -539,9 +539,10 @@ metrics_dup_text (Proxy *proxy)
   guards (&page);
   if (WITH_SRT)
     srt (&page);
-  if (WITH_WEBRTC)
+  if (WITH_WEBRTC) {
     webrtc_readers (&page);
-  webrtc_publishers (&page);
+    webrtc_publishers (&page);
+  }
   rtmp (&page);
   workers (&page);
   access_counts (&page, proxy);
