@@ -68,7 +68,9 @@ def one(rig, server_type, megabits, readers):
     row = {'cpu': 100 * (end.cpu - idle.cpu) / (end.at - idle.at), 'received': result['packets'],
            'lost': result['lost'], 'delivered': result['delivered'], 'failed': result['failed'],
            'memory': (busy.rss - idle.rss) / 1024 / readers, 'threads': busy.threads,
-           'answer': result['answer_p50_ms'], 'p50': result['keyframe_p50_ms'], 'p99': result['keyframe_p99_ms']}
+           'answer': result['answer_p50_ms']}
+    if result['keyframes']:
+        row.update(p50=result['keyframe_p50_ms'], p99=result['keyframe_p99_ms'])
     if result['packets']:
         row['packet'] = 1e6 * (end.cpu - idle.cpu) / result['packets']
     return row
