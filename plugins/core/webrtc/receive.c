@@ -81,8 +81,6 @@ look_for_key (WeirReceiveMedia *track, const WeirReceivePayload *payload, const 
 {
   WeirLayer layer;
 
-  if (!track->key_wanted)
-    return;
   if (track->layers.codec != payload->codec)
     track->layers = (WeirLayers) { .codec = payload->codec };
   if (weir_layers_read (&track->layers, data + rtp->payload_offset, rtp->payload_length, &layer)
@@ -294,7 +292,7 @@ deliver (WeirReceive *self, WeirReceiveSource *source, const WeirReceivePayload 
     self->stats.round_trip_ns = source->nacks.round_trip_ns;
   if (self->report_due_ns == WEIR_NEVER)
     self->report_due_ns = now_ns + WEIR_RECEIVE_REPORT_NS / 2;
-  if (weir_rtp_parse (out->data, out->len, &rtp) == 0)
+  if (track->key_wanted && weir_rtp_parse (out->data, out->len, &rtp) == 0)
     look_for_key (track, payload, out->data, &rtp);
 }
 
