@@ -53,16 +53,21 @@ note_miss (CacheReader *self, gint64 from)
   self->miss.missed = TRUE;
 }
 
-// Moves the cursor forward, and counts what lies between.
+// Counts what lies between the cursor and a later position.
 static void
-skip_to (CacheReader *self, gint64 position)
+note_skipped (CacheReader *self, gint64 to)
 {
-  const guint64 before = weir_cache_index_before (index_of (self), position);
+  const guint64 n = weir_cache_index_before (index_of (self), to) - self->before;
 
-  self->counts.skipped += before - self->before;
-  self->miss.n += before - self->before;
+  self->counts.skipped += n;
+  self->miss.n += n;
+}
+
+static void
+move_to (CacheReader *self, gint64 position)
+{
   self->cursor = position;
-  self->before = before;
+  self->before = weir_cache_index_before (index_of (self), position);
 }
 
 void
@@ -167,7 +172,8 @@ cache_position_keep_in_window (CacheReader *self, const CacheReaderSettings *set
     return;
   to = settings->delay > 0 ? position_in_short_window (self, settings) : index->tail;
   note_miss (self, self->next_time);
-  skip_to (self, to);
+  note_skipped (self, to);
+  move_to (self, to);
   look_for_join (self, to);
 }
 
@@ -185,9 +191,8 @@ cache_position_find_join (CacheReader *self)
   if (join == WEIR_CACHE_NO_POSITION)
     return FALSE;
   if (self->miss.missed)
-    skip_to (self, join);
-  self->cursor = join;
-  self->before = weir_cache_index_before (index, join);
+    note_skipped (self, join);
+  move_to (self, join);
   self->find_join = FALSE;
   return TRUE;
 }
