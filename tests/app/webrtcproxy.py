@@ -5,7 +5,10 @@ import os
 import re
 import socket
 import struct
+import tempfile
+from functools import lru_cache
 
+from goprogram import go_program
 from hlsweb import Web
 from proc import open_files
 from tap import Skip
@@ -13,6 +16,18 @@ from tap import Skip
 OFFERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'offers')
 SDP, FRAGMENT = 'application/sdp', 'application/trickle-ice-sdpfrag'
 ALLOWED = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'
+
+
+@lru_cache
+def folder():
+    """Returns a temporary folder of this process."""
+    return tempfile.TemporaryDirectory()
+
+
+@lru_cache
+def program():
+    """Returns the path of the reader and publisher by Pion. Skips the test if it cannot be built."""
+    return go_program('webrtc', folder().name)
 
 
 def offer(name='chromium'):

@@ -13,22 +13,12 @@ import tempfile
 import time
 from functools import lru_cache
 
-from goprogram import go_program
 from hlsweb import clip
 from proc import Proc
 from proxy import CLIP, matches, wait_until
 from tap import SLOWER, run, test
-from webrtcproxy import ALLOWED, FRAGMENT, SDP, WebrtcProxy, media_port, offer, raw_socket, send_as
-
-
-@lru_cache
-def folder():
-    return tempfile.TemporaryDirectory()
-
-
-@lru_cache
-def program():
-    return go_program('webrtc', folder().name)
+from webrtcproxy import (ALLOWED, FRAGMENT, SDP, WebrtcProxy, folder, media_port, offer, program, raw_socket,
+                         send_as)
 
 
 def pion(url, *flags):

@@ -6,19 +6,17 @@ import hashlib
 import json
 import os
 import subprocess
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 from chromium import Chromium
-from goprogram import go_program
 from lipsync import CLICK, FLASH, lateness
 from proc import Proc
 from proxy import QUICK, wait_until
 from sent import frames
 from tap import SLOWER, run, test
-from webrtcproxy import ALLOWED, SDP, WebrtcProxy, media_port, offer, raw_socket, send_as
+from webrtcproxy import ALLOWED, SDP, WebrtcProxy, folder, media_port, offer, program, raw_socket, send_as
 
 LIVE = {'upstream': 'publish', **QUICK}
 
@@ -39,16 +37,6 @@ class Whip(WebrtcProxy):
     def wait_for_none(self, why):
         self.wait_for_line(rf' publisher \S+ out: /live: {why}')
         wait_until(lambda: not self.publisher(), 10, 'no publisher')
-
-
-@lru_cache
-def folder():
-    return tempfile.TemporaryDirectory()
-
-
-@lru_cache
-def program():
-    return go_program('webrtc', folder().name)
 
 
 @lru_cache
