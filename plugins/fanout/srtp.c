@@ -130,17 +130,19 @@ static gboolean
 read_extensions (const GstStructure *stream, WeirLook *look)
 {
   const GValue *value = gst_structure_get_value (stream, "extensions");
-  const guint8 *data;
+  const guint8 *data = NULL;
+  guint transport_id = 0;
   GBytes *bytes;
-  gsize len;
+  gsize len = 0;
 
-  if (!value)
-    return TRUE;
-  bytes = G_VALUE_HOLDS (value, G_TYPE_BYTES) ? g_value_get_boxed (value) : NULL;
-  if (!bytes)
-    return FALSE;
-  data = g_bytes_get_data (bytes, &len);
-  return weir_look_set_extensions (look, data, len) == 0;
+  if (value) {
+    bytes = G_VALUE_HOLDS (value, G_TYPE_BYTES) ? g_value_get_boxed (value) : NULL;
+    if (!bytes)
+      return FALSE;
+    data = g_bytes_get_data (bytes, &len);
+  }
+  gst_structure_get_uint (stream, "transport-id", &transport_id);
+  return weir_look_set_extensions (look, data, len, transport_id) == 0;
 }
 
 static gboolean

@@ -23,9 +23,13 @@
 //                of the reader's own; NULL if a field is not valid or an SSRC is in use in this
 //                object. Fields: "ssrc" and "payload-type", guint; for retransmissions (RFC 4588)
 //                "rtx-ssrc" and "rtx-payload-type", guint; "extensions", GBytes: the elements of
-//                the one-byte form of RFC 8285 that each packet has, at most 24 bytes. The
-//                packets' own header extensions are left out. Within a WeirConnection, packets have
-//                the framing of RFC 4571; those of `token` are interleaved as in RTSP
+//                the one-byte form of RFC 8285 that each packet has, at most 24 bytes, 3 less with
+//                "transport-id", guint: the id of the element with the transport-wide number
+//                (draft-holmer-rmcat-transport-wide-cc-extensions-01), of which all streams of the
+//                object share one row; a stream with it and without retransmissions of its own
+//                sends nothing again. The packets' own header extensions are left out. Within a
+//                WeirConnection, packets have the framing of RFC 4571; those of `token` are
+//                interleaved as in RTSP
 //   set-destination  action (string destination). For readers that are added from now on
 //   protect      action (gpointer data, guint size, guint room) -> gint. Protects an RTCP packet
 //                of the program in place; it grows by at most 20 bytes. Returns its length, or -1

@@ -18,6 +18,7 @@ G_STATIC_ASSERT (WEIR_SRTP_RTCP_ROOM <= WEIR_PROTECT_ROOM);
 struct _SrtpSession {
   gatomicrefcount refs;
   WeirSrtpKeys sent, received;
+  _Atomic guint32 transport; // the next transport-wide number; its low 16 bits are sent
 
   // Not GMutexes: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
   pthread_mutex_t rtcp_lock; // guards the RTCP sent
@@ -68,6 +69,7 @@ srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key
   g_atomic_ref_count_init (&self->refs);
   pthread_mutex_init (&self->rtcp_lock, NULL);
   pthread_mutex_init (&self->receive_lock, NULL);
+  atomic_init (&self->transport, 0);
   if (derive (&self->sent, profile, send_key) && derive (&self->received, profile, receive_key)
       && weir_srtp_context_init (&self->rtcp, &self->sent, false) == 0
       && weir_srtp_receiver_init (&self->reports, &self->received, false) == 0)
@@ -210,6 +212,16 @@ seal (
   return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
 }
 
+// Packets of all the session's streams share one row of numbers, although several threads send
+// them.
+static guint16
+take_transport (SrtpStream *self)
+{
+  if (self->look.transport_at == 0)
+    return 0;
+  return (guint16) atomic_fetch_add_explicit (&self->session->transport, 1, memory_order_relaxed);
+}
+
 static gsize
 protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
 {
@@ -219,7 +231,7 @@ protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
   if (!self->rtp.cipher && weir_srtp_context_init (&self->rtp, &self->session->sent, true) < 0)
     return 0;
   if (self->look.ssrc != 0) {
-    header = weir_look_write (&self->look, in, len, out, &payload);
+    header = weir_look_write (&self->look, take_transport (self), in, len, out, &payload);
   } else if (weir_rtp_parse (in, len, &rtp) == 0) {
     header = payload = rtp.payload_offset;
     memcpy (out, in, header);
@@ -251,11 +263,14 @@ protect_rtx (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
 
   if (!self->rtp.cipher) // it has sent nothing yet
     return 0;
-  plain = weir_look_write_again (&self->look, in, len, self->rtx_seq++, out, &header);
+  plain = weir_look_write_again (
+      &self->look, take_transport (self), in, len, self->rtx_seq++, out, &header);
   return plain > 0 ? seal (self, out, header, out + header, plain - header, FALSE) : 0;
 }
 
-// Without retransmissions of its own, the stream sends the same packet.
+// Without retransmissions of its own, the stream sends the same packet, bit for bit: another one
+// with the same number would have the same key stream. So its packets have no transport-wide
+// numbers.
 static size_t
 protect_again (void *data, const uint8_t *in, size_t len, uint8_t *out)
 {
@@ -268,6 +283,12 @@ protect_again (void *data, const uint8_t *in, size_t len, uint8_t *out)
       self->look.rtx_ssrc ? protect_rtx (self, in, len, out) : protect_rtp (self, in, len, out);
   atomic_flag_clear_explicit (&self->busy, memory_order_release);
   return sealed;
+}
+
+static gboolean
+sends_again (const WeirLook *look)
+{
+  return look->rtx_ssrc != 0 || (look->ssrc != 0 && look->transport_at == 0);
 }
 
 // A number never comes twice, because the key stream of a packet depends on it. The first half of
@@ -289,7 +310,7 @@ srtp_stream_get_protect (SrtpStream *self)
     .data = self,
     .next_seq = next_seq,
     .protect = protect,
-    .protect_again = self->look.ssrc != 0 ? protect_again : NULL,
+    .protect_again = sends_again (&self->look) ? protect_again : NULL,
     .release = srtp_stream_unref,
   };
 }

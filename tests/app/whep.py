@@ -303,6 +303,21 @@ def what_is_lost_comes_again():
         assert result['status'] == 'ok' and video['late'] > 1 and video['lost'] == 0, result
 
 
+@test(timeout=90)
+def packets_have_transport_wide_numbers():
+    """all tracks and what is sent again share one row of numbers, from which nothing is left out"""
+    with WebrtcProxy() as proxy:
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '4', '--twcc')[0]
+        check_media(result, 3)
+        assert result['numbered'] > 200 and result['unnumbered'] == result['missing'] == 0, result
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '4', '--twcc', '--lose', '10')[0]
+        assert result['status'] == 'ok' and result['unnumbered'] == 0, result
+        assert result['numbered'] > 200 and 0 < result['missing'] <= result['dropped'], result
+        # Who does not offer it has none.
+        result = pion(f'{proxy.web}/cam/whep', '--duration', '2')[0]
+        assert result['status'] == 'ok' and result['numbered'] == 0, result
+
+
 @test
 def what_the_port_refuses_is_counted():
     with WebrtcProxy() as proxy:

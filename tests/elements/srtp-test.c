@@ -443,6 +443,7 @@ test_wrong_streams (void)
     "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)5, rtx-payload-type=(uint)97",
     "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)6, rtx-payload-type=(uint)200",
     "s, ssrc=(uint)5, payload-type=(uint)96, extensions=(string)none",
+    "s, ssrc=(uint)5, payload-type=(uint)96, transport-id=(uint)15",
     "s, ssrc=(uint)1, payload-type=(uint)96", // in use
     "s, ssrc=(uint)2, payload-type=(uint)96", // in use, by retransmissions
     "s, ssrc=(uint)5, payload-type=(uint)96, rtx-ssrc=(uint)1, rtx-payload-type=(uint)97",
@@ -675,6 +676,72 @@ test_same_again (void)
   reader_close (&reader);
 }
 
+// Takes a packet with the header of a stream that has transport-wide numbers. Returns the number.
+static guint
+take_transport (const Reader *reader, guint ssrc)
+{
+  static const guint8 extension[] = { 0xbe, 0xde, 0, 2, 0x52, 0, 0, 0, 0x31 };
+  guint8 data[2048];
+  int len = receive (reader, data, sizeof data);
+
+  g_assert_cmpint (srtp_unprotect (reader->in, data, &len), ==, srtp_err_status_ok);
+  g_assert_cmphex (GST_READ_UINT32_BE (data + 8), ==, ssrc);
+  g_assert_cmpmem (data + 12, sizeof extension, extension, sizeof extension);
+  g_assert_cmphex (data[12 + 11], ==, 0);
+  return GST_READ_UINT16_BE (data + 12 + 9);
+}
+
+static gchar *
+add_transport_stream (const Reader *reader, guint ssrc, guint rtx_ssrc)
+{
+  static const guint8 delay[] = { 0x52, 0, 0, 0 };
+  GBytes *bytes = g_bytes_new_static (delay, sizeof delay);
+  GstStructure *stream = gst_structure_new ("stream", "ssrc", G_TYPE_UINT, ssrc, "payload-type",
+      G_TYPE_UINT, 100, "rtx-ssrc", G_TYPE_UINT, rtx_ssrc, "rtx-payload-type", G_TYPE_UINT,
+      rtx_ssrc ? 101 : 0, "extensions", G_TYPE_BYTES, bytes, "transport-id", G_TYPE_UINT, 3, NULL);
+  gchar *token = NULL;
+
+  g_signal_emit_by_name (reader->object, "add-stream", stream, &token);
+  g_assert_nonnull (token);
+  gst_structure_free (stream);
+  g_bytes_unref (bytes);
+  return token;
+}
+
+// All streams of an object share one row of numbers, and so do retransmissions.
+static void
+test_transport_numbers (void)
+{
+  GstHarness *h[2] = { make_sink (), make_sink () };
+  gchar *tokens[2];
+  Reader reader;
+  guint next = 0;
+
+  reader_open_with (&reader, TRUE, 1);
+  for (guint i = 0; i < 2; i++) {
+    tokens[i] = add_transport_stream (&reader, 0x10 + i, i == 0 ? 0x20 : 0);
+    add (h[i], tokens[i], reader.port);
+  }
+  for (guint n = 100; n < 150; n++) {
+    for (guint i = 0; i < 2; i++, next++) {
+      push (h[i], n);
+      g_assert_cmpuint (take_transport (&reader, 0x10 + i), ==, next);
+    }
+  }
+  // None are sent again on a machine that takes more than a second for this.
+  for (guint n = resend (h[0], tokens[0], reader.port, 140, 5); n > 0; n--, next++)
+    g_assert_cmpuint (take_transport (&reader, 0x20), ==, next);
+  // The same packet must not be sent with another number.
+  g_assert_cmpuint (resend (h[1], tokens[1], reader.port, 140, 5), ==, 0);
+  push (h[1], 150);
+  g_assert_cmpuint (take_transport (&reader, 0x11), ==, next);
+  for (guint i = 0; i < 2; i++) {
+    gst_harness_teardown (h[i]);
+    g_free (tokens[i]);
+  }
+  reader_close (&reader);
+}
+
 // ---- packets of the program ----
 
 static gint
@@ -755,6 +822,7 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/reports-are-encrypted", test_sent_reports);
   g_test_add_func ("/srtp/only-authentic-reports-are-taken-once", test_received_reports);
   g_test_add_func ("/srtp/each-track-has-its-header", test_streams);
+  g_test_add_func ("/srtp/streams-share-transport-wide-numbers", test_transport_numbers);
   g_test_add_func ("/srtp/wrong-streams-are-refused", test_wrong_streams);
   g_test_add_func ("/srtp/a-reader-is-added-at-its-new-address", test_new_destination);
   g_test_add_func ("/srtp/packets-within-a-connection-have-their-lengths", test_connection);

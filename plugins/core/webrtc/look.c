@@ -11,6 +11,7 @@
 #define EXTENDED 0x10 // in the first byte of a header
 #define ONE_BYTE_FORM 0xbede
 #define RESERVED 15 // an id at which readers stop (RFC 8285, 4.2)
+#define TRANSPORT 2 // bytes of a transport-wide number
 
 static bool
 are_elements (const uint8_t *data, size_t len)
@@ -29,13 +30,23 @@ are_elements (const uint8_t *data, size_t len)
 }
 
 int
-weir_look_set_extensions (WeirLook *look, const uint8_t *elements, size_t len)
+weir_look_set_extensions (
+    WeirLook *look, const uint8_t *elements, size_t len, unsigned transport_id)
 {
-  if (len > WEIR_LOOK_EXTENSIONS || !are_elements (elements, len))
+  size_t more = transport_id > 0 ? 1 + TRANSPORT : 0;
+
+  if (len > WEIR_LOOK_EXTENSIONS - more || transport_id >= RESERVED
+      || !are_elements (elements, len))
     return -EINVAL;
   memset (look->extensions, 0, sizeof look->extensions);
   if (len > 0)
     memcpy (look->extensions, elements, len);
+  look->transport_at = 0;
+  if (more > 0) {
+    look->extensions[len] = (uint8_t) (transport_id << 4 | (TRANSPORT - 1));
+    look->transport_at = (uint8_t) (len + 1);
+    len += more;
+  }
   look->extensions_len = (uint8_t) ((len + 3) / 4);
   return 0;
 }
@@ -48,8 +59,8 @@ put_u16 (uint8_t *at, uint16_t value)
 }
 
 size_t
-weir_look_write (
-    const WeirLook *look, const uint8_t *packet, size_t len, uint8_t *out, size_t *payload)
+weir_look_write (const WeirLook *look, uint16_t transport, const uint8_t *packet, size_t len,
+    uint8_t *out, size_t *payload)
 {
   size_t header, extensions = 4u * look->extensions_len;
   WeirRtp rtp;
@@ -66,6 +77,8 @@ weir_look_write (
     put_u16 (out + header, ONE_BYTE_FORM);
     put_u16 (out + header + 2, look->extensions_len);
     memcpy (out + header + 4, look->extensions, extensions);
+    if (look->transport_at > 0)
+      put_u16 (out + header + 4 + look->transport_at, transport);
     header += 4 + extensions;
   }
   *payload = rtp.payload_offset;
@@ -73,10 +86,10 @@ weir_look_write (
 }
 
 size_t
-weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, uint16_t seq,
-    uint8_t *out, size_t *header)
+weir_look_write_again (const WeirLook *look, uint16_t transport, const uint8_t *packet, size_t len,
+    uint16_t seq, uint8_t *out, size_t *header)
 {
-  size_t payload, end = weir_look_write (look, packet, len, out, &payload);
+  size_t payload, end = weir_look_write (look, transport, packet, len, out, &payload);
 
   if (end == 0)
     return 0;
@@ -87,4 +100,19 @@ weir_look_write_again (const WeirLook *look, const uint8_t *packet, size_t len, 
   weir_rtp_set_ssrc (out, look->rtx_ssrc);
   weir_rtp_set_pt (out, look->rtx_pt);
   return end + SEQ + len - payload;
+}
+
+bool
+weir_look_read_transport (
+    const WeirLook *look, const uint8_t *packet, size_t len, uint16_t *transport)
+{
+  size_t at;
+
+  if (look->transport_at == 0 || len < WEIR_RTP_HEADER)
+    return false;
+  at = WEIR_RTP_HEADER + 4u * (packet[0] & 0xf) + 4 + look->transport_at;
+  if (len < at + TRANSPORT)
+    return false;
+  *transport = (uint16_t) (packet[at] << 8 | packet[at + 1]);
+  return true;
 }

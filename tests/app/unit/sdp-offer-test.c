@@ -8,7 +8,8 @@
 #include <gst/gst.h>
 #include <string.h>
 
-#define WORDS 12
+#define WORDS 16
+#define TRANSPORT_CC "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 #define SAME_8 ":5A:5A:5A:5A:5A:5A:5A:5A"
 #define SAME_31 SAME_8 SAME_8 SAME_8 ":5A:5A:5A:5A:5A:5A:5A"
 
@@ -67,6 +68,8 @@ static const Row rows[] = {
           "a=rtpmap:108 H264/90000", "a=fmtp:109 apt=108", "a=rtcp-fb:108 nack pli",
           "m=audio 9 UDP/TLS/RTP/SAVPF 111", "a=rtpmap:111 opus/48000/2", "a=setup:passive",
           "a=fmtp:108 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f",
+          "a=extmap:4 " TRANSPORT_CC, "a=rtcp-fb:108 transport-cc", "a=rtcp-fb:111 transport-cc",
+          "!a=rtcp-fb:109 transport-cc", "!a=rtcp-fb:108 goog-remb",
           "a=extmap:5 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay" } },
   { "chromium", { &high, NULL },
       { "m=video 9 UDP/TLS/RTP/SAVPF 108 109", "m=audio 0 UDP/TLS/RTP/SAVPF 111",
@@ -80,7 +83,7 @@ static const Row rows[] = {
       { "m=video 9 UDP/TLS/RTP/SAVPF 126 127", "m=audio 9 UDP/TLS/RTP/SAVPF 109",
           "a=fmtp:109 maxplaybackrate=48000;stereo=1;useinbandfec=1", "a=rtcp-fb:126 ccm fir",
           "a=extmap:6 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay",
-          "!a=rtcp-fb:109 nack" } },
+          "!a=rtcp-fb:109 nack", "a=extmap:7 " TRANSPORT_CC, "a=rtcp-fb:126 transport-cc" } },
   { "firefox", { &high, NULL }, { "m=video 9 UDP/TLS/RTP/SAVPF 126 127" } },
   { "safari", { &high, &opus },
       { "m=audio 9 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96 97",
@@ -148,6 +151,42 @@ offers_of_clients_are_answered (void)
     check_row (&rows[i]);
 }
 
+// A packet that is sent again with the same header would have another transport-wide number.
+static void
+what_is_sent_again_as_it_was_has_no_transport_wide_number (void)
+{
+  static const AnswerTrack tracks[] = { { TRUE, "H264", "profile-level-id=42c01e" },
+    { FALSE, "OPUS", NULL } };
+  gchar *text = load ("chromium"), **parts = g_strsplit (text, "a=fmtp:109 apt=108\n", -1);
+  gchar *without = g_strjoinv (NULL, parts), *answer;
+  SdpOffer *offer;
+  GArray *choices;
+  GError *error = NULL;
+
+  g_assert_cmpuint (g_strv_length (parts), ==, 2);
+  offer = sdp_offer_new (without, strlen (without), &error);
+  g_assert_no_error (error);
+  choices = sdp_answer_choose (offer, tracks, 2, &error);
+  g_assert_no_error (error);
+  answer = sdp_answer_write (offer, choices, &own);
+  g_assert_true (has_line (answer, "m=video 9 UDP/TLS/RTP/SAVPF 108"));
+  g_assert_true (has_line (answer, "a=rtcp-fb:108 nack"));
+  g_assert_false (has_line (answer, "a=rtcp-fb:108 transport-cc"));
+  g_assert_true (has_line (answer, "a=rtcp-fb:111 transport-cc"));
+  g_assert_cmpuint (count (answer, TRANSPORT_CC), ==, 1);
+  for (guint i = 0; i < choices->len; i++) {
+    const AnswerChoice *choice = &g_array_index (choices, AnswerChoice, i);
+
+    g_assert_cmpuint (sdp_answer_get_transport_id (offer, choice), ==, i == 0 ? 0 : 4);
+  }
+  g_free (answer);
+  g_array_unref (choices);
+  sdp_offer_free (offer);
+  g_free (without);
+  g_strfreev (parts);
+  g_free (text);
+}
+
 // ---- publishers ----
 
 static const Row published[] = {
@@ -156,8 +195,7 @@ static const Row published[] = {
           "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "a=recvonly", "!a=sendonly", "a=rtcp-rsize",
           "a=rtcp-fb:102 transport-cc", "!a=rtcp-fb:102 goog-remb", "a=rtcp-fb:102 nack",
           "a=fmtp:103 apt=102", "a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid",
-          "a=extmap:3 "
-          "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01" } },
+          "a=extmap:3 " TRANSPORT_CC } },
   { "chromium-simulcast", { NULL }, // one layer
       { "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "!a=simulcast:recv h;m;l", "!a=rid:h recv",
           "!a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" } },
@@ -510,6 +548,8 @@ main (int argc, char **argv)
   g_test_add_func (
       "/offer/a-profile-that-does-not-fit-is-named", a_profile_that_does_not_fit_is_named);
   g_test_add_func ("/offer/who-publishes-receives-nothing", who_publishes_receives_nothing);
+  g_test_add_func ("/offer/what-is-sent-again-as-it-was",
+      what_is_sent_again_as_it_was_has_no_transport_wide_number);
   g_test_add_func ("/offer/the-transport-is-read", the_transport_is_read);
   g_test_add_func ("/offer/an-error-names-the-line", an_error_names_the_line);
   g_test_add_func ("/offer/offers-are-bounded", offers_are_bounded);

@@ -18,6 +18,7 @@ import (
 	"github.com/pion/interceptor"
 	"github.com/pion/interceptor/pkg/nack"
 	"github.com/pion/interceptor/pkg/report"
+	"github.com/pion/interceptor/pkg/twcc"
 	"github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 )
@@ -28,7 +29,7 @@ type readOptions struct {
 	sessionOptions
 	readers, stagger, lose int
 	duration               time.Duration
-	json, units            bool
+	json, units, twcc      bool
 }
 
 // What one reader saw. Times are in ms from its POST; -1: never.
@@ -42,7 +43,10 @@ type readResult struct {
 	Cipher     string         `json:"cipher"`
 	Local      string         `json:"local"` // the chosen pair of candidates
 	Remote     string         `json:"remote"`
-	Dropped    int64          `json:"dropped"` // on purpose
+	Dropped    int64          `json:"dropped"`  // on purpose
+	Numbered   int            `json:"numbered"` // packets with a transport-wide number
+	Unnumbered int            `json:"unnumbered"`
+	Missing    int            `json:"missing"` // numbers that did not come
 	Tracks     []*trackResult `json:"tracks"`
 }
 
@@ -59,12 +63,16 @@ func runRead(args []string) int {
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
+	fs.BoolVar(&o.twcc, "twcc", false, "offer transport-wide feedback, and send it")
 	fs.BoolVar(&o.units, "units", false, "print the time and the hash of each access unit of the first reader")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 	o.duration = time.Duration(seconds * float64(time.Second))
 	o.codecs = strings.Split(names, ",")
 	o.loses = o.lose > 0
+	if o.twcc {
+		o.numbered = []webrtc.RTPCodecType{webrtc.RTPCodecTypeVideo, webrtc.RTPCodecTypeAudio}
+	}
 	if fs.NArg() != 1 || o.readers < 1 {
 		fmt.Fprintln(os.Stderr, "read: needs one URL, and --readers >= 1")
 		return 64
@@ -117,7 +125,8 @@ func known() string {
 
 func readOne(ctx context.Context, nth int, endpoint string, o readOptions) *readResult {
 	result := &readResult{Reader: nth, Status: "failed", AnsweredMS: -1, ConnectMS: -1, Disconnect: -1}
-	r := &reader{result: result, options: o, connected: make(chan struct{}), ended: make(chan struct{})}
+	r := &reader{result: result, options: o, connected: make(chan struct{}), ended: make(chan struct{}),
+		numbers: &numbers{seen: map[int64]bool{}}}
 	if err := r.run(ctx, endpoint); err != nil {
 		result.Error = err.Error()
 		var status *statusError
@@ -128,6 +137,7 @@ func readOne(ctx context.Context, nth int, endpoint string, o readOptions) *read
 		result.Status = "ok"
 	}
 	result.Dropped = r.dropped.Load()
+	result.Numbered, result.Unnumbered, result.Missing = len(r.numbers.seen), r.numbers.without, r.numbers.missing()
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	for _, track := range r.tracks {
@@ -143,6 +153,7 @@ type reader struct {
 	connected, ended chan struct{}
 	once, onceEnded  sync.Once
 	dropped          atomic.Int64
+	numbers          *numbers
 	lock             sync.Mutex // for what follows
 	started          time.Time
 	tracks           []*track
@@ -153,6 +164,14 @@ func (r *reader) interceptors() (*interceptor.Registry, error) {
 	if r.options.lose > 0 {
 		registry.Add(dropperFactory{&dropper{n: r.options.lose, dropped: &r.dropped,
 			until: r.options.duration - time.Second/2}})
+	}
+	if r.options.twcc {
+		registry.Add(numbersFactory{r.numbers})
+		feedback, err := twcc.NewSenderInterceptor()
+		if err != nil {
+			return nil, err
+		}
+		registry.Add(feedback)
 	}
 	generator, err := nack.NewGeneratorInterceptor(nack.GeneratorInterval(20 * time.Millisecond))
 	if err != nil {

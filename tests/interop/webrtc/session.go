@@ -75,7 +75,8 @@ func video(mime, fmtp string, pt webrtc.PayloadType) []webrtc.RTPCodecParameters
 
 func audio(mime string, rate uint32, channels uint16, fmtp string, pt webrtc.PayloadType) []webrtc.RTPCodecParameters {
 	return []webrtc.RTPCodecParameters{{RTPCodecCapability: webrtc.RTPCodecCapability{MimeType: mime,
-		ClockRate: rate, Channels: channels, SDPFmtpLine: fmtp}, PayloadType: pt}}
+		ClockRate: rate, Channels: channels, SDPFmtpLine: fmtp,
+		RTCPFeedback: []webrtc.RTCPFeedback{{Type: "transport-cc"}}}, PayloadType: pt}}
 }
 
 // newPeer makes a connection that knows these codecs. `interceptors` work on its packets.

@@ -48,6 +48,20 @@ sdp_answer_has_transport_cc (const OfferMedia *line, const OfferFormat *format)
   return format->transport_cc && line->transport_id;
 }
 
+static guint
+get_transport_id (const OfferMedia *line, const AnswerChoice *choice)
+{
+  const OfferFormat *format = get_format (line, choice->format);
+
+  return format->transport_cc && (choice->rtx_ssrc || !format->nack) ? line->transport_id : 0;
+}
+
+guint
+sdp_answer_get_transport_id (const SdpOffer *offer, const AnswerChoice *choice)
+{
+  return get_transport_id (get_media (offer, choice->media), choice);
+}
+
 gboolean
 sdp_answer_receives (const SdpOffer *offer)
 {
@@ -366,13 +380,19 @@ write_extension (GString *text, guint id, const gchar *uri)
 
 // What the client gets.
 static void
-write_sending (GString *text, const OfferMedia *line, const OfferFormat *format)
+write_sending (
+    GString *text, const OfferMedia *line, const OfferFormat *format, const AnswerChoice *choice)
 {
+  const guint transport_id = get_transport_id (line, choice);
+
   if (line->is_video)
     write_extension (text, line->playout_delay, SDP_OFFER_PLAYOUT_DELAY);
+  write_extension (text, transport_id, SDP_OFFER_TRANSPORT_CC);
   g_string_append (text, "a=sendonly\r\n");
   if (format->fir)
     write_feedback (text, format, "ccm fir");
+  if (transport_id)
+    write_feedback (text, format, "transport-cc");
 }
 
 // What the client sends.
@@ -427,7 +447,7 @@ write_taken (
   if (own->receives)
     write_receiving (text, line, format);
   else
-    write_sending (text, line, format);
+    write_sending (text, line, format, choice);
   g_string_append_printf (text, "a=rtcp-mux\r\n%s", line->rsize ? "a=rtcp-rsize\r\n" : "");
   write_format (text, format, has_rtx);
   if (!own->receives)

@@ -50,6 +50,12 @@ const gchar *sdp_answer_get_encoding (const OfferFormat *format);
 gboolean sdp_answer_has_rtx (const OfferFormat *format);
 gboolean sdp_answer_has_transport_cc (const OfferMedia *line, const OfferFormat *format);
 
+// Returns the id of the header extension that has the transport-wide number of each packet for the
+// client, or 0: packets have none. They have none either if the client asks for lost packets but
+// offers no retransmissions of their own (RFC 4588): the same packet is then sent again, with the
+// same header.
+guint sdp_answer_get_transport_id (const SdpOffer *offer, const AnswerChoice *choice);
+
 // Returns whether the client receives anything: an offer without is not one for WHEP.
 gboolean sdp_answer_receives (const SdpOffer *offer);
 

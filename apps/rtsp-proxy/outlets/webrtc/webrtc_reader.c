@@ -106,8 +106,9 @@ describe_stream (WebrtcReader *self, const AnswerChoice *choice)
   const OfferMedia *line = g_ptr_array_index (self->client.offer->media, choice->media);
   const OfferFormat *format = &g_array_index (line->formats, OfferFormat, choice->format);
   GBytes *extensions = sdp_answer_make_extensions (self->client.offer, choice);
-  GstStructure *stream = gst_structure_new (
-      "stream", "ssrc", G_TYPE_UINT, choice->ssrc, "payload-type", G_TYPE_UINT, format->type, NULL);
+  GstStructure *stream = gst_structure_new ("stream", "ssrc", G_TYPE_UINT, choice->ssrc,
+      "payload-type", G_TYPE_UINT, format->type, "transport-id", G_TYPE_UINT,
+      sdp_answer_get_transport_id (self->client.offer, choice), NULL);
 
   if (choice->rtx_ssrc)
     gst_structure_set (stream, "rtx-ssrc", G_TYPE_UINT, choice->rtx_ssrc, "rtx-payload-type",
