@@ -5,6 +5,7 @@ import functools
 import os
 import time
 
+import amps_dispatchers
 import amps_functions
 from load import Load, figure, set_up
 from pace import many
@@ -281,4 +282,5 @@ class Rounds(Part):
                 yield str(streams), way, values
 
 
-PARTS = Streams, Packets, Threads, Waiting, Gaps, Histogram, Maximum, Rounds, amps_functions
+PARTS = Streams, Packets, Threads, Waiting, Gaps, Histogram, Maximum, Rounds, amps_functions,\
+    amps_dispatchers.Dispatchers
