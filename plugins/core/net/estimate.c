@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdlib.h>
+
+#include "net/estimate_private.h"
+#include "rtp/rtp.h"
+
+#define SECOND INT64_C (1000000) // us
+#define NS 1000                  // in a us
+#define BASE_PERIOD (10 * SECOND)
+#define OLD (60 * SECOND) // a packet of this age was sent before a step of our clock
+#define CLOCK_SLACK (2 * SECOND)
+#define SILENCE SECOND
+#define FEEDBACKS_MAX 200 // a second
+#define REMB_TIME (5 * SECOND)
+
+// A packet sent, in 64 bits: its departure in us, which wraps; its number; its size, 0 if it was
+// told of; and whether it was said to be lost.
+#define LOST 0x8000u
+#define SIZE_MAX_KEPT 0x7fffu
+
+static uint64_t
+pack (uint32_t departure, uint16_t number, uint16_t size)
+{
+  return (uint64_t) departure << 32 | (uint64_t) number << 16 | size;
+}
+
+static uint16_t
+number_of (uint64_t entry)
+{
+  return (uint16_t) (entry >> 16);
+}
+
+static uint32_t
+size_of (uint64_t entry)
+{
+  return (uint32_t) entry & SIZE_MAX_KEPT;
+}
+
+// Returns how long ago the packet was sent.
+static uint32_t
+age_of (uint64_t entry, int64_t now)
+{
+  return (uint32_t) now - (uint32_t) (entry >> 32);
+}
+
+WeirEstimate *
+weir_estimate_new (size_t ring)
+{
+  WeirEstimate *self = calloc (1, sizeof *self + ring * sizeof self->sent[0]);
+
+  if (!self)
+    return NULL;
+  self->ring = ring;
+  weir_estimate_forget (self);
+  return self;
+}
+
+void
+weir_estimate_free (WeirEstimate *self)
+{
+  free (self);
+}
+
+void
+weir_estimate_sent (WeirEstimate *self, uint16_t number, size_t size, int64_t now)
+{
+  uint16_t kept = (uint16_t) (size < SIZE_MAX_KEPT ? size : SIZE_MAX_KEPT);
+
+  if (self->ring > 0)
+    __atomic_store_n (&self->sent[number & (self->ring - 1)],
+        pack ((uint32_t) (now / NS), number, kept), __ATOMIC_RELAXED);
+}
+
+int64_t
+weir_estimate_base_take (WeirEstimateBase *base, int64_t value, int64_t now)
+{
+  if (now - base->since >= BASE_PERIOD || now < base->since) {
+    base->before = base->least;
+    base->least = INT64_MAX;
+    base->since = now;
+  }
+  if (value < base->least)
+    base->least = value;
+  return base->least < base->before ? base->least : base->before;
+}
+
+// ---- feedback ----
+
+static bool
+is_flood (WeirEstimate *self, int64_t now)
+{
+  if (now - self->flood_since >= SECOND || now < self->flood_since) {
+    self->flood_since = now;
+    self->flood_n = 0;
+  }
+  return ++self->flood_n > FEEDBACKS_MAX;
+}
+
+static int64_t
+arrival_of (WeirFeedbackKind kind, int64_t ticks)
+{
+  return kind == WEIR_FEEDBACK_TWCC ? ticks * 250 : ticks * 15625 / 1024;
+}
+
+static uint32_t
+to_u32 (int64_t value)
+{
+  return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
+}
+
+static void
+close_group (WeirEstimate *self, int64_t arrival, int64_t departure, int64_t now)
+{
+  int64_t base = weir_estimate_base_take (&self->base, self->open_least, now);
+  int64_t sent = departure - self->open_departure, arrived = arrival - self->open_arrival;
+
+  self->open.span = to_u32 (sent > arrived ? sent : arrived);
+  self->open.delay = to_u32 (self->open_least - base);
+  weir_estimate_judge (self, &self->open);
+  self->open = (WeirEstimateGroup) { 0 };
+}
+
+static void
+take_arrival (WeirEstimate *self, uint32_t size, int64_t departure, int64_t arrival, int64_t now)
+{
+  if (self->open.n > 0 && arrival - self->open_arrival >= WEIR_GROUP_US)
+    close_group (self, arrival, departure, now);
+  if (self->open.n++ == 0) {
+    self->open_arrival = arrival;
+    self->open_departure = departure;
+    self->open_least = arrival - departure;
+  }
+  self->open.bytes += size;
+  if (arrival - departure < self->open_least)
+    self->open_least = arrival - departure;
+  if (arrival > self->newest)
+    self->newest = arrival;
+}
+
+// Returns the packet's entry, or 0 if there is none to tell of.
+static uint64_t
+take_entry (WeirEstimate *self, uint16_t number, bool arrived)
+{
+  uint64_t *slot = &self->sent[number & (self->ring - 1)];
+  uint64_t entry = __atomic_load_n (slot, __ATOMIC_RELAXED);
+  uint64_t then = arrived ? pack (0, number, 0) : entry | LOST;
+
+  if (size_of (entry) == 0 || number_of (entry) != number
+      || !__atomic_compare_exchange_n (
+          slot, &entry, then, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    return 0;
+  return entry;
+}
+
+static void
+take_packet (WeirEstimate *self, uint16_t number, bool arrived, uint32_t ticks, int64_t now)
+{
+  uint64_t entry = take_entry (self, number, arrived);
+
+  if (arrived)
+    weir_unwrap32 (&self->ticks, ticks);
+  if (entry == 0 || age_of (entry, now) > OLD) {
+    self->counts.unknown++;
+    return;
+  }
+  if ((int16_t) (uint16_t) (number - self->number) > 0)
+    self->number = number;
+  if (!arrived) {
+    self->open.lost += !(entry & LOST);
+    self->counts.lost += !(entry & LOST);
+    return;
+  }
+  self->counts.arrived++;
+  if (entry & LOST) {
+    self->counts.lost--;
+    self->open.lost -= self->open.lost > 0;
+  }
+  take_arrival (
+      self, size_of (entry), now - age_of (entry, now), arrival_of (self->kind, self->ticks), now);
+}
+
+static void
+begin (WeirEstimate *self, const WeirFeedback *feedback)
+{
+  weir_estimate_forget (self);
+  self->begun = true;
+  self->kind = feedback->kind;
+  self->ticks = WEIR_UNWRAP_START;
+  self->newest = INT64_MIN;
+  self->number = (uint16_t) (feedback->first - 1);
+}
+
+// Follows the reader's clock to the last packet that arrived. Begins anew if a clock has stepped.
+static void
+follow_clock (WeirEstimate *self, const WeirFeedback *feedback, int64_t now)
+{
+  size_t n = feedback->n;
+  int64_t ticks = self->ticks, ahead;
+
+  while (n > 0 && !feedback->arrived[n - 1])
+    n--;
+  if (!self->begun || feedback->kind != self->kind) {
+    begin (self, feedback);
+  } else if (n > 0 && self->newest != INT64_MIN) {
+    ahead = arrival_of (self->kind, weir_unwrap32 (&ticks, feedback->ticks[n - 1])) - self->newest;
+    if (ahead - (now - self->told) > CLOCK_SLACK || ahead - (now - self->told) < -CLOCK_SLACK) {
+      self->counts.steps++;
+      begin (self, feedback);
+    }
+  }
+  self->told = now;
+}
+
+void
+weir_estimate_feedback (WeirEstimate *self, const WeirFeedback *feedback, int64_t now_ns)
+{
+  int64_t now = now_ns / NS;
+
+  if (self->ring == 0)
+    return;
+  if (is_flood (self, now)) {
+    self->counts.refused++;
+    return;
+  }
+  self->counts.feedbacks++;
+  self->counts.unknown += feedback->left_out;
+  follow_clock (self, feedback, now);
+  for (size_t i = 0; i < feedback->n; i++)
+    take_packet (
+        self, (uint16_t) (feedback->first + i), feedback->arrived[i], feedback->ticks[i], now);
+}
+
+// ---- other sources ----
+
+#define REPORT_LOSS_SOME 5       // of 256: 2 %
+#define REPORT_LOSS_MUCH 26      // 10 %
+#define REPORT_SLOW (SECOND / 5) // a round trip that much above the least one
+
+void
+weir_estimate_report (WeirEstimate *self, const WeirEstimateReport *report, int64_t now_ns)
+{
+  int64_t now = now_ns / NS, trip = report->round_trip / NS, base;
+  bool slow = false, slow_before = self->slow;
+
+  if (self->begun && now - self->told < REMB_TIME)
+    return; // feedback tells more
+  if (report->round_trip >= 0) {
+    base = weir_estimate_base_take (&self->base, trip, now);
+    self->open.delay = to_u32 (trip - base);
+    slow = trip - base > REPORT_SLOW;
+  }
+  self->reported = true;
+  self->slow = slow;
+  self->report_bits = report->bits - report->bits / 256 * report->lost;
+  if (report->lost > REPORT_LOSS_MUCH || (slow && slow_before))
+    self->state = WEIR_ESTIMATE_CONGESTED;
+  else if (report->lost > REPORT_LOSS_SOME || slow)
+    self->state = WEIR_ESTIMATE_WARNING;
+  else
+    self->state = WEIR_ESTIMATE_CLEAR;
+  if (self->state == WEIR_ESTIMATE_CONGESTED)
+    self->congested_bits = self->report_bits;
+}
+
+void
+weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now_ns)
+{
+  self->remb_bits = bits;
+  self->remb_until = now_ns / NS + REMB_TIME;
+}
+
+void
+weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *sample, int64_t now_ns)
+{
+  int64_t now = now_ns / NS, trip = sample->round_trip / NS;
+  int64_t base = weir_estimate_base_take (&self->base, trip, now);
+  int64_t span = self->sampled ? now - self->sampled : 0;
+  uint64_t bits = sample->bits > 0 ? sample->bits : 1;
+  WeirEstimateGroup group = { .span = to_u32 (span) };
+  uint64_t wait = sample->queued < UINT32_MAX ? sample->queued * 8 * SECOND / bits : UINT32_MAX;
+
+  self->sampled = now;
+  if (span <= 0)
+    return;
+  // What is under way for a round trip without a queue does not wait.
+  group.delay = to_u32 ((int64_t) (wait < UINT32_MAX ? wait : UINT32_MAX) - base);
+  group.bytes = to_u32 (
+      (int64_t) (sample->bits / 8 < UINT32_MAX ? sample->bits / 8 : UINT32_MAX) * span / SECOND);
+  weir_estimate_judge (self, &group);
+}
+
+// ---- the view ----
+
+// Returns for how long packets have been under way of which nothing was told.
+static int64_t
+silence (const WeirEstimate *self, int64_t now)
+{
+  uint16_t next = (uint16_t) (self->number + 1);
+  uint64_t entry;
+
+  if (!self->begun)
+    return 0;
+  entry = __atomic_load_n (&self->sent[next & (self->ring - 1)], __ATOMIC_RELAXED);
+  if (size_of (entry) == 0 || (int16_t) (uint16_t) (number_of (entry) - next) < 0)
+    return 0;
+  // If the packet is forgotten, at least the last feedback is known.
+  if (number_of (entry) != next)
+    return now - self->told;
+  return age_of (entry, now) < now - self->told ? age_of (entry, now) : now - self->told;
+}
+
+static void
+lower_by_remb (const WeirEstimate *self, WeirEstimateView *view, int64_t now)
+{
+  if (now >= self->remb_until || view->bits == 0 || self->remb_bits >= view->bits)
+    return;
+  view->bits = self->remb_bits;
+  view->is_lower_bound = false;
+  view->state = WEIR_ESTIMATE_CONGESTED;
+}
+
+WeirEstimateView
+weir_estimate_view (WeirEstimate *self, int64_t now_ns)
+{
+  int64_t now = now_ns / NS, silent = silence (self, now);
+  uint64_t bound = self->reported ? self->report_bits : weir_estimate_bound (self);
+  WeirEstimateView view = { .loss = weir_estimate_loss (self) };
+
+  if (silent >= SILENCE) {
+    if (self->state != WEIR_ESTIMATE_CONGESTED)
+      self->congested_bits = bound;
+    self->state = WEIR_ESTIMATE_CONGESTED;
+  }
+  view.state = self->state;
+  view.is_lower_bound = self->state != WEIR_ESTIMATE_CONGESTED;
+  view.bits = view.is_lower_bound ? bound : self->congested_bits;
+  // Halved for each second of silence.
+  view.bits >>= silent < 32 * SILENCE ? silent / SILENCE : 32;
+  if (self->reported)
+    view.queue_ns = (int64_t) self->open.delay * NS;
+  else if (self->n_groups > 0)
+    view.queue_ns = (int64_t) self->groups[(self->n_groups - 1) % WEIR_GROUPS].delay * NS;
+  lower_by_remb (self, &view, now);
+  return view;
+}
+
+WeirEstimateCounts
+weir_estimate_counts (const WeirEstimate *self)
+{
+  return self->counts;
+}
