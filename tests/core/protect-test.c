@@ -211,9 +211,9 @@ drop (size_t i)
 }
 
 static void
-push (size_t n)
+push_at (int64_t at, size_t n)
 {
-  now += 40 * MS;
+  now = at;
   if (!weir_fanout_begin (fanout))
     return;
   for (size_t k = 0; k < n; k++) {
@@ -225,6 +225,12 @@ push (size_t n)
     weir_fanout_commit (fanout, LEN, now);
   }
   weir_fanout_end (fanout, now);
+}
+
+static void
+push (size_t n)
+{
+  push_at (now + 40 * MS, n);
 }
 
 static void
@@ -672,31 +678,49 @@ a_second_of_packets_is_kept (void)
   finish ();
 }
 
+// Lets 400 packets a second come for 4 s, and asks for some of them.
+static void
+push_for_seconds (unsigned apart)
+{
+  for (size_t i = 0; i < 4 * 25; i++) {
+    for (size_t k = 0; k < 16; k++, seq = (uint16_t) (seq + apart - 1))
+      push_at (now + (k == 0 ? 40 * MS : 0), 1);
+    run ();
+    if (i % 10 == 9)
+      CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 70 * apart)), 1);
+  }
+  for (size_t i = 0; i < 40; i++)
+    CHECK_INT (resend ((uint16_t) (peers[0].last_seq - (380 - 7 * i) * apart)), 1);
+}
+
 // What a burst needed is freed, and what may be sent again stays.
 static void
 no_more_than_a_second_of_packets_is_kept (void)
 {
   begin_again (100, 0);
-  for (size_t i = 0; i < 25; i++) {
-    push (60);
-    run ();
-  }
+  for (size_t i = 0; i < 1500; i++, seq++)
+    push_at (now + MS, 1);
+  run ();
   CHECK_INT (weir_resends_room (peers[0].reader->resends), 2048);
-  for (size_t i = 0; i < 4 * 25; i++) { // 400 packets a second
-    push (16);
-    run ();
-    if (i % 10 == 9)
-      CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 70)), 1);
-  }
+  push_for_seconds (2);
   CHECK_INT (weir_resends_room (peers[0].reader->resends), 512);
-  for (size_t i = 0; i < 40; i++)
-    CHECK_INT (resend ((uint16_t) (peers[0].last_seq - 390 + 7 * i)), 1);
   now += 5000 * MS;
   push (8);
   run ();
-  CHECK_INT (weir_resends_room (peers[0].reader->resends), 64);
+  CHECK_INT (weir_resends_room (peers[0].reader->resends), 16);
   for (uint16_t i = 0; i < 2; i++)
     CHECK_INT (resend ((uint16_t) (peers[0].last_seq - i)), i == 0);
+  CHECK (!peers[0].differs);
+  finish ();
+}
+
+// As for packets whose numbers go on.
+static void
+packets_without_gaps_need_little_room (void)
+{
+  begin_again (60000, 0);
+  push_for_seconds (1);
+  CHECK_INT (weir_resends_room (peers[0].reader->resends), 32);
   CHECK (!peers[0].differs);
   finish ();
 }
@@ -761,6 +785,7 @@ main (void)
   RUN (what_was_sent_long_ago_gives_no_budget);
   RUN (a_second_of_packets_is_kept);
   RUN (no_more_than_a_second_of_packets_is_kept);
+  RUN (packets_without_gaps_need_little_room);
   RUN (a_full_socket_refuses_retransmissions);
   RUN (a_reader_that_left_gets_nothing_again);
   return tap_done ();
