@@ -5,6 +5,7 @@
 
 #include "bits/bytes.h"
 #include "packets.h"
+#include "rtp/feedback.h"
 #include "run/clock.h"
 #include "tap.h"
 
@@ -376,6 +377,44 @@ all_that_came_is_told_with_its_time (void)
   }
 }
 
+// The reader of feedback is the writer's witness, and the writer the reader's.
+static void
+what_is_written_is_read (void)
+{
+  static WeirFeedback feedback;
+
+  srand (1);
+  for (int round = 0; round < 300; round++) {
+    unsigned gap = 1 + (unsigned) rand () % 8, jitter = 1 + (unsigned) rand () % 400;
+    int64_t at[1024], now = (int64_t) rand () * TICK;
+    uint16_t first = (uint16_t) rand (), next = first;
+    WeirBytes bytes;
+    uint8_t out[ROOM];
+    size_t size;
+
+    weir_twcc_init (&twcc);
+    for (int i = 0; i < 500; i++) {
+      now += rand () % (int) jitter * TICK;
+      at[i] = i == 0 || rand () % (int) gap == 0 ? now : -1;
+      if (at[i] >= 0)
+        take ((uint16_t) (first + i), now);
+    }
+    while ((size = weir_twcc_write (&twcc, out, sizeof out, 1, 2)) > 0) {
+      bytes = weir_bytes (out, size);
+      CHECK_INT (weir_feedback_next (&bytes, 0, &feedback), 1);
+      CHECK_INT (feedback.first, next);
+      for (size_t i = 0; i < feedback.n; i++, next++) {
+        int64_t arrival = at[(uint16_t) (next - first)];
+
+        CHECK_INT (feedback.arrived[i], arrival >= 0);
+        if (arrival >= 0)
+          CHECK_INT (feedback.ticks[i], (uint32_t) (arrival / TICK));
+      }
+    }
+    CHECK ((uint16_t) (next - first) > 400);
+  }
+}
+
 int
 main (void)
 {
@@ -394,5 +433,6 @@ main (void)
   RUN (numbers_far_behind_restart_if_two_are_in_a_row);
   RUN (a_jump_ahead_leaves_out_what_does_not_fit);
   RUN (all_that_came_is_told_with_its_time);
+  RUN (what_is_written_is_read);
   return tap_done ();
 }

@@ -5,9 +5,6 @@
 
 #include "rtp/rtcp_header.h"
 
-#define COUNT 0x1f
-#define PADDED 0x20
-
 #define TWCC 15 // feedback message types of RTPFB
 #define RFC8888 11
 #define REMB 15 // of PSFB
@@ -21,27 +18,6 @@ typedef enum { LOST, SMALL, LARGE, RESERVED } Status;
 #define OFFSET_TICKS 64 // RFC 8888: 1/1024 s
 #define OFFSET 0x1fff   // in a report; all ones: not known
 #define ARRIVED 0x8000
-
-// Takes the next packet of a compound. Its padding is removed: of any length, as browsers pad TWCC
-// with one to three bytes (RFC 3550 asks for a multiple of four).
-static bool
-next_packet (WeirBytes *compound, WeirRtcpHeader *header, WeirBytes *body)
-{
-  const uint8_t *at;
-  size_t len;
-
-  if (!weir_rtcp_header_read (compound, header)
-      || !weir_bytes_take (compound, header->size - 4, &at))
-    return false;
-  len = header->size - 4;
-  if (header->flags & PADDED) {
-    if (len == 0 || at[len - 1] == 0 || at[len - 1] > len)
-      return false;
-    len -= at[len - 1];
-  }
-  *body = weir_bytes (at, len);
-  return true;
-}
 
 // ---- TWCC ----
 
@@ -191,13 +167,13 @@ weir_feedback_next (WeirBytes *compound, uint32_t ssrc, WeirFeedback *out)
     WeirBytes body;
     int read = 0;
 
-    if (!next_packet (compound, &header, &body))
+    if (!weir_rtcp_packet_next (compound, &header, &body))
       return -EBADMSG;
     if (header.type != WEIR_RTCP_RTPFB)
       continue;
-    if ((header.flags & COUNT) == TWCC)
+    if ((header.flags & WEIR_RTCP_COUNT) == TWCC)
       return read_twcc (body, out) ? 1 : -EBADMSG;
-    if ((header.flags & COUNT) == RFC8888)
+    if ((header.flags & WEIR_RTCP_COUNT) == RFC8888)
       read = read_rfc8888 (body, ssrc, out);
     if (read != 0)
       return read;
@@ -231,8 +207,9 @@ weir_feedback_read_remb (const uint8_t *packet, size_t len, uint64_t *bits)
   uint64_t lowest = UINT64_MAX, new;
   bool found = false;
 
-  while (weir_bytes_left (&compound) > 0 && next_packet (&compound, &header, &body)) {
-    if (header.type != WEIR_RTCP_PSFB || (header.flags & COUNT) != REMB || !read_remb (body, &new))
+  while (weir_rtcp_packet_next (&compound, &header, &body)) {
+    if (header.type != WEIR_RTCP_PSFB || (header.flags & WEIR_RTCP_COUNT) != REMB
+        || !read_remb (body, &new))
       continue;
     found = true;
     lowest = new < lowest ? new : lowest;

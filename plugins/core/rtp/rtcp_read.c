@@ -5,31 +5,12 @@
 
 #include "rtp/rtcp_header.h"
 
-#define PADDED 0x20
-#define COUNT 0x1f
 #define SENDER_INFO_AND_SSRC 24
 #define BLOCK 24
 #define PLI 1 // feedback message types of PSFB
 #define FIR 4
 #define FIR_ENTRY 8
 #define NACK 1 // feedback message type of RTPFB
-
-// Removes the padding; its last byte holds its length.
-static bool
-strip_padding (WeirBytes *body)
-{
-  size_t len = weir_bytes_left (body);
-  WeirBytes end = *body;
-  uint8_t padding = 0;
-
-  if (len == 0 || !weir_bytes_skip (&end, len - 1))
-    return false;
-  weir_bytes_u8 (&end, &padding);
-  if (padding == 0 || padding % 4 != 0 || padding > len)
-    return false;
-  body->end -= padding;
-  return true;
-}
 
 static void
 read_block (WeirBytes *body, WeirRtcpBlock *block)
@@ -50,7 +31,7 @@ static bool
 read_report (WeirBytes *body, const WeirRtcpHeader *header, bool first, WeirRtcpReport *out)
 {
   size_t before = header->type == WEIR_RTCP_SR ? SENDER_INFO_AND_SSRC : 4;
-  size_t n = header->flags & COUNT;
+  size_t n = header->flags & WEIR_RTCP_COUNT;
   uint32_t ssrc;
 
   if (weir_bytes_left (body) < before + n * BLOCK)
@@ -73,7 +54,7 @@ read_packet (WeirBytes body, const WeirRtcpHeader *header, bool first, WeirRtcpR
       return read_report (&body, header, first, out);
     case WEIR_RTCP_BYE:
       out->bye = true;
-      return weir_bytes_left (&body) >= 4 * (size_t) (header->flags & COUNT);
+      return weir_bytes_left (&body) >= 4 * (size_t) (header->flags & WEIR_RTCP_COUNT);
     case WEIR_RTCP_SDES:
     case WEIR_RTCP_XR:
       return true;
@@ -94,14 +75,14 @@ weir_rtcp_read (const uint8_t *packet, size_t len, WeirRtcpReport *out)
     return -EBADMSG;
   for (; weir_bytes_left (&bytes) > 0; first = false) {
     WeirRtcpHeader header;
-    const uint8_t *at;
     WeirBytes body;
 
-    if (!weir_rtcp_header_read (&bytes, &header) || !weir_bytes_take (&bytes, header.size - 4, &at))
+    if (!weir_rtcp_packet_next (&bytes, &header, &body))
       return -EBADMSG;
-    body = weir_bytes (at, header.size - 4);
-    // Only the last packet of a compound may have padding, and never the first.
-    if (header.flags & PADDED && (first || weir_bytes_left (&bytes) > 0 || !strip_padding (&body)))
+    // Only the last packet of a compound may have padding, and never the first; but feedback of
+    // browsers has it anywhere.
+    if (header.flags & WEIR_RTCP_PADDED && header.type != WEIR_RTCP_RTPFB
+        && (first || weir_bytes_left (&bytes) > 0))
       return -EBADMSG;
     if (!read_packet (body, &header, first, &report))
       return -EBADMSG;
@@ -132,19 +113,6 @@ feedback_asks_key (WeirBytes body, unsigned kind, uint32_t ssrc)
   return false;
 }
 
-// Takes the next packet of a compound, whose body is without padding then.
-static bool
-next_packet (WeirBytes *bytes, WeirRtcpHeader *header, WeirBytes *body)
-{
-  const uint8_t *at;
-
-  if (weir_bytes_left (bytes) == 0 || !weir_rtcp_header_read (bytes, header)
-      || !weir_bytes_take (bytes, header->size - 4, &at))
-    return false;
-  *body = weir_bytes (at, header->size - 4);
-  return !(header->flags & PADDED) || strip_padding (body);
-}
-
 bool
 weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc)
 {
@@ -154,8 +122,9 @@ weir_rtcp_asks_key (const uint8_t *packet, size_t len, uint32_t ssrc)
 
   if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
     return false;
-  while (next_packet (&bytes, &header, &body)) {
-    if (header.type == WEIR_RTCP_PSFB && feedback_asks_key (body, header.flags & COUNT, ssrc))
+  while (weir_rtcp_packet_next (&bytes, &header, &body)) {
+    if (header.type == WEIR_RTCP_PSFB
+        && feedback_asks_key (body, header.flags & WEIR_RTCP_COUNT, ssrc))
       return true;
   }
   return false;
@@ -184,11 +153,11 @@ weir_rtcp_read_nacks (const uint8_t *packet, size_t len, uint32_t ssrc, uint16_t
 
   if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
     return 0;
-  while (next_packet (&bytes, &header, &body)) {
+  while (weir_rtcp_packet_next (&bytes, &header, &body)) {
     uint16_t first, mask;
     uint32_t of;
 
-    if (header.type != WEIR_RTCP_RTPFB || (header.flags & COUNT) != NACK
+    if (header.type != WEIR_RTCP_RTPFB || (header.flags & WEIR_RTCP_COUNT) != NACK
         || !weir_bytes_skip (&body, 4) || !weir_bytes_u32 (&body, &of) || of != ssrc)
       continue;
     while (weir_bytes_u16 (&body, &first) && weir_bytes_u16 (&body, &mask))
@@ -254,7 +223,7 @@ feedback_is_sound (WeirBytes body, uint8_t type, unsigned kind)
 static bool
 is_sound (WeirBytes body, const WeirRtcpHeader *header)
 {
-  unsigned count = header->flags & COUNT;
+  unsigned count = header->flags & WEIR_RTCP_COUNT;
 
   switch (header->type) {
     case WEIR_RTCP_SDES:
@@ -280,7 +249,7 @@ weir_rtcp_is_sound (const uint8_t *packet, size_t len)
 
   if (weir_rtcp_read (packet, len, &unused) == -EBADMSG)
     return false;
-  while (next_packet (&bytes, &header, &body)) {
+  while (weir_rtcp_packet_next (&bytes, &header, &body)) {
     if (!is_sound (body, &header))
       return false;
   }
