@@ -33,6 +33,7 @@
 #include <sys/resource.h>
 
 #define STOP_TIMEOUT_MS 4000
+#define THREAD_IDLE_MS 2000 // until an idle thread of a pool ends; GLib's default is 15 s
 
 static gboolean
 quit (gpointer loop)
@@ -252,6 +253,7 @@ serve (const Options *options, ProxyConfig *config)
   if (!kernel_path_load ((KernelPath) config->kernel, &error))
     return fail_start (error);
   raise_file_limit ();
+  g_thread_pool_set_max_idle_time (THREAD_IDLE_MS);
   receive_tick_set (config->receive_tick);
   workers_set_limit (config->workers);
   spawn_set_options ((const gchar *const *) options->gst);

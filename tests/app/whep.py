@@ -14,7 +14,7 @@ import time
 from functools import lru_cache
 
 from hlsweb import clip
-from proc import Proc
+from proc import Proc, thread_names
 from proxy import CLIP, matches, wait_until
 from tap import SLOWER, run, test
 from webrtcproxy import (ALLOWED, FRAGMENT, SDP, WebrtcProxy, folder, media_port, offer, program, raw_socket,
@@ -352,6 +352,15 @@ def a_reader_is_shown_and_closed():
         wait_until(lambda: not proxy.readers(), 10, 'no readers')
         result = json.loads(reading.wait_for_line(r'^\[.*\]$', 60)[0])[0]
         assert result['disconnected_ms'] > 0, result
+
+
+@test(timeout=90)
+def a_reader_that_plays_needs_no_thread_for_handshakes():
+    with WebrtcProxy() as proxy, Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'):
+        wait_until(proxy.readers, 30, 'a reader')
+        wait_until(lambda: not {'webrtc-dtls', 'pool-rtsp-proxy'} & set(thread_names(proxy.pid).values()), 20,
+                   'no idle threads')
+        assert proxy.readers()
 
 
 @test(timeout=90)

@@ -17,11 +17,8 @@
 
 struct _WebrtcHandshakes {
   DtlsContext *context;
-  GThread *threads[THREADS];
-  GMutex lock; // guards all below; taken after that of a handshake
-  GCond changed;
-  GQueue waiting; // handshakes with work
-  gboolean is_stopped;
+  GMutex lock;          // taken after that of a handshake
+  GThreadPool *threads; // of handshakes with work; guarded. NULL: stopped
 };
 
 struct _WebrtcHandshake {
@@ -178,23 +175,12 @@ run (WebrtcHandshake *self)
   ops->unref (session);
 }
 
-static gpointer
-run_thread (gpointer handshakes)
+static void
+run_in_thread (gpointer handshake, gpointer unused)
 {
-  WebrtcHandshakes *all = handshakes;
-  WebrtcHandshake *next;
-
   thread_set_name (THREAD);
-  do {
-    g_mutex_lock (&all->lock);
-    while (g_queue_is_empty (&all->waiting) && !all->is_stopped)
-      g_cond_wait (&all->changed, &all->lock);
-    next = g_queue_pop_head (&all->waiting);
-    g_mutex_unlock (&all->lock);
-    if (next)
-      run (next);
-  } while (next);
-  return NULL;
+  run (handshake);
+  thread_set_name (THREAD_IDLE);
 }
 
 // The lock is held.
@@ -206,11 +192,11 @@ wake (WebrtcHandshake *self)
   if (self->works)
     return;
   g_mutex_lock (&all->lock);
-  if (!all->is_stopped) {
+  if (all->threads) {
     self->works = TRUE;
     self->ops->ref (self->session);
-    g_queue_push_tail (&all->waiting, self);
-    g_cond_signal (&all->changed);
+    // Without a thread it waits for one.
+    g_thread_pool_push (all->threads, self, NULL);
   }
   g_mutex_unlock (&all->lock);
 }
@@ -333,27 +319,16 @@ webrtc_handshake_get_keys (WebrtcHandshake *self, GBytes **send, GBytes **receiv
 
 // ---- construction ----
 
-static gboolean
-start (WebrtcHandshakes *self, GError **error)
-{
-  for (guint i = 0; i < THREADS; i++) {
-    self->threads[i] = g_thread_try_new (THREAD, run_thread, self, error);
-    if (!self->threads[i])
-      return FALSE;
-  }
-  return TRUE;
-}
-
 WebrtcHandshakes *
 webrtc_handshakes_new (GError **error)
 {
   WebrtcHandshakes *self = g_new0 (WebrtcHandshakes, 1);
 
   g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
-  g_queue_init (&self->waiting);
   self->context = dtls_context_new (error);
-  if (!self->context || !start (self, error))
+  if (self->context)
+    self->threads = g_thread_pool_new (run_in_thread, NULL, THREADS, FALSE, NULL);
+  else
     g_clear_pointer (&self, webrtc_handshakes_free);
   return self;
 }
@@ -361,12 +336,13 @@ webrtc_handshakes_new (GError **error)
 void
 webrtc_handshakes_stop (WebrtcHandshakes *self)
 {
+  GThreadPool *threads;
+
   g_mutex_lock (&self->lock);
-  self->is_stopped = TRUE;
-  g_cond_broadcast (&self->changed);
+  threads = g_steal_pointer (&self->threads);
   g_mutex_unlock (&self->lock);
-  for (guint i = 0; i < THREADS; i++)
-    g_clear_pointer (&self->threads[i], g_thread_join);
+  if (threads)
+    g_thread_pool_free (threads, FALSE, TRUE);
 }
 
 void
@@ -375,7 +351,6 @@ webrtc_handshakes_free (WebrtcHandshakes *self)
   webrtc_handshakes_stop (self);
   g_clear_pointer (&self->context, dtls_context_free);
   g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
   g_free (self);
 }
 

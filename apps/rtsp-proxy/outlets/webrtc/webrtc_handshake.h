@@ -11,7 +11,7 @@
 // The threads, and the certificate that all sessions share.
 typedef struct _WebrtcHandshakes WebrtcHandshakes;
 
-// Returns NULL and sets `error` if there is no memory or no thread.
+// Returns NULL and sets `error` if OpenSSL cannot be set up.
 WebrtcHandshakes *webrtc_handshakes_new (GError **error);
 
 // Finishes what was asked for, and takes nothing more; and then frees it. No session may be left.
