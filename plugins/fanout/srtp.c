@@ -88,16 +88,20 @@ make_token (void)
 
 // ---- streams. Under the lock of the table ----
 
-// Returns the token of a new stream (transfer full). With `look` NULL its packets keep their
-// headers.
+// Returns the token of a new stream (transfer full), or NULL if there is no memory. With `look`
+// NULL its packets keep their headers.
 static gchar *
 add_stream (WeirSrtp *self, const WeirLook *look)
 {
-  gchar *token = make_token ();
+  SrtpStream *stream = srtp_stream_new (self->session, look);
+  gchar *token;
 
+  if (!stream)
+    return NULL;
+  token = make_token ();
   if (!table)
     table = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  g_hash_table_insert (self->streams, g_strdup (token), srtp_stream_new (self->session, look));
+  g_hash_table_insert (self->streams, g_strdup (token), stream);
   g_hash_table_insert (table, g_strdup (token), self);
   return token;
 }
@@ -209,6 +213,31 @@ static gint
 unprotect_rtp_action (WeirSrtp *self, gpointer data, guint size)
 {
   return self->session ? srtp_session_unprotect_rtp (self->session, data, size) : -1;
+}
+
+static SrtpLine *
+find_line (const WeirSrtp *self)
+{
+  return self->session ? srtp_session_get_line (self->session) : NULL;
+}
+
+static void
+feedback_action (WeirSrtp *self, gconstpointer data, guint size, guint64 now)
+{
+  SrtpLine *line = find_line (self);
+
+  if (line)
+    srtp_line_take (line, data, size, (gint64) now);
+}
+
+static gboolean
+read_estimate_action (WeirSrtp *self, gpointer view, guint64 now)
+{
+  SrtpLine *line = find_line (self);
+
+  if (line)
+    *(WeirEstimateView *) view = srtp_line_view (line, (gint64) now);
+  return line != NULL;
 }
 
 // ---- the class ----
@@ -348,6 +377,10 @@ install_actions (GType type)
       NULL, G_TYPE_INT, 3, G_TYPE_POINTER, G_TYPE_UINT, G_TYPE_UINT);
   g_signal_new_class_handler ("unprotect", type, action, G_CALLBACK (unprotect_action), NULL, NULL,
       NULL, G_TYPE_INT, 2, G_TYPE_POINTER, G_TYPE_UINT);
+  g_signal_new_class_handler ("feedback", type, action, G_CALLBACK (feedback_action), NULL, NULL,
+      NULL, G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_UINT, G_TYPE_UINT64);
+  g_signal_new_class_handler ("read-estimate", type, action, G_CALLBACK (read_estimate_action),
+      NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_POINTER, G_TYPE_UINT64);
   g_signal_new_class_handler ("unprotect-rtp", type, action, G_CALLBACK (unprotect_rtp_action),
       NULL, NULL, NULL, G_TYPE_INT, 2, G_TYPE_POINTER, G_TYPE_UINT);
 }

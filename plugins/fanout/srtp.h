@@ -37,6 +37,13 @@
 //   unprotect    action (gpointer data, guint size) -> gint. Checks and decrypts an SRTCP packet in
 //                place. Returns its length, or -1 if it is not authentic or was received before
 //   unprotect-rtp  action (gpointer data, guint size) -> gint. The same for an SRTP packet
+//   feedback     action (gpointer data, guint size, guint64 now). Takes what an RTCP packet of the
+//                reader, as unprotect left it, tells of streams with a "transport-id": when packets
+//                arrived, and what rate the reader asks for (REMB). `now` is in ns of
+//                CLOCK_MONOTONIC. Nothing is sent again with an SSRC of its own while the line is
+//                congested
+//   read-estimate  action (gpointer view, guint64 now) -> gboolean. Fills in a WeirEstimateView
+//                (core/net/estimate.h): what the line carries. Returns FALSE without such streams
 //
 // The actions may be called from any thread.
 

@@ -18,7 +18,7 @@ G_STATIC_ASSERT (WEIR_SRTP_RTCP_ROOM <= WEIR_PROTECT_ROOM);
 struct _SrtpSession {
   gatomicrefcount refs;
   WeirSrtpKeys sent, received;
-  _Atomic guint32 transport; // the next transport-wide number; its low 16 bits are sent
+  _Atomic (SrtpLine *) line; // of all streams with transport-wide numbers; NULL: there are none
 
   // Not GMutexes: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
   pthread_mutex_t rtcp_lock; // guards the RTCP sent
@@ -39,6 +39,7 @@ struct _SrtpStream {
   gatomicrefcount refs;
   SrtpSession *session;
   WeirLook look;          // its SSRC is 0 if packets keep their headers
+  SrtpLine *line;         // of the session; NULL: packets have no transport-wide numbers
   _Atomic guint32 newest; // sequence number of the newest packet sent, or UNUSED
 
   // For the thread that sends, which holds `busy`. There is one as a rule: a stream is for one
@@ -69,7 +70,6 @@ srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key
   g_atomic_ref_count_init (&self->refs);
   pthread_mutex_init (&self->rtcp_lock, NULL);
   pthread_mutex_init (&self->receive_lock, NULL);
-  atomic_init (&self->transport, 0);
   if (derive (&self->sent, profile, send_key) && derive (&self->received, profile, receive_key)
       && weir_srtp_context_init (&self->rtcp, &self->sent, false) == 0
       && weir_srtp_receiver_init (&self->reports, &self->received, false) == 0)
@@ -88,10 +88,17 @@ srtp_session_unref (SrtpSession *self)
   if (self->packets)
     weir_srtp_receiver_clear (self->packets);
   g_free (self->packets);
+  srtp_line_free (srtp_session_get_line (self));
   pthread_mutex_destroy (&self->rtcp_lock);
   pthread_mutex_destroy (&self->receive_lock);
   explicit_bzero (self, sizeof *self);
   g_free (self);
+}
+
+SrtpLine *
+srtp_session_get_line (const SrtpSession *self)
+{
+  return atomic_load_explicit (&self->line, memory_order_acquire);
 }
 
 // Protects RTCP in place, with WEIR_SRTP_RTCP_ROOM bytes behind it. Returns 0 if it cannot be. All
@@ -148,11 +155,24 @@ srtp_session_unprotect_rtp (SrtpSession *self, guint8 *data, guint size)
 
 // ---- streams ----
 
+static SrtpLine *
+ensure_line (SrtpSession *session)
+{
+  if (!srtp_session_get_line (session))
+    atomic_store_explicit (&session->line, srtp_line_new (), memory_order_release);
+  return srtp_session_get_line (session);
+}
+
 SrtpStream *
 srtp_stream_new (SrtpSession *session, const WeirLook *look)
 {
-  SrtpStream *self = g_new0 (SrtpStream, 1);
+  SrtpLine *line = look && look->transport_at > 0 ? ensure_line (session) : NULL;
+  SrtpStream *self;
 
+  if (look && look->transport_at > 0 && !line)
+    return NULL;
+  self = g_new0 (SrtpStream, 1);
+  self->line = line;
   g_atomic_ref_count_init (&self->refs);
   g_atomic_ref_count_inc (&session->refs);
   self->session = session;
@@ -212,14 +232,11 @@ seal (
   return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
 }
 
-// Packets of all the session's streams share one row of numbers, although several threads send
-// them.
+// Returns the transport-wide number of the next packet.
 static guint16
-take_transport (SrtpStream *self)
+take_number (SrtpStream *self)
 {
-  if (self->look.transport_at == 0)
-    return 0;
-  return (guint16) atomic_fetch_add_explicit (&self->session->transport, 1, memory_order_relaxed);
+  return self->line ? srtp_line_take_number (self->line) : 0;
 }
 
 static gsize
@@ -231,7 +248,7 @@ protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
   if (!self->rtp.cipher && weir_srtp_context_init (&self->rtp, &self->session->sent, true) < 0)
     return 0;
   if (self->look.ssrc != 0) {
-    header = weir_look_write (&self->look, take_transport (self), in, len, out, &payload);
+    header = weir_look_write (&self->look, take_number (self), in, len, out, &payload);
   } else if (weir_rtp_parse (in, len, &rtp) == 0) {
     header = payload = rtp.payload_offset;
     memcpy (out, in, header);
@@ -261,10 +278,11 @@ protect_rtx (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
 {
   gsize header, plain;
 
-  if (!self->rtp.cipher) // it has sent nothing yet
+  if (!self->rtp.cipher // it has sent nothing yet
+      || (self->line && srtp_line_is_congested (self->line)))
     return 0;
   plain = weir_look_write_again (
-      &self->look, take_transport (self), in, len, self->rtx_seq++, out, &header);
+      &self->look, take_number (self), in, len, self->rtx_seq++, out, &header);
   return plain > 0 ? seal (self, out, header, out + header, plain - header, FALSE) : 0;
 }
 
@@ -291,6 +309,16 @@ sends_again (const WeirLook *look)
   return look->rtx_ssrc != 0 || (look->ssrc != 0 && look->transport_at == 0);
 }
 
+static void
+note_sent (void *data, const uint8_t *packet, size_t len, int64_t now_ns)
+{
+  const SrtpStream *self = data;
+  uint16_t number;
+
+  if (weir_look_read_transport (&self->look, packet, len, &number))
+    srtp_line_sent (self->line, number, len, now_ns);
+}
+
 // A number never comes twice, because the key stream of a packet depends on it. The first half of
 // the numbers leaves time until the roll-over counter changes (RFC 3711, 3.3.1).
 static uint16_t
@@ -311,6 +339,7 @@ srtp_stream_get_protect (SrtpStream *self)
     .next_seq = next_seq,
     .protect = protect,
     .protect_again = sends_again (&self->look) ? protect_again : NULL,
+    .sent = self->line ? note_sent : NULL,
     .release = srtp_stream_unref,
   };
 }

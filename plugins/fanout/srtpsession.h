@@ -9,6 +9,7 @@
 #include "core/net/protect.h"
 #include "core/webrtc/look.h"
 #include "core/webrtc/srtp.h"
+#include "srtpline.h"
 
 G_BEGIN_DECLS
 
@@ -29,7 +30,11 @@ gint srtp_session_protect_rtcp (SrtpSession *session, guint8 *data, guint size, 
 gint srtp_session_unprotect_rtcp (SrtpSession *session, guint8 *data, guint size);
 gint srtp_session_unprotect_rtp (SrtpSession *session, guint8 *data, guint size);
 
-// Returns a stream of the session. With `look` NULL its packets keep their headers.
+// Returns the line to the reader, or NULL: no stream of the session has transport-wide numbers.
+SrtpLine *srtp_session_get_line (const SrtpSession *session);
+
+// Returns a stream of the session. With `look` NULL its packets keep their headers. Returns NULL if
+// there is no memory. Only one thread at a time adds streams.
 SrtpStream *srtp_stream_new (SrtpSession *session, const WeirLook *look);
 void srtp_stream_unref (gpointer stream);
 

@@ -31,7 +31,8 @@ typedef struct {
   bool gap, wrong;
   // What it got again.
   bool again; // it gets retransmissions
-  size_t n_again;
+  size_t n_again, n_got_again;
+  size_t n_told; // packets of which it was told that they were sent
   uint16_t last_again;
   bool again_coming, differs;
   uint8_t sent[65536][64]; // the first bytes of each packet
@@ -86,6 +87,18 @@ protect_again (void *data, const uint8_t *in, size_t len, uint8_t *packet)
 }
 
 static void
+note_sent (void *data, const uint8_t *packet, size_t len, int64_t now_ns)
+{
+  Peer *peer = data;
+  uint16_t number = (uint16_t) (packet[2] << 8 | packet[3]);
+
+  CHECK_INT (len, LEN + TAG);
+  CHECK_INT (now_ns, now);
+  CHECK (!memcmp (packet, peer->sent[number], sizeof peer->sent[number]));
+  peer->n_told++;
+}
+
+static void
 release (void *data)
 {
   ((Peer *) data)->n_released++;
@@ -100,6 +113,7 @@ got_packet (Peer *peer, const uint8_t *data, size_t len)
 
   if (peer->again_coming) {
     peer->again_coming = false;
+    peer->n_got_again++;
     peer->differs |= len != LEN + TAG || got != peer->last_again
                      || memcmp (data, peer->sent[got], sizeof peer->sent[got]) != 0;
     return;
@@ -188,9 +202,11 @@ add (size_t i)
   WeirAddress address = { .v4 = { .sin_family = AF_INET,
                               .sin_port = htons ((uint16_t) (5000 + i)),
                               .sin_addr.s_addr = htonl (INADDR_LOOPBACK) } };
-  WeirProtect ops = {
-    .data = &peers[i], .next_seq = next_seq, .protect = protect, .release = release
-  };
+  WeirProtect ops = { .data = &peers[i],
+    .next_seq = next_seq,
+    .protect = protect,
+    .sent = note_sent,
+    .release = release };
 
   if (peers[i].again)
     ops.protect_again = protect_again;
@@ -263,6 +279,8 @@ finish (void)
       weir_reader_unref (peers[i].reader);
     if (peers[i].key)
       CHECK (peers[i].n_released > 0);
+    if (peers[i].key)
+      CHECK_INT (peers[i].n_told, peers[i].n + peers[i].n_got_again);
   }
 }
 

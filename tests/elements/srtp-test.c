@@ -10,6 +10,8 @@
 #include <gst/check/gstharness.h>
 #include <srtp2/srtp.h>
 
+#include "net/estimate.h"
+
 #define PATIENCE_MS 30000
 #define KEY_BYTES 30
 #define GCM_KEY_BYTES 28
@@ -742,6 +744,78 @@ test_transport_numbers (void)
   reader_close (&reader);
 }
 
+#define TOLD 40
+
+// Gives the object feedback: the packets numbered 0 to TOLD - 1 arrived `apart` quarters of a
+// millisecond after each other.
+static void
+feed_back (const Reader *reader, guint8 apart)
+{
+  const gsize size = (8 + 4 + 8 + 2 + TOLD + 2) & ~(gsize) 3;
+  guint8 packet[12 + 8 + 2 + TOLD + 2] = { 0x8f, 205, 0, (guint8) (size / 4 - 1) };
+
+  GST_WRITE_UINT16_BE (packet + 14, TOLD);
+  packet[18] = 10; // 640 ms
+  GST_WRITE_UINT16_BE (packet + 20, 1 << 13 | TOLD);
+  memset (packet + 22, apart, TOLD);
+  g_signal_emit_by_name (
+      reader->object, "feedback", packet, (guint) size, (guint64) g_get_monotonic_time () * 1000);
+}
+
+static gboolean
+read_estimate (const Reader *reader, WeirEstimateView *view)
+{
+  gboolean is_known;
+
+  g_signal_emit_by_name (
+      reader->object, "read-estimate", view, (guint64) g_get_monotonic_time () * 1000, &is_known);
+  return is_known;
+}
+
+static void
+check_state (const Reader *reader, WeirEstimateState state, gboolean is_known)
+{
+  WeirEstimateView view;
+
+  g_assert_true (read_estimate (reader, &view));
+  g_assert_cmpint (view.state, ==, state);
+  g_assert_true ((view.bits > 0) == is_known);
+}
+
+// A queue that grows stops retransmissions.
+static void
+test_feedback (void)
+{
+  static const guint8 junk[] = { 0x8f, 205, 0, 9, 1, 2, 3, 4 };
+
+  for (gboolean congested = FALSE; congested <= TRUE; congested++) {
+    GstHarness *h = make_sink ();
+    WeirEstimateView view;
+    Reader reader;
+    gchar *token;
+
+    reader_open_with (&reader, TRUE, 1);
+    g_assert_false (read_estimate (&reader, &view));
+    g_signal_emit_by_name (reader.object, "feedback", junk, (guint) sizeof junk, (guint64) 1);
+    token = add_transport_stream (&reader, 0x10, 0x20);
+    add (h, token, reader.port);
+    check_state (&reader, WEIR_ESTIMATE_CLEAR, FALSE);
+    for (guint n = 0; n < TOLD; n++) {
+      push (h, n);
+      g_assert_cmpuint (take_transport (&reader, 0x10), ==, n);
+    }
+    g_signal_emit_by_name (reader.object, "feedback", junk, (guint) sizeof junk, (guint64) 1);
+    feed_back (&reader, congested ? 200 : 1);
+    check_state (&reader, congested ? WEIR_ESTIMATE_CONGESTED : WEIR_ESTIMATE_CLEAR, congested);
+    // On a machine that takes more than a second for this, none are sent again either way.
+    if (congested)
+      g_assert_cmpuint (resend (h, token, reader.port, TOLD - 5, 5), ==, 0);
+    gst_harness_teardown (h);
+    g_free (token);
+    reader_close (&reader);
+  }
+}
+
 // ---- packets of the program ----
 
 static gint
@@ -823,6 +897,7 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/only-authentic-reports-are-taken-once", test_received_reports);
   g_test_add_func ("/srtp/each-track-has-its-header", test_streams);
   g_test_add_func ("/srtp/streams-share-transport-wide-numbers", test_transport_numbers);
+  g_test_add_func ("/srtp/feedback-estimates-the-line", test_feedback);
   g_test_add_func ("/srtp/wrong-streams-are-refused", test_wrong_streams);
   g_test_add_func ("/srtp/a-reader-is-added-at-its-new-address", test_new_destination);
   g_test_add_func ("/srtp/packets-within-a-connection-have-their-lengths", test_connection);

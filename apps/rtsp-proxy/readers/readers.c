@@ -213,6 +213,12 @@ reader_read_rates (Reader *self, WeirRates *rates)
     self->ops->read_rates (self->served, rates);
 }
 
+gboolean
+reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view)
+{
+  return self->ops->read_estimate && self->ops->read_estimate (self->served, now, view);
+}
+
 // ---- all readers ----
 
 void

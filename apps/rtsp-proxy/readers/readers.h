@@ -6,6 +6,7 @@
 
 #include <gst/gst.h>
 
+#include "net/estimate.h"
 #include "svc/rates.h"
 
 typedef struct _Reader Reader;
@@ -97,11 +98,15 @@ GstElement *reader_dup_video_sink (Reader *self);
 // Reads the bit rates of the layers in that element's stream.
 void reader_read_rates (Reader *self, WeirRates *rates);
 
+// Reads at `now`, clock_now(), what the reader's line carries by its feedback on each packet.
+// Returns FALSE if it gives none.
+gboolean reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view);
+
 // ---- for outlets ----
 
 // An outlet's implementation of the functions above, for one reader. `served` is the outlet's
 // object. Called from any thread. Samples are zero before a call. An outlet without reports,
-// priorities or layers leaves the functions from sample_reports to read_rates NULL, all or some.
+// priorities or layers leaves the functions from sample_reports to read_estimate NULL, all or some.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);
@@ -111,6 +116,7 @@ typedef struct {
   guint64 *(*ref_report_count) (gpointer served);
   GstElement *(*dup_video_sink) (gpointer served);
   void (*read_rates) (gpointer served, WeirRates *rates);
+  gboolean (*read_estimate) (gpointer served, gint64 now, WeirEstimateView *view);
   gchar *(*dup_left_out) (gpointer served); // NULL: it gets all tracks
   void (*close) (gpointer served, const gchar *reason);
   void (*free) (gpointer served);

@@ -449,6 +449,8 @@ send_again (
   iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
   if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
     return false;
+  if (reader->protect.sent)
+    reader->protect.sent (reader->protect.data, sealed, iov.iov_len, now_ns);
   again->n++;
   again->last_ms = to_ms (now_ns);
   self->resent.now += iov.iov_len;

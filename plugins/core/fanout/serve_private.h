@@ -190,6 +190,10 @@ void weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask);
 // the result has their indexes in `loaded`.
 Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded);
 
+// Tells the reader's protection that the first `n` packets of the sealed load were sent, made from
+// `loaded`.
+void weir_serve_note_sent (const Pass *pass, WeirReader *reader, const Load *loaded, size_t n);
+
 // ---- batches (serve_batch.c) ----
 
 // Adds the reader to the batch if it gets exactly the packets in hand, with constant offsets of

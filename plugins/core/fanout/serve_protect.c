@@ -44,6 +44,22 @@ weir_serve_number (const Pass *pass, WeirReader *reader, uint64_t mask)
   }
 }
 
+void
+weir_serve_note_sent (const Pass *pass, WeirReader *reader, const Load *loaded, size_t n)
+{
+  const Load *sealed = &pass->server->loads[SEALED];
+  const WeirBurst *burst = &sealed->sender.burst;
+  const WeirPacket *packets = pass->server->hand.packets.packets;
+
+  if (!reader->protect.sent)
+    return;
+  for (size_t i = 0; i < n; i++) {
+    if (packets[loaded->picked[sealed->picked[i]]].flags & WEIR_PACKET_RTP)
+      reader->protect.sent (reader->protect.data, burst->data + burst->offset[i],
+          weir_burst_len (burst, i), pass->now_ns);
+  }
+}
+
 Load *
 weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *loaded)
 {

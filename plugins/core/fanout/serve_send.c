@@ -280,6 +280,7 @@ send_protected (Pass *pass, WeirReader *reader, const Load *loaded)
   if (sealed->sender.burst.n > 0)
     sent = reader->conn ? send_conn (pass, reader, &sealed->sender)
                         : send_udp (pass, reader, &sealed->sender);
+  weir_serve_note_sent (pass, reader, loaded, sent);
   if (reader->resends && sent > 0)
     weir_resends_note (pass, reader, loaded, sent);
   if (sent < sealed->sender.burst.n)

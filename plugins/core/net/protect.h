@@ -27,6 +27,10 @@ typedef struct {
   // with the same bytes in `in`. NULL: the reader gets none.
   size_t (*protect_again) (void *data, const uint8_t *in, size_t len, uint8_t *out);
 
+  // Notes that a protected RTP packet was sent at `now_ns`, which may be some ms ago: what
+  // protect() or protect_again() wrote last for it. Takes no lock. NULL: nobody needs to know.
+  void (*sent) (void *data, const uint8_t *packet, size_t len, int64_t now_ns);
+
   // Called when the reader is freed.
   void (*release) (void *data);
 } WeirProtect;

@@ -250,8 +250,17 @@ free_served (gpointer served)
   g_free (self);
 }
 
-static const ReaderOps ops = { sample, sample_all_reports, set_priority, set_layers, sample_video,
-  ref_report_count, dup_video_sink, read_rates, dup_left_out, close_reader, free_served };
+static const ReaderOps ops = { .sample = sample,
+  .sample_reports = sample_all_reports,
+  .set_priority = set_priority,
+  .set_layers = set_layers,
+  .sample_video = sample_video,
+  .ref_report_count = ref_report_count,
+  .dup_video_sink = dup_video_sink,
+  .read_rates = read_rates,
+  .dup_left_out = dup_left_out,
+  .close = close_reader,
+  .free = free_served };
 
 static const gchar *
 transport_name (GstRTSPSessionMedia *media)

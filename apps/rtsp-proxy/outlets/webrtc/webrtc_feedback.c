@@ -120,6 +120,7 @@ webrtc_feedback_take (WebrtcFeedback *self, guint8 *packet, gsize size, gint64 n
     return WEBRTC_FEEDBACK_FORGED;
   }
   size = (gsize) plain;
+  g_signal_emit_by_name (self->srtp, "feedback", packet, (guint) size, (guint64) now);
   // One of reduced size (RFC 5506) has no report.
   status = weir_rtcp_read (packet, size, &report);
   if (status == 0)
@@ -189,6 +190,15 @@ webrtc_feedback_sample_video (WebrtcFeedback *self, ReaderVideo *sample)
     }
   }
   g_mutex_unlock (&self->lock);
+}
+
+gboolean
+webrtc_feedback_read_estimate (WebrtcFeedback *self, gint64 now, WeirEstimateView *view)
+{
+  gboolean is_known;
+
+  g_signal_emit_by_name (self->srtp, "read-estimate", view, (guint64) now, &is_known);
+  return is_known;
 }
 
 void

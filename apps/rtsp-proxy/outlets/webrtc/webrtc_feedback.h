@@ -43,5 +43,9 @@ gsize webrtc_feedback_write (
 guint64 *webrtc_feedback_ref_count (WebrtcFeedback *self);
 void webrtc_feedback_sample_video (WebrtcFeedback *self, ReaderVideo *sample);
 
+// Reads at `now` what the line carries, by the reader's feedback on each packet. Returns FALSE if
+// it offers none.
+gboolean webrtc_feedback_read_estimate (WebrtcFeedback *self, gint64 now, WeirEstimateView *view);
+
 // Fills the fields that the reader's reports tell.
 void webrtc_feedback_sample (WebrtcFeedback *self, ReaderSample *sample);

@@ -112,6 +112,12 @@ read_rates (gpointer served, WeirRates *rates)
     sink_sample_rates (place->sink, rates);
 }
 
+static gboolean
+read_estimate (gpointer served, gint64 now, WeirEstimateView *view)
+{
+  return webrtc_feedback_read_estimate (((Served *) served)->feedback, now, view);
+}
+
 // ---- the life of a reader ----
 
 static gchar *
@@ -152,6 +158,7 @@ webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mou
     .ref_report_count = ref_report_count,
     .dup_video_sink = dup_video_sink,
     .read_rates = read_rates,
+    .read_estimate = read_estimate,
     .dup_left_out = dup_left_out,
     .close = close_reader,
     .free = free_served };
