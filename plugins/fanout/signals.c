@@ -25,6 +25,7 @@ enum {
   SIGNAL_ADD_SOCKET,
   SIGNAL_GET_PACKETS,
   SIGNAL_RESEND,
+  SIGNAL_PROBE,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
   N_SIGNALS
@@ -207,23 +208,30 @@ resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
   return set_paused (self, host, port, FALSE);
 }
 
-static guint
-resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint64 round_trip)
+// Returns the reader, or NULL if there is none. (transfer full)
+static WeirReader *
+ref_reader (WeirFanoutSink *self, const gchar *host, gint port)
 {
-  gsize size = 0;
-  const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
   WeirReader *reader = NULL;
-  guint n_sent = 0;
-  guint16 *copy;
   Name *name;
 
-  if (!data)
-    return 0;
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
     reader = weir_reader_ref (name->reader);
   g_mutex_unlock (&self->control);
+  return reader;
+}
+
+static guint
+resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint64 round_trip)
+{
+  gsize size = 0;
+  const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
+  WeirReader *reader = data ? ref_reader (self, host, port) : NULL;
+  guint16 *copy;
+  guint n_sent;
+
   if (!reader)
     return 0;
   copy = g_memdup2 (data, size); // aligned
@@ -232,6 +240,21 @@ resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint6
   g_free (copy);
   weir_reader_unref (reader);
   return n_sent;
+}
+
+static gboolean
+probe (WeirFanoutSink *self, const gchar *host, gint port, guint64 bits, guint duration)
+{
+  WeirReader *reader = ref_reader (self, host, port);
+  gboolean probes;
+
+  if (!reader)
+    return FALSE;
+  probes = weir_fanout_probe (
+               self->fanout, reader, bits, (gint64) duration * GST_MSECOND, weir_now_ns ())
+           == 0;
+  weir_reader_unref (reader);
+  return probes;
 }
 
 // Copies RTP packets of a span to `list`, and adds their number to `*n`.
@@ -338,7 +361,8 @@ install_multiudpsink_signals (GType type)
    *
    * Returns: (transfer full): a structure `multiudpsink-stats`, without fields if there is no such
    * reader. #guint64: `bytes-sent`, `packets-sent`, `packets-due`, `resent` and `resend-refused`
-   * (packets that #WeirFanoutSink::resend was asked for; in no other count), `dropped`,
+   * (packets that #WeirFanoutSink::resend was asked for; in no other count), `probed` (packets sent
+   * again by #WeirFanoutSink::probe; in no other count), `dropped`,
    * `dropped-REASON` for each reason, `left-out` (`dropped-layers` + `dropped-thinned` +
    * `dropped-catch-up`: packets left out on purpose, without a gap in the sequence numbers),
    * `connect-time` and `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the
@@ -520,6 +544,23 @@ fanout_signals_install (GType type)
    */
   signals[SIGNAL_RESEND] = g_signal_new_class_handler ("resend", type, action, G_CALLBACK (resend),
       NULL, NULL, NULL, G_TYPE_UINT, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES, G_TYPE_UINT64);
+  /**
+   * WeirFanoutSink::probe:
+   * @host: as for #WeirFanoutSink::resend
+   * @port: as given to #WeirFanoutSink::add
+   * @bits: bit rate that the line is to carry, bit/s, up to 10^9
+   * @duration: how long, in ms, up to 5000
+   *
+   * Fills a reader's line for some time, to learn by its feedback whether it carries @bits: packets
+   * of the last second are sent again beside the stream, as many as are missing to that rate. It
+   * ends early when the line is congested. Only over UDP, and for tokens with an SSRC for
+   * retransmissions. A new probe takes the place of one that runs.
+   *
+   * Returns: %FALSE if there is no such reader, it gets no retransmissions, or an argument is out
+   * of range
+   */
+  signals[SIGNAL_PROBE] = g_signal_new_class_handler ("probe", type, action, G_CALLBACK (probe),
+      NULL, NULL, NULL, G_TYPE_BOOLEAN, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64, G_TYPE_UINT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

@@ -77,8 +77,8 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         c.catching_up, "priority", G_TYPE_UINT, c.priority, "delay", G_TYPE_UINT64,
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
         (guint64) c.moved, "resent", G_TYPE_UINT64, (guint64) c.resent, "resend-refused",
-        G_TYPE_UINT64, (guint64) c.resend_refused, "kernel", G_TYPE_STRING,
-        kernel ? weir_clones_name (c.clones) : "off", NULL);
+        G_TYPE_UINT64, (guint64) c.resend_refused, "probed", G_TYPE_UINT64, (guint64) c.probed,
+        "kernel", G_TYPE_STRING, kernel ? weir_clones_name (c.clones) : "off", NULL);
     if (c.rtp_time_known)
       gst_structure_set (s, "rtptime", G_TYPE_UINT, (guint) c.rtp_time, NULL);
     set_drops (s, c.dropped);

@@ -763,6 +763,101 @@ a_reader_that_left_gets_nothing_again (void)
   finish ();
 }
 
+// ---- probes ----
+
+#define STEP (5 * MS)
+
+// Runs for `time`, and returns when something is due after it.
+static int64_t
+run_for (int64_t time)
+{
+  int64_t until = now + time, next;
+
+  do {
+    next = weir_fanout_run (fanout, now);
+    now = next < until ? (next > now ? next : now + STEP) : until;
+  } while (now < until);
+  return weir_fanout_run (fanout, now);
+}
+
+static int
+probe (uint64_t bits, int64_t duration)
+{
+  return weir_fanout_probe (fanout, peers[0].reader, bits, duration, now);
+}
+
+static void
+a_probe_fills_the_line (void)
+{
+  begin_again (100, 40);
+  CHECK_INT (probe (2000000, 200 * MS), 0);
+  CHECK_INT (weir_fanout_run (fanout, now), now + STEP);
+  run_for (100 * MS);
+  // 25,000 bytes are due, and the last packet may reach beyond that.
+  CHECK_INT (peers[0].n_got_again, 25000 / (LEN + TAG) + 1);
+  CHECK_INT (run_for (500 * MS), WEIR_NEVER);
+  CHECK (peers[0].n_got_again >= 46 && peers[0].n_got_again <= 50000 / (LEN + TAG) + 1);
+  CHECK_INT (counters (0).probed, peers[0].n_got_again);
+  CHECK_INT (counters (0).resent, 0);
+  CHECK (!peers[0].differs);
+  finish ();
+}
+
+// What the stream has counts.
+static void
+a_probe_adds_what_is_missing (void)
+{
+  size_t before;
+
+  begin_again (100, 40);
+  before = peers[0].n;
+  CHECK_INT (probe (4000000, 400 * MS), 0);
+  for (size_t i = 0; i < 10; i++) {
+    push (10);
+    run_for (STEP);
+  }
+  run_for (400 * MS);
+  CHECK_INT (peers[0].n, before + 100);
+  CHECK (peers[0].n_got_again > 200000 / (LEN + TAG) - 105);
+  CHECK (peers[0].n_got_again < 200000 / (LEN + TAG) - 95);
+  finish ();
+}
+
+static void
+a_probe_ends_when_nothing_can_be_sent (void)
+{
+  begin_again (100, 40);
+  room = 0;
+  CHECK_INT (probe (2000000, 200 * MS), 0);
+  CHECK_INT (run_for (20 * MS), WEIR_NEVER);
+  room = SIZE_MAX;
+  CHECK_INT (run_for (20 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n_got_again, 0);
+  // What was sent is too old.
+  now += 1500 * MS;
+  CHECK_INT (probe (2000000, 200 * MS), 0);
+  CHECK_INT (run_for (20 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n_got_again, 0);
+  finish ();
+}
+
+static void
+wrong_probes_are_refused (void)
+{
+  begin_again (100, 40);
+  CHECK_INT (probe (0, 200 * MS), -EINVAL);
+  CHECK_INT (probe (1000000001, 200 * MS), -EINVAL);
+  CHECK_INT (probe (1000, 0), -EINVAL);
+  CHECK_INT (probe (1000, 5001 * MS), -EINVAL);
+  CHECK_INT (run_for (20 * MS), WEIR_NEVER);
+  finish ();
+  begin (100);
+  peers[0].key = 1;
+  add (0);
+  CHECK_INT (probe (1000000, 200 * MS), -ENOTSUP);
+  finish ();
+}
+
 static void
 sequence_numbers_wrap (void)
 {
@@ -806,5 +901,9 @@ main (void)
   RUN (packets_without_gaps_need_little_room);
   RUN (a_full_socket_refuses_retransmissions);
   RUN (a_reader_that_left_gets_nothing_again);
+  RUN (a_probe_fills_the_line);
+  RUN (a_probe_adds_what_is_missing);
+  RUN (a_probe_ends_when_nothing_can_be_sent);
+  RUN (wrong_probes_are_refused);
   return tap_done ();
 }

@@ -782,6 +782,27 @@ check_state (const Reader *reader, WeirEstimateState state, gboolean is_known)
   g_assert_true ((view.bits > 0) == is_known);
 }
 
+// What is sent again beside the stream has the next transport-wide numbers.
+static void
+check_probe (GstHarness *h, const Reader *reader, const gchar *token)
+{
+  gboolean probes = FALSE;
+
+  push (h, TOLD); // so that a packet is fresh
+  g_assert_cmpuint (take_transport (reader, 0x10), ==, TOLD);
+  g_signal_emit_by_name (
+      h->element, "probe", token, reader->port, (guint64) 1000000, 200u, &probes);
+  g_assert_true (probes);
+  for (guint i = 1; i < 4; i++)
+    g_assert_cmpuint (take_transport (reader, 0x20), ==, TOLD + i);
+  g_signal_emit_by_name (
+      h->element, "probe", token, reader->port, (guint64) 1000000, 6000u, &probes);
+  g_assert_false (probes);
+  g_signal_emit_by_name (
+      h->element, "probe", reader->token, reader->port, (guint64) 1000000, 200u, &probes);
+  g_assert_false (probes);
+}
+
 // A queue that grows stops retransmissions.
 static void
 test_feedback (void)
@@ -810,6 +831,8 @@ test_feedback (void)
     // On a machine that takes more than a second for this, none are sent again either way.
     if (congested)
       g_assert_cmpuint (resend (h, token, reader.port, TOLD - 5, 5), ==, 0);
+    else
+      check_probe (h, &reader, token);
     gst_harness_teardown (h);
     g_free (token);
     reader_close (&reader);

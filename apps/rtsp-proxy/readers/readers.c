@@ -219,6 +219,12 @@ reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view)
   return self->ops->read_estimate && self->ops->read_estimate (self->served, now, view);
 }
 
+gboolean
+reader_probe (Reader *self, guint64 bits, guint duration)
+{
+  return self->ops->probe && self->ops->probe (self->served, bits, duration);
+}
+
 // ---- all readers ----
 
 void

@@ -102,11 +102,15 @@ void reader_read_rates (Reader *self, WeirRates *rates);
 // Returns FALSE if it gives none.
 gboolean reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view);
 
+// Fills the reader's line for `duration` ms, to learn whether it carries `bits` bit/s: what its
+// video has lately had comes again beside it. Returns FALSE if that is not possible.
+gboolean reader_probe (Reader *self, guint64 bits, guint duration);
+
 // ---- for outlets ----
 
 // An outlet's implementation of the functions above, for one reader. `served` is the outlet's
 // object. Called from any thread. Samples are zero before a call. An outlet without reports,
-// priorities or layers leaves the functions from sample_reports to read_estimate NULL, all or some.
+// priorities or layers leaves the functions from sample_reports to probe NULL, all or some.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);
@@ -117,6 +121,7 @@ typedef struct {
   GstElement *(*dup_video_sink) (gpointer served);
   void (*read_rates) (gpointer served, WeirRates *rates);
   gboolean (*read_estimate) (gpointer served, gint64 now, WeirEstimateView *view);
+  gboolean (*probe) (gpointer served, guint64 bits, guint duration);
   gchar *(*dup_left_out) (gpointer served); // NULL: it gets all tracks
   void (*close) (gpointer served, const gchar *reason);
   void (*free) (gpointer served);

@@ -88,6 +88,7 @@ typedef struct {
   uint64_t moved;    // times that it fell behind the window's tail and was moved
   // Packets sent again, and asked for but not sent again. They are in no other counter.
   uint64_t resent, resend_refused;
+  uint64_t probed; // packets sent again for probes; in no other counter, either
   WeirReaderState state;
   unsigned priority;
   bool catching_up;
@@ -239,6 +240,14 @@ void weir_reader_set_protect (WeirReader *reader, const WeirProtect *protect);
 // been removed from it.
 unsigned weir_fanout_resend (WeirFanout *fanout, WeirReader *reader, const uint16_t *seqs, size_t n,
     int64_t round_trip_ns, int64_t now_ns);
+
+// Fills the line of a protected reader over UDP, to learn whether it carries `bits` bit/s (up to
+// 10^9): for `duration_ns` (at most 5 s), packets of the last second are sent again beside the
+// stream, as many as are missing to that rate. It ends early if none can be sent: there is none,
+// the socket is full, or the protection refuses. A new probe takes the place of one that runs.
+// Returns 0, -EINVAL, or -ENOTSUP if the reader gets no retransmissions.
+int weir_fanout_probe (
+    WeirFanout *fanout, WeirReader *reader, uint64_t bits, int64_t duration_ns, int64_t now_ns);
 
 // Sets how many copies of each packet a UDP reader gets if `send_duplicates` is set.
 void weir_reader_set_times (WeirReader *reader, unsigned times);

@@ -23,6 +23,15 @@ typedef struct shard Shard;
 typedef struct resends Resends;
 typedef struct room Room;
 
+// A probe of a reader's line: how much is sent to it for some time.
+typedef struct {
+  uint64_t bits; // bit/s
+  int64_t from_ns, until_ns;
+  uint64_t sent_before; // bytes of the stream that it was sent before
+  uint64_t padded;      // bytes that were sent again since
+  unsigned n;           // packets that were sent again since
+} Probe;
+
 // How far a reader has got: the RTP timestamp of its next packet, or of the newest one if that was
 // sent.
 typedef struct {
@@ -44,6 +53,7 @@ struct weir_reader {
   bool past_extra;   // it has got the packet inserted at its cursor
   bool steady;       // no change of layers is pending, as long as steady_… stay the same
   bool is_protected; // `protect` is set. Set before the reader is added.
+  bool probing;      // `probe` is set
   // Written by the thread that serves the reader, read by others.
   atomic_int state;  // WeirReaderState
   atomic_int wanted; // WeirReaderState, adopted at the next frame or join point that allows it
@@ -86,13 +96,14 @@ struct weir_reader {
 
   WeirProtect protect; // for a reader whose packets are protected
   Resends *resends;    // NULL: it gets no retransmissions
+  Probe probe;         // only for the thread that serves the reader
   WeirAddress address;
 
   // Written by the thread that serves the reader, read by others.
   _Atomic uint32_t current_layers; // a layer set, packed
   _Atomic uint64_t dropped[WEIR_N_DROPS];
   _Atomic uint64_t moved; // times that it fell behind the window's tail
-  _Atomic uint64_t resent, resend_refused;
+  _Atomic uint64_t resent, resend_refused, probed;
   atomic_int error;     // errno of failed sends, until it is read
   atomic_int gso_error; // errno of refused segmented sends, until it is reported
 
@@ -292,6 +303,16 @@ size_t weir_resends_room (const Resends *resends);
 // Notes that the reader was sent the first `n` packets of the sealed load, made from `loaded`. Only
 // for the thread that serves the reader.
 void weir_resends_note (Pass *pass, WeirReader *reader, const Load *loaded, size_t n);
+
+// Sends again one of the last packets that the reader was sent, the `i`th modulo some, without a
+// budget. Returns its length in bytes, or 0 if it cannot be sent. Only for the thread that serves
+// the reader.
+size_t weir_resends_pad (WeirFanout *fanout, WeirReader *reader, unsigned i, int64_t now_ns);
+
+// ---- probes (probe.c) ----
+
+// Sends what a probing reader is owed, at the end of its turn.
+void weir_serve_probe (Pass *pass, Turn *turn);
 
 // ---- trimming (fanout_trim.c) ----
 

@@ -212,6 +212,7 @@ weir_reader_counters (
     .moved = atomic_load_explicit (&reader->moved, memory_order_relaxed),
     .resent = get_count (&reader->resent),
     .resend_refused = get_count (&reader->resend_refused),
+    .probed = get_count (&reader->probed),
     .wanted_layers =
         unpack_layers (atomic_load_explicit (&reader->wanted_layers, memory_order_relaxed)),
     .current_layers =

@@ -11,6 +11,7 @@
 #define AGAIN_MOST 3       // nor more often
 #define BUDGET_PART 5      // the bytes sent again are at most this part of those sent
 #define LONGEST 2048       // bytes of a packet that is sent again
+#define PADDING 16         // so many of the last packets are sent again to fill a line
 
 // Runs that are remembered: FEWEST at first, and twice as many each time a second of them does not
 // fit, up to MOST. Half as many when two seconds, one after the other, would have had room in that:
@@ -422,19 +423,36 @@ may_send (Resends *self, uint16_t seq, int64_t round_trip_ns, int64_t now_ns)
   return again;
 }
 
+// Sends the packet of `len` bytes, as it is in the window, again. Returns its bytes then, or 0 if
+// it was not sent.
+static size_t
+send_copy (WeirFanout *fanout, WeirReader *reader, const Run *run, uint16_t seq, uint8_t *packet,
+    size_t len, int64_t now_ns)
+{
+  uint8_t sealed[LONGEST + WEIR_PROTECT_ROOM];
+  struct iovec iov = { .iov_base = sealed };
+  struct msghdr msg = { .msg_name = &reader->address.any,
+    .msg_namelen = weir_address_len (&reader->address),
+    .msg_iov = &iov,
+    .msg_iovlen = 1 };
+
+  write_numbers (run, seq, packet, len);
+  iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
+  if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
+    return 0;
+  if (reader->protect.sent)
+    reader->protect.sent (reader->protect.data, sealed, iov.iov_len, now_ns);
+  return iov.iov_len;
+}
+
 static bool
 send_again (
     WeirFanout *fanout, WeirReader *reader, uint16_t seq, int64_t round_trip_ns, int64_t now_ns)
 {
   Resends *self = reader->resends;
   const Run *run = find_run (self, seq);
+  uint8_t packet[LONGEST];
   Again *again;
-  uint8_t packet[LONGEST], sealed[LONGEST + WEIR_PROTECT_ROOM];
-  struct iovec iov = { .iov_base = sealed };
-  struct msghdr msg = { .msg_name = &reader->address.any,
-    .msg_namelen = weir_address_len (&reader->address),
-    .msg_iov = &iov,
-    .msg_iovlen = 1 };
   size_t len;
 
   if (!run || !is_fresh (run->sent_ms, now_ns))
@@ -445,16 +463,35 @@ send_again (
   again = may_send (self, seq, round_trip_ns, now_ns);
   if (!again)
     return false;
-  write_numbers (run, seq, packet, len);
-  iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
-  if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
+  len = send_copy (fanout, reader, run, seq, packet, len, now_ns);
+  if (len == 0)
     return false;
-  if (reader->protect.sent)
-    reader->protect.sent (reader->protect.data, sealed, iov.iov_len, now_ns);
   again->n++;
   again->last_ms = to_ms (now_ns);
-  self->resent.now += iov.iov_len;
+  self->resent.now += len;
   return true;
+}
+
+size_t
+weir_resends_pad (WeirFanout *fanout, WeirReader *reader, unsigned i, int64_t now_ns)
+{
+  const Resends *self = reader->resends;
+  const Run *run = self->first < self->end ? run_at (self, self->end - 1) : NULL;
+  uint8_t packet[LONGEST];
+  uint16_t seq;
+  size_t len;
+
+  if (!run)
+    return 0;
+  // Where it has sent fewer, the last one.
+  seq = (uint16_t) (run->seq + run->n - 1);
+  if (find_run (self, (uint16_t) (seq - i % PADDING)))
+    seq = (uint16_t) (seq - i % PADDING);
+  run = find_run (self, seq);
+  if (!run || !is_fresh (run->sent_ms, now_ns))
+    return 0;
+  len = copy_packet (fanout, reader, run->position + (uint16_t) (seq - run->seq), packet);
+  return len > 0 ? send_copy (fanout, reader, run, seq, packet, len, now_ns) : 0;
 }
 
 // Sends count as a pass, so that the engine stops only after them. Under the lock.

@@ -424,6 +424,9 @@ weir_serve_turn (Pass *pass, Turn *turn)
     return;
   }
   pass->times = reader_times (reader, &pass->settings);
-  if (!serve (pass, turn))
-    reader_release (reader);
+  if (serve (pass, turn)) // it is in the batch
+    return;
+  if (reader->probing)
+    weir_serve_probe (pass, turn);
+  reader_release (reader);
 }

@@ -97,6 +97,7 @@ operations_that_an_outlet_lacks_do_nothing (void)
   g_assert_false (reader_set_layers (reader, (WeirLayerSet) { 1, 2, 0 }));
   g_assert_false (reader_sample_video (reader, &video));
   g_assert_false (reader_read_estimate (reader, 1, &line));
+  g_assert_false (reader_probe (reader, 1, 1));
   g_assert_null (reader_ref_report_count (reader));
   g_assert_null (reader_dup_video_sink (reader));
   reader_unref (reader);

@@ -67,3 +67,13 @@ webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint64 rou
       (guint64) round_trip, &resent);
   g_bytes_unref (bytes);
 }
+
+gboolean
+webrtc_place_probe (WebrtcPlace *self, guint64 bits, guint duration)
+{
+  gboolean probes;
+
+  g_signal_emit_by_name (
+      self->sink, "probe", self->token, g_atomic_int_get (&self->port), bits, duration, &probes);
+  return probes;
+}

@@ -32,6 +32,10 @@ gboolean webrtc_place_set_layers (WebrtcPlace *self, WeirLayerSet layers);
 // (transfer full)
 GstStructure *webrtc_place_dup_stats (WebrtcPlace *self);
 
+// Fills the line for `duration` ms so that it carries `bits` bit/s. Returns FALSE if the reader is
+// not in the sink, or gets no retransmissions of their own.
+gboolean webrtc_place_probe (WebrtcPlace *self, guint64 bits, guint duration);
+
 // Sends packets again that the reader has not got. `seqs` are `n` sequence numbers of the reader,
 // which answers after `round_trip`, ns.
 void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint64 round_trip);

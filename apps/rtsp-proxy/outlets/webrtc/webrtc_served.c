@@ -118,6 +118,14 @@ read_estimate (gpointer served, gint64 now, WeirEstimateView *view)
   return webrtc_feedback_read_estimate (((Served *) served)->feedback, now, view);
 }
 
+static gboolean
+probe (gpointer served, guint64 bits, guint duration)
+{
+  WebrtcPlace *place = find_video (served);
+
+  return place && webrtc_place_probe (place, bits, duration);
+}
+
 // ---- the life of a reader ----
 
 static gchar *
@@ -159,6 +167,7 @@ webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mou
     .dup_video_sink = dup_video_sink,
     .read_rates = read_rates,
     .read_estimate = read_estimate,
+    .probe = probe,
     .dup_left_out = dup_left_out,
     .close = close_reader,
     .free = free_served };
