@@ -62,7 +62,8 @@ def network(clients, router=False):
 class Films(Configured):
     """A proxy that broadcasts copies of the title."""
 
-    def __init__(self, rig, broadcast, copies=TITLES, source=None):
+    def __init__(self, rig, broadcast, copies=TITLES, source=None, environment=None):
+        self.environment = {**Configured.environment, **(environment or {})}
         self._films = tempfile.TemporaryDirectory(dir=CACHE)
         self.names = [f'{n}.mp4' for n in range(copies)]
         for name in self.names:

@@ -9,7 +9,7 @@
 //   throttled  the same, and it sleeps for 15 ms after each round
 //   polling    it asks each connection for a byte every 15 ms
 //   epoll      it waits in epoll
-//   glib       it runs a main loop of GLib, as rtsp-proxy does
+//   glib       it runs a main loop of GLib
 // Prints the CPU time of the dispatcher in %, and the median and the 99th percentile of the ms from
 // a request to its answer.
 

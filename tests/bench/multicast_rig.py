@@ -46,6 +46,7 @@ class MulticastRig:
             self._bridge('clients')
             self._route()
         net, bridge = (CLIENT_NET, 'clients') if router else (SERVER_NET, 'servers')
+        self._clients_bridge = bridge
         for n, client in enumerate(clients):
             self._plug(client, 'eth0', bridge, f'{net}.{n + 2}')
         for host in server, *clients:
@@ -105,6 +106,12 @@ class MulticastRig:
     def lose(self, client, percent):
         """Drops UDP packets for groups at a client: single ones, chosen at random."""
         self._rule(client, 'lost', f'numgen random mod 1000 < {10 * percent} counter name lost drop')
+
+    def narrow(self, client, rate, queue):
+        """Limits a client's line to `rate` (as tc writes it), with a queue of `queue` bytes at the
+        switch."""
+        self._switch.run('tc', 'qdisc', 'replace', 'dev', f'{self._clients_bridge}{client + 2}', 'root', 'tbf',
+                         'rate', rate, 'burst', '3kb', 'limit', str(queue))
 
     def count(self, client):
         """Counts UDP packets for groups at a client from now on."""

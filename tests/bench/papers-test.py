@@ -7,6 +7,8 @@ import tempfile
 
 import amps_functions
 import bench
+import broadcast_server
+import group_losses
 import papers
 import quiet
 import report
@@ -164,6 +166,36 @@ def a_function_belongs_to_the_folder_of_its_source_or_to_a_group_of_the_kernel()
         'kernel: network': 90, 'kernel: copies': 30, 'kernel: other': 15, 'the proxy: receiving': 60,
         'the proxy: pipes (the window)': 45, 'the proxy: other': 15, 'the proxy: copies': 30,
         'GStreamer and GLib': 15}, parts
+
+
+@test
+def a_request_waits_until_a_thread_reads_it_and_is_answered_by_its_process():
+    probe = 'tcp:tcp_probe: family=AF_INET src={}:8554 dest=10.78.0.2:35404 mark=0 data_len=117'
+    waited, worked = broadcast_server.request_times(
+        f' 90/91 10.000000:  {probe.format("10.78.0.1")}\n'
+        f' 90/92 10.000100:  {probe.format("10.78.0.1")}\n'
+        f' 90/92 10.000150:  {probe.format("10.77.0.1")}\n'  # of another machine
+        ' 70/71 10.000500: syscalls:sys_exit_recvfrom: 0x75\n'
+        ' 80/81 10.000600: syscalls:sys_exit_recvfrom: 0x75\n'  # another process
+        ' 70/75 10.000700: syscalls:sys_enter_sendmsg: fd: 0x1, msg: 0x7f, flags: 0x4040\n'  # reads nothing
+        ' 70/71 10.001100: syscalls:sys_exit_recvfrom: 0x75\n'
+        ' 70/71 10.002500: syscalls:sys_enter_sendmsg: fd: 0x1, msg: 0x7f, flags: 0x4040\n'
+        ' 70/71 10.004100: syscalls:sys_enter_sendmsg: fd: 0x2, msg: 0x7f, flags: 0x4040\n', 70, '10.78.0.1')
+    assert [round(ms, 3) for ms in waited] == [0.5, 1], waited
+    assert [round(ms, 3) for ms in worked] == [2, 3], worked
+
+
+@test
+def packets_of_a_segment_are_lost_between_two_of_one_transmission():
+    counter = group_losses.Counter()
+    for number in 65534, 65535, 1, 2, 4, 65534, 65535, 0:
+        counter.add(number)
+    assert (counter.came, counter.lost) == (8, 2), vars(counter)
+    text = ('a=x-weir-channel:5 group=239.78.1.2 port=5004 ttl=4\r\n'
+            'a=x-weir-channel:7 group=239.78.1.1 port=5006 ttl=4\r\n'
+            'a=x-weir-send:7 start=1.000 period=2 repeat=* frames=30-89 packets=500-900\r\n'
+            'a=x-weir-send:5 start=0.500 period=1 repeat=* frames=0-29 packets=0-499\r\n')
+    assert group_losses.segments_of(text) == [('239.78.1.2', 5004), ('239.78.1.1', 5006)]
 
 
 @test

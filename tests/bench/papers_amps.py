@@ -51,11 +51,12 @@ Scalable Proxy Testbed for Implementing Streaming Services", UMass Computer Scie
         'each round, and 3.81 % if it polls each connection every 15 ms, which delays answers by 30 ms at most.',
         '{20; select; cpu; .1f} % of a processor with select, {20; select, then 15 ms of sleep; cpu; .1f} % with '
         'sleep, {20; polling every 15 ms; cpu; .1f} % by polling, {20; epoll; cpu; .1f} % with epoll and '
-        '{20; a main loop of GLib; cpu; .1f} % in one main loop of GLib, of which rtsp-proxy has several; half of the requests are '
+        '{20; a main loop of GLib; cpu; .1f} % in a main loop of GLib; half of the requests are '
         'answered within {20; select; p50; .1f}, {20; select, then 15 ms of sleep; p50; .1f}, '
         '{20; polling every 15 ms; p50; .1f}, {20; epoll; p50; .1f} and {20; a main loop of GLib; p50; .1f} ms.',
         'the dispatchers alone, whose requests cost nothing. Polling asks 2400 connections 67 times a second for 80 '
-        'requests, and a system call costs as much for a connection that has none; epoll was not there yet.'),
+        'requests, and a system call costs as much for a connection that has none. The paper had no epoll, in which '
+        'the loops of rtsp-proxy wait.'),
     Figure(
         'Figure 6', 'threads in use when the server answers late', 'amps-threads',
         '20 clients a second: 15 threads are enough up to 120 ms, 25 threads for 95 % of the requests at '
