@@ -12,19 +12,19 @@ import tempfile
 from tap import Skip, run, test
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MASKED = ['nginx', 'opentracker']
+MASKED = ['nginx', 'opentracker', 'etcd']
 
 # In place of the scripts that would start daemons, it writes down what would stop them.
 APT_GET = r"""#!/bin/sh
 cd "$(dirname "$0")/.."
 case " $* " in *' install '*) ;; *) exit 0 ;; esac
 for word; do echo "$word"; done >installed
-for service in nginx opentracker.service ssh cron.service; do
+for service in nginx opentracker.service etcd ssh cron.service; do
   if [ -x /usr/sbin/policy-rc.d ] && ! /usr/sbin/policy-rc.d --quiet $service start; then
     echo $service
   fi
 done >refused
-readlink /etc/systemd/system/nginx.service /etc/systemd/system/opentracker.service >masks
+for name in nginx opentracker etcd; do readlink /etc/systemd/system/$name.service; done >masks
 [ ! -e fails ]
 """
 SUDO = """#!/bin/sh
@@ -123,13 +123,13 @@ def daemons_of_the_tests_never_start():
     with machine() as folder:
         computer = Machine(folder)
         told = computer.dev('setup')
-        assert computer.lines('refused') == ['nginx', 'opentracker.service']
-        assert computer.lines('masks') == ['/dev/null', '/dev/null']
+        assert computer.lines('refused') == ['nginx', 'opentracker.service', 'etcd']
+        assert computer.lines('masks') == 3 * ['/dev/null']
         assert not list((computer.folder / 'sbin').iterdir()), 'the policy stays'
         assert all(f'to allow it: systemctl unmask {name}\n' in told for name in MASKED), told
         # Again, for a package that came later.
         assert 'unmask' not in computer.dev('setup')
-        assert computer.lines('refused') == ['nginx', 'opentracker.service']
+        assert computer.lines('refused') == ['nginx', 'opentracker.service', 'etcd']
 
 
 @test
@@ -141,7 +141,7 @@ def daemons_do_not_start_by_sudo():
         computer.dev('test')
         calls = (computer.folder / 'sudo-calls').read_text(encoding='utf-8').splitlines()
         assert len(calls) == 1 and 'nginx-light' in calls[0], calls
-        assert computer.lines('refused') == ['nginx', 'opentracker.service']
+        assert computer.lines('refused') == ['nginx', 'opentracker.service', 'etcd']
 
 
 @test
@@ -155,8 +155,8 @@ def a_users_own_daemon_stays_as_it_is():
         (computer.folder / 'sbin/policy-rc.d').write_text(policy, encoding='utf-8')
         (computer.folder / 'sbin/policy-rc.d').chmod(0o755)
         computer.dev('setup')
-        assert computer.lines('refused') == ['opentracker.service', 'cron.service']
-        assert computer.lines('masks') == ['/dev/null']
+        assert computer.lines('refused') == ['opentracker.service', 'etcd', 'cron.service']
+        assert computer.lines('masks') == 2 * ['/dev/null']
         names = [path.name for path in (computer.folder / 'sbin').iterdir()]
         assert names == ['policy-rc.d'], names
         assert (computer.folder / 'sbin/policy-rc.d').read_text(encoding='utf-8') == policy

@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/main_loop.h"
 #include "base/service.h"
+#include "cluster/cluster.h"
 #include "cli/make_certificate.h"
 #include "cli/hash_password.h"
 #include "cli/options.h"
+#include "cli/show_cluster.h"
 #include "control/api.h"
 #include "control/notices.h"
 #include "control/reload.h"
@@ -63,7 +65,8 @@ hide_api (const gchar *base)
 
 // Returns NULL without an error if the proxy runs without an API.
 static Api *
-start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error)
+start_api (
+    const ProxyConfig *config, Proxy *proxy, Reload *reload, Cluster *cluster, GError **error)
 {
   GError *why = NULL;
   Api *api;
@@ -71,7 +74,7 @@ start_api (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **err
 
   if (config->api.is_off)
     return NULL;
-  api = api_new (config, proxy, reload, &why);
+  api = api_new (config, proxy, reload, cluster, &why);
   if (!api && config->api.is_given) {
     g_propagate_error (error, why);
   } else if (!api) {
@@ -219,18 +222,23 @@ static void
 serve_mounts (
     Proxy *proxy, const Options *options, ProxyConfig *config, Outlets *all, GError **error)
 {
+  GError *why = NULL;
+  Cluster *cluster = NULL;
   Notices *notices;
   Reload *reload;
   Api *api;
 
-  if (!start_outlets (all, proxy, config, error)) {
+  if (start_outlets (all, proxy, config, &why))
+    cluster = cluster_new (proxy, config, &why);
+  if (why) {
+    g_propagate_error (error, why);
     access_close (proxy_get_access (proxy));
     return;
   }
   proxy_start (proxy);
   notices = notices_new (proxy);
   reload = reload_new (options, proxy, config);
-  api = start_api (config, proxy, reload, error);
+  api = start_api (config, proxy, reload, cluster, error);
   if (api || config->api.is_off || !config->api.is_given) {
     run_proxy (proxy, config, reload);
     log_event ("stopping");
@@ -240,6 +248,7 @@ serve_mounts (
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
+  g_clear_pointer (&cluster, cluster_free);
 }
 
 static int
@@ -288,6 +297,8 @@ main (int argc, char **argv)
     return worker_run (argc, argv);
   if (argc > 1 && g_str_equal (argv[1], HASH_PASSWORD_COMMAND))
     return hash_password_run (argc - 1, argv + 1);
+  if (argc > 1 && g_str_equal (argv[1], SHOW_CLUSTER_COMMAND))
+    return show_cluster_run (argc - 1, argv + 1);
   if (!options_parse (&options, &argc, &argv, &status)) {
     options_clear (&options);
     return status;

@@ -82,7 +82,7 @@ def every_operation_answers_as_documented():
         assert proxy.expect(200, 'GET', f'/v1/recordings/get?path=/cam&start={start}&duration=1s')[4:8] == b'ftyp'
         for path in ('/v1/recordings?path=/cam', '/v1/mounts', '/v1/mounts/cam', '/v1/mounts/a/b', '/v1/readers',
                      '/v1/readers?mount=/cam', '/v1/readers/1', '/v1/graph', '/v1/graph.dot',
-                     '/v1/health', '/v1/ready', '/v1/openapi.json', '/metrics'):
+                     '/v1/cluster', '/v1/health', '/v1/ready', '/v1/openapi.json', '/metrics'):
             proxy.expect(200, 'GET', path)
         if shutil.which('dot'):
             svg = proxy.expect(200, 'GET', '/v1/graph.svg')

@@ -262,7 +262,7 @@ BODIES = ('', '{}', '[]', 'null', '{"upstream": 1}', '{"upstream": "launch:fakes
           '{"upstream": "rtsp://127.0.0.1:9/x", "cache": {"time": "1s", "bytes": "1M"}}',
           '{"upstream": "udp://127.0.0.1:9"}', '{"pipeline": [["pull"]]}', '{"priority": 99}',
           '{"upstream": "rtsp://127.0.0.1:9/x", "choices": {"transcode": ["size"]}}', '[' * 3000)
-ROUTES = ('/v1/mounts', '/v1/readers', '/v1/graph', '/v1/graph.dot', '/v1/health', '/v1/ready',
+ROUTES = ('/v1/mounts', '/v1/readers', '/v1/graph', '/v1/graph.dot', '/v1/cluster', '/v1/health', '/v1/ready',
           '/v1/openapi.json', '/metrics', '/', '/v1', '/v1/mounts/', '/v1/readers/x',
           '/v1/readers/99999999', '/v1/mounts/%00', '/v1/mounts/..%2f', '/v1/graph?' + 'x=1&' * 50)
 

@@ -171,17 +171,25 @@ send_soon (HttpCall *call)
 }
 
 void
-http_client_send (HttpClient *self, const gchar *url, GBytes *json, guint timeout_ms,
-    gsize size_max, HttpDone done, gpointer data)
+http_client_send_message (HttpClient *self, SoupMessage *message, guint timeout_ms, gsize size_max,
+    HttpDone done, gpointer data)
 {
-  HttpCall *call =
-      call_new (self, soup_message_new (json ? "POST" : "GET", url), size_max, done, data);
+  HttpCall *call = call_new (self, message, size_max, done, data);
 
   call->size = size_max + 1; // shows a longer one
   call->deadline = timer_add (timeout_ms, on_deadline, call);
-  if (json)
-    soup_message_set_request_body_from_bytes (call->message, "application/json", json);
   send_soon (call);
+}
+
+void
+http_client_send (HttpClient *self, const gchar *url, GBytes *json, guint timeout_ms,
+    gsize size_max, HttpDone done, gpointer data)
+{
+  SoupMessage *message = soup_message_new (json ? "POST" : "GET", url);
+
+  if (json)
+    soup_message_set_request_body_from_bytes (message, "application/json", json);
+  http_client_send_message (self, message, timeout_ms, size_max, done, data);
 }
 
 HttpCall *

@@ -34,6 +34,10 @@ SoupSession *http_client_get_session (HttpClient *self); // (transfer none)
 void http_client_send (HttpClient *self, const gchar *url, GBytes *json, guint timeout_ms,
     gsize size_max, HttpDone done, gpointer data);
 
+// The same for a message (transfer full).
+void http_client_send_message (HttpClient *self, SoupMessage *message, guint timeout_ms,
+    gsize size_max, HttpDone done, gpointer data);
+
 // Sends a message (transfer full), and reads the body of the answer into `bytes` until it ends or
 // has `size`. `head`, which may be NULL, is called when the headers have come; FALSE ends the
 // request: the body is of no use. The call is valid until `done`.

@@ -230,6 +230,11 @@ static const SchemaKey top_keys[] = {
       .object = &webrtc_config_object, .effect = PROXY_EFFECT_RESTART, .feature = FEATURE_WEBRTC,
       .help = "serves live mounts to browsers over WebRTC, at `/PATH/whep` of the listener of "
               "`http`, and lets them publish, at `/PATH/whip`; off without this key" },
+  { "cluster", SCHEMA_OBJECT, AT (cluster), .form = "{etcd: [URL, ...], ...}",
+      .object = &cluster_config_object, .effect = PROXY_EFFECT_RESTART,
+      .help =
+          "this proxy is one of several that serve as one, see [many machines](cluster.md); off "
+          "without this key" },
   { "api", SCHEMA_OTHER, AT (api), "127.0.0.1:9554", .form = "ADDR:PORT",
       .value = &listen_address_or_off_value, .effect = PROXY_EFFECT_RESTART,
       .help = "where the control API and the metrics listen; `off` disables them" },
@@ -393,6 +398,10 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
     return yaml_fail (reader, yaml_get (reader, root, "http"), "http", CONFIG_ERROR_VALUE, error,
         "tls-in-front: without users, everybody who reaches the reverse proxy would count as a "
         "client on this machine and might read; add users");
+  if (self->cluster.address && cluster_config_is_hidden (&self->cluster, &self->listen))
+    return yaml_fail (reader, yaml_get (reader, root, "cluster"), "cluster", CONFIG_ERROR_VALUE,
+        error,
+        "the other members can't reach a loopback address; set listen, such as 0.0.0.0:8554");
   if (self->api_token && !*self->api_token)
     return yaml_fail (reader, root, "api-token", CONFIG_ERROR_VALUE, error, "the token is empty");
   if (self->listen.is_off && !self->tls.pair)

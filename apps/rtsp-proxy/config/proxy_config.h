@@ -7,6 +7,7 @@
 #include <glib.h>
 
 #include "config/auth_config.h"
+#include "config/cluster_config.h"
 #include "config/http_config.h"
 #include "config/listen_address.h"
 #include "config/hls_config.h"
@@ -36,6 +37,7 @@ typedef struct {
   SrtConfig srt;
   RtmpConfig rtmp;
   WebrtcConfig webrtc;
+  ClusterConfig cluster;
   Limits limits;
   guint receive_tick;      // us, between two rounds of receiving; 0: no rounds
   guint isolate;           // Isolate

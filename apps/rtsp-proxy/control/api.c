@@ -106,6 +106,7 @@ static const struct {
   { "GET", "/v1/graph", api_get_graph },
   { "GET", "/v1/graph.dot", api_get_graph_dot },
   { "GET", "/v1/graph.svg", api_get_graph_svg },
+  { "GET", "/v1/cluster", api_get_cluster },
   { "GET", "/v1/recordings", api_list_recordings },
   { "GET", RECORDING_PATH, api_get_recording },
   { "POST", "/v1/reload", api_reload },
@@ -327,13 +328,14 @@ listen_on (Api *self, const ProxyConfig *config, GError **error)
 }
 
 Api *
-api_new (const ProxyConfig *config, Proxy *proxy, Reload *reload, GError **error)
+api_new (const ProxyConfig *config, Proxy *proxy, Reload *reload, Cluster *cluster, GError **error)
 {
   Api *self = g_new0 (Api, 1);
 
   self->soup = soup_server_new ("server-header", "rtsp-proxy", NULL);
   self->proxy = proxy;
   self->reload = reload;
+  self->cluster = cluster;
   self->address = g_strdup (config->api.address);
   self->token = g_strdup (config->api_token);
   self->hosts = g_strdupv (config->hosts);

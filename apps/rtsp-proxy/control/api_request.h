@@ -4,6 +4,7 @@
 // A request to the API: its target, parameters and body.
 
 #include "base/port.h"
+#include "cluster/cluster.h"
 #include "control/api_answer.h"
 #include "control/reload.h"
 #include "text/schema.h"
@@ -15,6 +16,7 @@ struct _Api {
   SoupServer *soup;
   Proxy *proxy;
   Reload *reload;
+  Cluster *cluster; // or NULL
   gchar *address;
   Port *port;
   gboolean tls;         // clients use HTTPS

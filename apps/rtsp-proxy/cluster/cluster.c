@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cluster/cluster.h"
+
+#include "base/log.h"
+#include "base/main_loop.h"
+#include "base/timer.h"
+#include "cluster/registration.h"
+
+#define START_MS 3000
+#define LEAVE_MS 1000
+#define TICK_MS 1000
+
+struct _Cluster {
+  Etcd *etcd;
+  ClusterMap *map;
+  Registration *registration;
+  GHashTable *seen; // names of members that the log knows
+  gboolean is_away; // the log says that etcd is
+  gboolean has_left;
+  Timer *timer;
+};
+
+// ---- the log ----
+
+static void
+log_gone (Cluster *self)
+{
+  GHashTableIter iter;
+  gpointer name;
+
+  g_hash_table_iter_init (&iter, self->seen);
+  while (g_hash_table_iter_next (&iter, &name, NULL)) {
+    if (cluster_map_get_member (self->map, name))
+      continue;
+    log_event ("cluster: member %s is gone", (const gchar *) name);
+    g_hash_table_iter_remove (&iter);
+  }
+}
+
+static void
+on_members_changed (gpointer data)
+{
+  Cluster *self = data;
+  g_autoptr (GPtrArray) members = cluster_map_list_members (self->map);
+
+  for (guint i = 0; i < members->len; i++) {
+    const ClusterMember *member = g_ptr_array_index (members, i);
+
+    if (!g_hash_table_add (self->seen, g_strdup (member->name)))
+      continue;
+    log_event ("cluster: member %s is there, at %s", member->name, member->address);
+  }
+  log_gone (self);
+}
+
+static void
+on_stream_changed (gpointer data, const gchar *path)
+{
+}
+
+static gboolean
+on_tick (gpointer data)
+{
+  Cluster *self = data;
+  const gboolean is_away = etcd_get_problem (self->etcd) != NULL;
+
+  if (is_away && !self->is_away)
+    log_event ("cluster: etcd does not answer, and serving goes on with what is known: %s",
+        etcd_get_problem (self->etcd));
+  else if (!is_away && self->is_away)
+    log_event ("cluster: etcd answers again");
+  self->is_away = is_away;
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+on_joined (gpointer data, gint64 lease)
+{
+}
+
+static void
+on_left (gpointer data)
+{
+}
+
+// ---- the API ----
+
+static void
+add_text (JsonBuilder *builder, const gchar *name, const gchar *text)
+{
+  json_builder_set_member_name (builder, name);
+  if (text)
+    json_builder_add_string_value (builder, text);
+  else
+    json_builder_add_null_value (builder);
+}
+
+static void
+add_number (JsonBuilder *builder, const gchar *name, gint64 number)
+{
+  json_builder_set_member_name (builder, name);
+  json_builder_add_int_value (builder, number);
+}
+
+static void
+write_port (JsonBuilder *builder, const gchar *name, guint16 port)
+{
+  if (port)
+    add_number (builder, name, port);
+}
+
+static void
+write_member (JsonBuilder *builder, const ClusterMember *member)
+{
+  json_builder_begin_object (builder);
+  add_text (builder, "name", member->name);
+  add_text (builder, "address", member->address);
+  json_builder_set_member_name (builder, "ports");
+  json_builder_begin_object (builder);
+  write_port (builder, "rtsp", member->rtsp);
+  write_port (builder, "rtsps", member->rtsps);
+  write_port (builder, "http", member->http);
+  write_port (builder, "https", member->https);
+  json_builder_end_object (builder);
+  add_text (builder, "version", member->version);
+  add_text (builder, "state", member->drains ? "draining" : "serving");
+  add_number (builder, "readers", member->readers);
+  add_number (builder, "rate", (gint64) member->rate);
+  json_builder_set_member_name (builder, "cpu");
+  json_builder_add_double_value (builder, member->cpu);
+  add_number (builder, "clock-ahead-seconds", member->ahead_s);
+  json_builder_end_object (builder);
+}
+
+void
+cluster_write (Cluster *self, JsonBuilder *builder)
+{
+  g_autoptr (GPtrArray) members = self ? cluster_map_list_members (self->map) : NULL;
+
+  add_text (builder, "name", self ? registration_get_name (self->registration) : NULL);
+  add_text (builder, "endpoint", self ? etcd_get_endpoint (self->etcd) : NULL);
+  json_builder_set_member_name (builder, "joined");
+  json_builder_add_boolean_value (
+      builder, self && registration_get_lease (self->registration) != 0);
+  json_builder_set_member_name (builder, "whole");
+  json_builder_add_boolean_value (builder, self && cluster_map_is_whole (self->map));
+  add_text (builder, "problem",
+      !self ? NULL
+      : registration_get_refusal (self->registration)
+          ? registration_get_refusal (self->registration)
+          : etcd_get_problem (self->etcd));
+  json_builder_set_member_name (builder, "members");
+  json_builder_begin_array (builder);
+  for (guint i = 0; members && i < members->len; i++)
+    write_member (builder, g_ptr_array_index (members, i));
+  json_builder_end_array (builder);
+}
+
+// ---- construction ----
+
+static gboolean
+is_settled (gpointer data)
+{
+  Cluster *self = data;
+
+  return registration_get_refusal (self->registration)
+         || (registration_get_lease (self->registration) && cluster_map_is_whole (self->map));
+}
+
+static Etcd *
+new_etcd (const ClusterConfig *config, GError **error)
+{
+  const EtcdSettings settings = { (const gchar *const *) config->etcd, config->etcd_ca.path,
+    config->etcd_certificate.path, config->etcd_key.path, config->etcd_user,
+    config->etcd_password };
+
+  return etcd_new (&settings, error);
+}
+
+Cluster *
+cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error)
+{
+  static const ClusterMapOps map_ops = { on_members_changed, on_stream_changed };
+  static const RegistrationOps registration_ops = { on_joined, on_left };
+  Etcd *etcd = config->cluster.address ? new_etcd (&config->cluster, error) : NULL;
+  const gchar *refusal;
+  Cluster *self;
+
+  if (!etcd) {
+    if (error && *error)
+      g_prefix_error (error, "cluster: ");
+    return NULL;
+  }
+  self = g_new0 (Cluster, 1);
+  self->etcd = etcd;
+  self->seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->map = cluster_map_new (etcd, config->cluster.prefix, &map_ops, self);
+  self->registration = registration_new (etcd, self->map, proxy, config, &registration_ops, self);
+  self->timer = timer_add (TICK_MS, on_tick, self);
+  main_loop_wait (is_settled, self, START_MS);
+  refusal = registration_get_refusal (self->registration);
+  if (refusal) {
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED, "cluster: %s", refusal);
+    g_clear_pointer (&self, cluster_free);
+  }
+  return self;
+}
+
+static void
+on_revoked (JsonObject *answer, const GError *error, gpointer data)
+{
+  ((Cluster *) data)->has_left = TRUE;
+}
+
+static gboolean
+has_left (gpointer data)
+{
+  return ((Cluster *) data)->has_left;
+}
+
+void
+cluster_free (Cluster *self)
+{
+  timer_remove (self->timer);
+  registration_stop (self->registration);
+  registration_revoke (self->registration, on_revoked, self);
+  main_loop_wait (has_left, self, LEAVE_MS);
+  cluster_map_stop (self->map);
+  etcd_free (self->etcd); // ends the calls of the others
+  registration_free (self->registration);
+  cluster_map_free (self->map);
+  g_hash_table_unref (self->seen);
+  g_free (self);
+}

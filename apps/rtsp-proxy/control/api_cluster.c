@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The API's view of the cluster.
+
+#include "cluster/cluster.h"
+#include "control/api_handlers.h"
+
+void
+api_get_cluster (ApiRequest *request)
+{
+  JsonBuilder *builder = json_builder_new ();
+
+  json_builder_begin_object (builder);
+  cluster_write (request->api->cluster, builder);
+  json_builder_end_object (builder);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+}
