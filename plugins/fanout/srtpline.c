@@ -9,6 +9,7 @@
 struct _SrtpLine {
   _Atomic guint32 number; // the next transport-wide number; its low 16 bits are sent
   atomic_bool congested;
+  _Atomic guint64 pace;
   WeirEstimate *estimate;
 
   // Guards all of the estimate but the packets sent. Not a GMutex: ThreadSanitizer does not see
@@ -60,6 +61,7 @@ look (SrtpLine *self, gint64 now)
 
   atomic_store_explicit (
       &self->congested, view.state == WEIR_ESTIMATE_CONGESTED, memory_order_relaxed);
+  atomic_store_explicit (&self->pace, view.bits * 5 / 2, memory_order_relaxed);
   return view;
 }
 
@@ -94,4 +96,10 @@ gboolean
 srtp_line_is_congested (const SrtpLine *self)
 {
   return atomic_load_explicit (&self->congested, memory_order_relaxed);
+}
+
+guint64
+srtp_line_get_pace (const SrtpLine *self)
+{
+  return atomic_load_explicit (&self->pace, memory_order_relaxed);
 }

@@ -33,4 +33,8 @@ WeirEstimateView srtp_line_view (SrtpLine *self, gint64 now);
 // lock.
 gboolean srtp_line_is_congested (const SrtpLine *self);
 
+// Returns 2.5 times the bit rate that the line was estimated to carry then, bit/s; 0: not known.
+// Takes no lock.
+guint64 srtp_line_get_pace (const SrtpLine *self);
+
 G_END_DECLS

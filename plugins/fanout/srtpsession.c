@@ -319,6 +319,12 @@ note_sent (void *data, const uint8_t *packet, size_t len, int64_t now_ns)
     srtp_line_sent (self->line, number, len, now_ns);
 }
 
+static uint64_t
+get_pace (void *data)
+{
+  return srtp_line_get_pace (((const SrtpStream *) data)->line);
+}
+
 // A number never comes twice, because the key stream of a packet depends on it. The first half of
 // the numbers leaves time until the roll-over counter changes (RFC 3711, 3.3.1).
 static uint16_t
@@ -340,6 +346,7 @@ srtp_stream_get_protect (SrtpStream *self)
     .protect = protect,
     .protect_again = sends_again (&self->look) ? protect_again : NULL,
     .sent = self->line ? note_sent : NULL,
+    .pace = self->line ? get_pace : NULL,
     .release = srtp_stream_unref,
   };
 }

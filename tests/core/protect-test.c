@@ -35,6 +35,8 @@ typedef struct {
   size_t n_told; // packets of which it was told that they were sent
   uint16_t last_again;
   bool again_coming, differs;
+  uint64_t pace;           // bit/s; 0: any
+  size_t longest_run;      // packets that it got at once
   uint8_t sent[65536][64]; // the first bytes of each packet
 } Peer;
 
@@ -98,6 +100,12 @@ note_sent (void *data, const uint8_t *packet, size_t len, int64_t now_ns)
   peer->n_told++;
 }
 
+static uint64_t
+get_pace (void *data)
+{
+  return ((Peer *) data)->pace;
+}
+
 static void
 release (void *data)
 {
@@ -155,6 +163,8 @@ fake_sendmsg (int fd, const struct msghdr *msg, int flags)
   peer->n_sends++;
   if (len > peer->longest)
     peer->longest = len;
+  if ((len + segment - 1) / segment > peer->longest_run)
+    peer->longest_run = (len + segment - 1) / segment;
   for (size_t at = 0; at < len; at += segment)
     got_packet (peer, (const uint8_t *) msg->msg_iov->iov_base + at,
         len - at < segment ? len - at : segment);
@@ -206,6 +216,7 @@ add (size_t i)
     .next_seq = next_seq,
     .protect = protect,
     .sent = note_sent,
+    .pace = get_pace,
     .release = release };
 
   if (peers[i].again)
@@ -858,6 +869,101 @@ wrong_probes_are_refused (void)
   finish ();
 }
 
+// ---- spreading ----
+
+static void
+begin_paced (uint64_t pace)
+{
+  begin (100);
+  peers[0].key = 1;
+  add (0);
+  push (1);
+  run ();
+  push (1);
+  run ();
+  peers[0].pace = pace;
+}
+
+// 64 packets are 65,280 bytes: 26 ms at 20 Mb/s.
+static void
+a_large_frame_is_spread_over_the_time_that_the_line_needs (void)
+{
+  begin_paced (20000000);
+  push (64);
+  CHECK (weir_fanout_run (fanout, now) > now);
+  CHECK_INT (peers[0].n, 2 + 8);
+  CHECK_INT (peers[0].longest_run, 8);
+  run_for (13 * MS);
+  CHECK (peers[0].n >= 2 + 32 && peers[0].n <= 2 + 48);
+  CHECK_INT (run_for (15 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n, 2 + 64);
+  CHECK_INT (peers[0].longest_run, 8);
+  CHECK (!peers[0].gap && !peers[0].wrong);
+  finish ();
+}
+
+// Frames are 40 ms apart.
+static void
+a_frame_takes_no_longer_than_its_duration (void)
+{
+  begin_paced (100000);
+  for (size_t i = 0; i < 20; i++) {
+    push (64);
+    run_for (40 * MS);
+    now -= 40 * MS; // push() adds it
+    CHECK_INT (peers[0].n, 2 + 64 * (i + 1));
+  }
+  CHECK (!peers[0].gap && !peers[0].wrong);
+  finish ();
+}
+
+static void
+small_frames_and_fast_lines_are_not_spread (void)
+{
+  begin_paced (100000);
+  push (8);
+  CHECK_INT (weir_fanout_run (fanout, now), WEIR_NEVER);
+  CHECK_INT (peers[0].n, 2 + 8);
+  peers[0].pace = 100000000;
+  push (64);
+  CHECK_INT (weir_fanout_run (fanout, now), WEIR_NEVER);
+  CHECK_INT (peers[0].n, 2 + 8 + 64);
+  finish ();
+}
+
+// Nor does it lag.
+static void
+what_comes_while_a_frame_is_spread_waits_for_it (void)
+{
+  begin_paced (20000000);
+  push (64);
+  weir_fanout_run (fanout, now);
+  CHECK_INT (peers[0].n, 2 + 8);
+  now -= 40 * MS; // at the same time
+  push (4);
+  weir_fanout_run (fanout, now);
+  CHECK_INT (peers[0].n, 2 + 8);
+  CHECK_INT (run_for (40 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n, 2 + 64 + 4);
+  CHECK_INT (counters (0).lag_packets, 0);
+  finish ();
+}
+
+static void
+a_full_socket_does_not_stop_a_spread_frame (void)
+{
+  begin_paced (20000000);
+  room = 1;
+  push (64);
+  run_for (10 * MS);
+  CHECK_INT (peers[0].n, 2 + 8);
+  room = SIZE_MAX;
+  CHECK_INT (run_for (50 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n, 2 + 64);
+  CHECK (!peers[0].gap);
+  finish ();
+}
+
 static void
 sequence_numbers_wrap (void)
 {
@@ -905,5 +1011,10 @@ main (void)
   RUN (a_probe_adds_what_is_missing);
   RUN (a_probe_ends_when_nothing_can_be_sent);
   RUN (wrong_probes_are_refused);
+  RUN (a_large_frame_is_spread_over_the_time_that_the_line_needs);
+  RUN (a_frame_takes_no_longer_than_its_duration);
+  RUN (small_frames_and_fast_lines_are_not_spread);
+  RUN (what_comes_while_a_frame_is_spread_waits_for_it);
+  RUN (a_full_socket_does_not_stop_a_spread_frame);
   return tap_done ();
 }

@@ -23,6 +23,16 @@ typedef struct shard Shard;
 typedef struct resends Resends;
 typedef struct room Room;
 
+// How a reader's frame is spread: the packets from position `from` to before `to` are sent at a
+// rate.
+typedef struct {
+  int64_t from, to;
+  int64_t byte_ns;              // time for a byte; 0: all at once
+  int64_t due_ns;               // when the next packet is due
+  int64_t rtp_time, arrival_ns; // of the first packet
+  int64_t frame_ns;             // duration of the frame
+} Spread;
+
 // A probe of a reader's line: how much is sent to it for some time.
 typedef struct {
   uint64_t bits; // bit/s
@@ -96,7 +106,9 @@ struct weir_reader {
 
   WeirProtect protect; // for a reader whose packets are protected
   Resends *resends;    // NULL: it gets no retransmissions
-  Probe probe;         // only for the thread that serves the reader
+  // Only for the thread that serves the reader.
+  Probe probe;
+  Spread spread;
   WeirAddress address;
 
   // Written by the thread that serves the reader, read by others.

@@ -400,6 +400,8 @@ serve (Pass *pass, Turn *turn)
       skip_layers (pass, reader);
     } else {
       choice = choose (pass, reader);
+      if (reader->is_protected)
+        weir_serve_spread (pass, reader, &choice);
       if (weir_serve_join_batch (pass, turn, &choice))
         return true;
       if (choice.n > 0 && !weir_serve_send (pass, reader, &choice))

@@ -3,7 +3,7 @@
 
 // Internals shared by the files that serve one reader: serve.c (its turn, and the choice of
 // packets), serve_send.c (the send), serve_batch.c (one send to several readers), serve_protect.c
-// (protected readers) and resend.c (what they are sent again).
+// (protected readers), serve_spread.c (their large frames) and resend.c (what they are sent again).
 
 #include "fanout/fanout_private.h"
 
@@ -193,6 +193,12 @@ Load *weir_serve_protect (Pass *pass, const WeirReader *reader, const Load *load
 // Tells the reader's protection that the first `n` packets of the sealed load were sent, made from
 // `loaded`.
 void weir_serve_note_sent (const Pass *pass, WeirReader *reader, const Load *loaded, size_t n);
+
+// ---- spreading (serve_spread.c) ----
+
+// Cuts the choice of a protected reader, if a frame is to be spread, to the packets that may be
+// sent now, and sets when the next are due.
+void weir_serve_spread (const Pass *pass, WeirReader *reader, Choice *choice);
 
 // ---- batches (serve_batch.c) ----
 

@@ -31,6 +31,10 @@ typedef struct {
   // protect() or protect_again() wrote last for it. Takes no lock. NULL: nobody needs to know.
   void (*sent) (void *data, const uint8_t *packet, size_t len, int64_t now_ns);
 
+  // Returns the bit rate, bit/s, at which a large frame may be sent; 0: at any. Takes no lock.
+  // NULL: at any.
+  uint64_t (*pace) (void *data);
+
   // Called when the reader is freed.
   void (*release) (void *data);
 } WeirProtect;
