@@ -6,7 +6,7 @@
 
 #define MS LINE_MS
 #define SECOND (1000 * MS)
-#define START (1000 * SECOND)
+#define START (100000 * SECOND)
 #define PACKET 1200
 
 // A sender of video at `rate`, 25 frames a second, over a line.
@@ -140,11 +140,268 @@ random_loss_is_no_congestion (void)
   end (&sim);
 }
 
+// ---- bad input ----
+
+static void
+a_clock_may_drift (void)
+{
+  Sim sim;
+
+  begin (&sim, 20000000, 4000000);
+  sim.line.ppm = 500;
+  run (&sim, 120 * SECOND);
+  CHECK_INT (sim.n_congested, 0);
+  end (&sim);
+}
+
+static void
+a_clock_may_step (void)
+{
+  static const int64_t steps[] = { 3600 * SECOND, -3600 * SECOND, 5 * SECOND, -5 * SECOND,
+    INT64_C (86400) * 12 * SECOND };
+
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    for (int ours = 0; ours < 2; ours++) {
+      WeirEstimateView view;
+      Sim sim;
+
+      begin (&sim, 20000000, 4000000);
+      run (&sim, 10 * SECOND);
+      if (!ours) {
+        sim.line.step += steps[i];
+      } else {
+        // All that is under way moves too, as the line has no clock.
+        for (size_t j = 0; j < sim.line.n; j++)
+          sim.line.arrivals[j] += sim.line.arrivals[j] >= 0 ? steps[i] : 0;
+        sim.now += steps[i];
+        sim.line.free_at += steps[i];
+        sim.line.report_due += steps[i];
+        sim.line.step -= steps[i];
+      }
+      view = run (&sim, 5 * SECOND);
+      CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+      CHECK (is_about (view.bits, 4000000));
+      CHECK (weir_estimate_counts (sim.estimate).steps >= 1);
+      // It still sees a cut.
+      sim.line.rate = 600000;
+      run (&sim, SECOND);
+      CHECK (sim.n_congested > 100);
+      end (&sim);
+    }
+  }
+}
+
+// A reader says all is well, whatever arrives.
+static void
+a_liar_gets_no_more_than_was_sent (void)
+{
+  static WeirFeedback feedback;
+  WeirEstimateView view = { 0 };
+  Sim sim;
+
+  begin (&sim, 20000000, 1000000);
+  sim.line.silent = true;
+  for (int i = 0; i < 200; i++, sim.now += 40 * MS) {
+    uint16_t first = sim.number;
+
+    send_frame (&sim);
+    feedback = (WeirFeedback) { .first = first, .n = (uint16_t) (sim.number - first) };
+    for (size_t j = 0; j < feedback.n; j++) {
+      feedback.arrived[j] = true;
+      feedback.ticks[j] = (uint32_t) (i * 160 / 100); // a clock that is much too slow
+    }
+    weir_estimate_feedback (sim.estimate, &feedback, sim.now + 40 * MS);
+    view = weir_estimate_view (sim.estimate, sim.now);
+  }
+  CHECK (view.bits < 1100000);
+  CHECK (view.is_lower_bound);
+  end (&sim);
+}
+
+static void
+wrong_numbers_are_counted (void)
+{
+  static WeirFeedback feedback;
+  WeirEstimateCounts counts;
+  Sim sim;
+
+  begin (&sim, 20000000, 4000000);
+  run (&sim, 5 * SECOND);
+  counts = weir_estimate_counts (sim.estimate);
+  CHECK_INT (counts.unknown, 0);
+  CHECK (counts.arrived > 1000);
+  // Of packets that were never sent, all numbers.
+  for (unsigned i = 0; i < 64; i++) {
+    feedback.first = (uint16_t) (sim.number + 1024 * i);
+    feedback.n = WEIR_FEEDBACK_MAX;
+    memset (feedback.arrived, 1, sizeof feedback.arrived);
+    weir_estimate_feedback (sim.estimate, &feedback, sim.now);
+  }
+  CHECK (weir_estimate_counts (sim.estimate).unknown > 60 * WEIR_FEEDBACK_MAX);
+  CHECK (weir_estimate_counts (sim.estimate).arrived < counts.arrived + 100);
+  // Feedback that comes twice.
+  counts = weir_estimate_counts (sim.estimate);
+  weir_estimate_feedback (sim.estimate, &feedback, sim.now);
+  CHECK_INT (weir_estimate_counts (sim.estimate).unknown, counts.unknown + WEIR_FEEDBACK_MAX);
+  end (&sim);
+}
+
+static void
+a_flood_is_refused (void)
+{
+  static WeirFeedback feedback;
+  WeirEstimate *estimate = weir_estimate_new (WEIR_ESTIMATE_RING);
+
+  for (int i = 0; i < 10000; i++)
+    weir_estimate_feedback (estimate, &feedback, START + i * MS / 10);
+  CHECK_INT (weir_estimate_counts (estimate).refused, 9800);
+  CHECK_INT (weir_estimate_counts (estimate).feedbacks, 200);
+  weir_estimate_free (estimate);
+}
+
+static void
+silence_is_congestion (void)
+{
+  WeirEstimateView view;
+  Sim sim;
+
+  begin (&sim, 20000000, 4000000);
+  run (&sim, 5 * SECOND);
+  sim.line.silent = true;
+  view = run (&sim, 900 * MS);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  view = run (&sim, 300 * MS);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CONGESTED);
+  CHECK (view.bits > 1500000 && view.bits < 2500000);
+  view = run (&sim, 5 * SECOND);
+  CHECK (view.bits < 100000);
+  sim.line.silent = false;
+  run (&sim, 5 * SECOND);
+  view = run (&sim, 5 * SECOND);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  end (&sim);
+
+  // A sender that pauses hears nothing, and that is well.
+  begin (&sim, 20000000, 4000000);
+  run (&sim, 5 * SECOND);
+  sim.rate = 0;
+  view = run (&sim, 10 * SECOND);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  sim.rate = 4000000;
+  view = run (&sim, 500 * MS);
+  CHECK_INT (sim.n_congested, 0);
+  end (&sim);
+}
+
+static void
+packets_found_late_are_not_lost (void)
+{
+  static WeirFeedback feedback = { .n = 10, .first = 1 };
+  WeirEstimate *estimate = weir_estimate_new (64);
+
+  for (uint16_t i = 0; i < 20; i++)
+    weir_estimate_sent (estimate, i, PACKET, START);
+  memset (feedback.arrived, 1, 10);
+  feedback.arrived[3] = feedback.arrived[4] = false;
+  weir_estimate_feedback (estimate, &feedback, START + 50 * MS);
+  CHECK_INT (weir_estimate_counts (estimate).lost, 2);
+  feedback.arrived[3] = true;
+  weir_estimate_feedback (estimate, &feedback, START + 100 * MS);
+  CHECK_INT (weir_estimate_counts (estimate).lost, 1);
+  CHECK_INT (weir_estimate_counts (estimate).arrived, 9);
+  weir_estimate_free (estimate);
+}
+
+// ---- other sources ----
+
+static void
+reports_and_remb_are_taken (void)
+{
+  static const struct {
+    uint8_t lost;
+    WeirEstimateState state;
+    uint64_t bits;
+  } cases[] = {
+    { 0, WEIR_ESTIMATE_CLEAR, 2560000 },
+    { 8, WEIR_ESTIMATE_WARNING, 2480000 },
+    { 64, WEIR_ESTIMATE_CONGESTED, 1920000 },
+    { 255, WEIR_ESTIMATE_CONGESTED, 10000 },
+  };
+  WeirEstimate *estimate = weir_estimate_new (0);
+  int64_t now = START;
+  WeirEstimateView view = weir_estimate_view (estimate, now);
+
+  CHECK_INT (view.bits, 0);
+  weir_estimate_remb (estimate, 1000, now);
+  CHECK_INT (weir_estimate_view (estimate, now).bits, 0);
+  now += 10 * SECOND;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++, now += 5 * SECOND) {
+    WeirEstimateReport report = { .bits = 2560000, .lost = cases[i].lost, .round_trip = 40 * MS };
+
+    weir_estimate_report (estimate, &report, now);
+    view = weir_estimate_view (estimate, now);
+    CHECK_INT (view.state, cases[i].state);
+    CHECK_INT (view.bits, cases[i].bits);
+    CHECK_INT (view.is_lower_bound, cases[i].state != WEIR_ESTIMATE_CONGESTED);
+  }
+  // Slow answers twice.
+  for (int i = 0; i < 2; i++) {
+    WeirEstimateReport report = { .bits = 2560000, .round_trip = 300 * MS };
+
+    weir_estimate_report (estimate, &report, now);
+    view = weir_estimate_view (estimate, now);
+    CHECK_INT (view.state, i == 0 ? WEIR_ESTIMATE_WARNING : WEIR_ESTIMATE_CONGESTED);
+    CHECK_INT (view.queue_ns, 260 * MS);
+  }
+  // REMB only lowers, for a time.
+  weir_estimate_remb (estimate, 9000000, now);
+  CHECK_INT (weir_estimate_view (estimate, now).bits, 2560000);
+  weir_estimate_remb (estimate, 500000, now);
+  CHECK_INT (weir_estimate_view (estimate, now).bits, 500000);
+  CHECK_INT (weir_estimate_view (estimate, now + 6 * SECOND).bits, 2560000);
+  weir_estimate_free (estimate);
+}
+
+static void
+a_tcp_queue_is_seen (void)
+{
+  WeirEstimate *estimate = weir_estimate_new (0);
+  WeirEstimateView view;
+  int64_t now = START;
+
+  for (int i = 0; i < 20; i++, now += 100 * MS) {
+    WeirEstimateTcp sample = { .queued = 5000, .bits = 4000000, .round_trip = 20 * MS };
+
+    weir_estimate_tcp (estimate, &sample, now);
+  }
+  view = weir_estimate_view (estimate, now);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  CHECK (view.is_lower_bound && is_about (view.bits, 4000000));
+  for (uint64_t i = 0; i < 8; i++, now += 100 * MS) {
+    WeirEstimateTcp sample = { .queued = 20000 * i, .bits = 600000, .round_trip = 60 * MS };
+
+    weir_estimate_tcp (estimate, &sample, now);
+  }
+  view = weir_estimate_view (estimate, now);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CONGESTED);
+  CHECK (is_about (view.bits, 600000));
+  weir_estimate_free (estimate);
+}
+
 int
 main (void)
 {
   RUN (a_wide_line_is_clear);
   RUN (a_cut_is_seen_within_a_second);
   RUN (random_loss_is_no_congestion);
+  RUN (a_clock_may_drift);
+  RUN (a_clock_may_step);
+  RUN (a_liar_gets_no_more_than_was_sent);
+  RUN (wrong_numbers_are_counted);
+  RUN (a_flood_is_refused);
+  RUN (silence_is_congestion);
+  RUN (packets_found_late_are_not_lost);
+  RUN (reports_and_remb_are_taken);
+  RUN (a_tcp_queue_is_seen);
   return tap_done ();
 }

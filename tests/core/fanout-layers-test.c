@@ -1067,6 +1067,11 @@ layer_rates_are_measured (void)
   CHECK (weir_rates_of (&rates, (WeirLayerSet) { 0, 2, -1 }, false) < 250e3);
   CHECK (weir_rates_of (&rates, WEIR_LAYER_SET_ALL, false) > 1500e3);
   CHECK (weir_rates_of (&rates, WEIR_LAYER_SET_ALL, false) < 3000e3);
+  // Of the lowest layer, where each frame is needed.
+  CHECK (rates.key_bitrate > 1e3);
+  CHECK (rates.key_bitrate < weir_rates_of (&rates, (WeirLayerSet) { 0, 0, 0 }, false) * 0.9);
+  CHECK (rates.reference_bitrate > weir_rates_of (&rates, (WeirLayerSet) { 0, 0, 0 }, false) * 0.9);
+  CHECK (rates.reference_bitrate < weir_rates_of (&rates, (WeirLayerSet) { 0, 0, 0 }, false) * 1.1);
   finish ();
 }
 

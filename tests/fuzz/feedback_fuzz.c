@@ -22,7 +22,7 @@ take (WeirEstimate *estimate, const WeirFeedback *feedback, int64_t now)
   require (feedback->n <= WEIR_FEEDBACK_MAX);
   weir_estimate_feedback (estimate, feedback, now);
   view = weir_estimate_view (estimate, now);
-  require (view.bits <= UINT64_C (8) * PACKETS * SIZE * 10);
+  require (!view.is_lower_bound || view.bits <= UINT64_C (8) * PACKETS * SIZE * 10);
   require (view.queue_ns >= 0 && view.loss <= 1000);
 }
 

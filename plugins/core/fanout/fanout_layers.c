@@ -224,6 +224,16 @@ end_frame (WeirFanout *fanout, int64_t end)
   weir_frame_clear (frame);
 }
 
+static void
+count_lowest (WeirFanout *fanout, int64_t position)
+{
+  const WeirPacket *packet = weir_window_at (&fanout->window, position);
+
+  if (packet->spatial == 0 && packet->quality == 0 && packet->temporal == 0)
+    weir_rates_add_lowest (&fanout->layers.input->rates, packet->length,
+        packet->flags & WEIR_PACKET_KEY, packet->flags & WEIR_PACKET_DISCARDABLE);
+}
+
 static WeirAdd
 add_packet (const WeirFanout *fanout, WeirFrame *frame, int64_t position)
 {
@@ -286,6 +296,7 @@ weir_layer_streams_take (WeirFanout *fanout)
       end_frame (fanout, layers->taken);
       added = add_packet (fanout, &layers->frame, layers->taken);
     }
+    count_lowest (fanout, layers->taken);
     if (added == WEIR_ADD_COMPLETE)
       end_frame (fanout, layers->taken + 1);
   }

@@ -11,6 +11,9 @@
 #define CLOCK_SLACK (2 * SECOND)
 #define SILENCE SECOND
 #define FEEDBACKS_MAX 200 // a second
+#define BURST_GAP 10000   // us
+#define BURST_LEAST 5     // packets
+#define BURST_MOST 20
 #define REMB_TIME (5 * SECOND)
 
 // A packet sent, in 64 bits: its departure in us, which wraps; its number; its size, 0 if it was
@@ -81,7 +84,7 @@ weir_estimate_base_take (WeirEstimateBase *base, int64_t value, int64_t now)
   }
   if (value < base->least)
     base->least = value;
-  return base->least < base->before ? base->least : base->before;
+  return weir_estimate_base (base);
 }
 
 // ---- feedback ----
@@ -114,10 +117,36 @@ close_group (WeirEstimate *self, int64_t arrival, int64_t departure, int64_t now
   int64_t base = weir_estimate_base_take (&self->base, self->open_least, now);
   int64_t sent = departure - self->open_departure, arrived = arrival - self->open_arrival;
 
+  self->open.arrival = to_u32 (arrived);
   self->open.span = to_u32 (sent > arrived ? sent : arrived);
   self->open.delay = to_u32 (self->open_least - base);
   weir_estimate_judge (self, &self->open);
   self->open = (WeirEstimateGroup) { 0 };
+}
+
+// Follows the packets that are sent within BURST_GAP of one another. How they are drawn apart shows
+// what the line may carry, long before as much is sent.
+static void
+take_burst (WeirEstimate *self, uint32_t size, int64_t departure, int64_t arrival)
+{
+  WeirEstimateBurst *burst = &self->burst;
+  int64_t sent, arrived, span;
+
+  if (burst->n == 0 || burst->n == BURST_MOST || departure - burst->last_departure > BURST_GAP
+      || departure < burst->last_departure || arrival < burst->last_arrival)
+    *burst = (WeirEstimateBurst) { .departure = departure, .arrival = arrival };
+  else
+    burst->bytes += size;
+  burst->n++;
+  burst->last_departure = departure;
+  burst->last_arrival = arrival;
+  if (burst->n < BURST_LEAST)
+    return;
+  sent = departure - burst->departure;
+  arrived = arrival - burst->arrival;
+  span = sent > arrived ? sent : arrived;
+  if (span > 0 && burst->bytes * INT64_C (8000) / span > self->open.burst)
+    self->open.burst = to_u32 (burst->bytes * INT64_C (8000) / span);
 }
 
 static void
@@ -131,6 +160,7 @@ take_arrival (WeirEstimate *self, uint32_t size, int64_t departure, int64_t arri
     self->open_least = arrival - departure;
   }
   self->open.bytes += size;
+  take_burst (self, size, departure, arrival);
   if (arrival - departure < self->open_least)
     self->open_least = arrival - departure;
   if (arrival > self->newest)
@@ -276,7 +306,7 @@ weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *sample, int64_t no
   int64_t base = weir_estimate_base_take (&self->base, trip, now);
   int64_t span = self->sampled ? now - self->sampled : 0;
   uint64_t bits = sample->bits > 0 ? sample->bits : 1;
-  WeirEstimateGroup group = { .span = to_u32 (span) };
+  WeirEstimateGroup group = { .span = to_u32 (span), .arrival = to_u32 (span) };
   uint64_t wait = sample->queued < UINT32_MAX ? sample->queued * 8 * SECOND / bits : UINT32_MAX;
 
   self->sampled = now;
@@ -296,6 +326,7 @@ static int64_t
 silence (const WeirEstimate *self, int64_t now)
 {
   uint16_t next = (uint16_t) (self->number + 1);
+  int64_t since = now > self->told ? now - self->told : 0;
   uint64_t entry;
 
   if (!self->begun)
@@ -304,9 +335,7 @@ silence (const WeirEstimate *self, int64_t now)
   if (size_of (entry) == 0 || (int16_t) (uint16_t) (number_of (entry) - next) < 0)
     return 0;
   // If the packet is forgotten, at least the last feedback is known.
-  if (number_of (entry) != next)
-    return now - self->told;
-  return age_of (entry, now) < now - self->told ? age_of (entry, now) : now - self->told;
+  return number_of (entry) == next && age_of (entry, now) < since ? age_of (entry, now) : since;
 }
 
 static void
@@ -324,7 +353,8 @@ weir_estimate_view (WeirEstimate *self, int64_t now_ns)
 {
   int64_t now = now_ns / NS, silent = silence (self, now);
   uint64_t bound = self->reported ? self->report_bits : weir_estimate_bound (self);
-  WeirEstimateView view = { .loss = weir_estimate_loss (self) };
+  WeirEstimateView view = { .loss = weir_estimate_loss (self),
+    .burst_bits = weir_estimate_burst (self) };
 
   if (silent >= SILENCE) {
     if (self->state != WEIR_ESTIMATE_CONGESTED)

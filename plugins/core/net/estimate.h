@@ -8,13 +8,15 @@
 // need not agree, and may drift. The shape is that of LiveKit's send-side detector.
 //
 // - congested: the delay is above 50 ms and rises for 400 ms (by Kendall's tau), or is above 200 ms
-//   in two groups and rises; or more than 25 % is lost for 600 ms, or more than 10 % for 2 s.
-// - warning: the delay is above 50 ms for 200 ms. Do not rise, probe or resend.
-// - clear: anew only after 500 ms with a delay below 20 ms and a loss below 10 %.
+//   in two groups and rises; or more than 25 % is lost for 600 ms, or more than 10 % for 2 s. It
+//   lasts as long as packets wait for 20 ms or are lost.
+// - warning: the delay is above 50 ms for 200 ms, or the line was congested. Do not rise, probe or
+//   resend.
+// - clear: 500 ms with a delay below 20 ms and a loss below 10 %.
 //
-// While congested, the estimate is the rate at which packets arrived since the queue began, over at
-// most 1 s. Else it is a lower bound: the highest rate that arrived in any 200 ms of the last
-// seconds. It never exceeds what was sent, whatever the reader says.
+// While congested, the estimate is the rate at which packets arrived while the line was full, over
+// at most 1 s. Else it is a lower bound: the highest rate that arrived in any 200 ms of the last
+// seconds. This bound never exceeds what was sent, whatever the reader says.
 //
 // `now` is any monotonic clock, in ns; it may also step, which costs the estimate of a few seconds.
 // weir_estimate_sent() may be called by many threads at a time. All other functions belong to one
@@ -78,6 +80,9 @@ typedef struct {
   bool is_lower_bound;
   int64_t queue_ns; // queue delay of the last group
   unsigned loss;    // of 1000 packets of the last second
+  // The highest rate at which packets that were sent together arrived in the last seconds; 0: not
+  // known. It is a hint only: a line may carry some packets faster than many.
+  uint64_t burst_bits;
 } WeirEstimateView;
 
 // Returns what is known at `now`. A reader whose feedback has stopped for 1 s while packets are

@@ -5,13 +5,14 @@
 #define DELAY_MUCH (50 * WEIR_MS)
 #define DELAY_LITTLE (20 * WEIR_MS)
 
-#define TREND_GROUPS 8 // at most
-#define SMALL_SAMPLE 8 // packets; losses of fewer count less
+#define TREND_GROUPS 8    // at most
+#define OTHERS_GROUPS 300 // for which other flows are expected after they were seen: 30 s or more
+#define SMALL_SAMPLE 8    // packets; losses of fewer count less
 
 // The last groups put together.
 typedef struct {
   unsigned groups;
-  uint64_t span;
+  uint64_t span, arrival;
   uint64_t bytes, n, lost;
 } Sum;
 
@@ -32,6 +33,7 @@ add (Sum *sum, const WeirEstimateGroup *group)
 {
   sum->groups++;
   sum->span += group->span;
+  sum->arrival += group->arrival;
   sum->bytes += group->bytes;
   sum->n += group->n;
   sum->lost += group->lost;
@@ -48,22 +50,46 @@ sum_of (const WeirEstimate *self, uint64_t span)
   return sum;
 }
 
-// Sums the last groups whose delay is above `least`, as many as cover `span`.
+// Sums the last groups whose delay is above `least`, at most `n`.
 static Sum
-sum_above (const WeirEstimate *self, uint32_t least, uint64_t span)
+sum_above (const WeirEstimate *self, uint32_t least, unsigned n)
 {
   Sum sum = { 0 };
 
-  for (uint64_t i = 0; i < n_kept (self) && sum.span < span && nth_last (self, i)->delay > least;
-      i++)
+  for (uint64_t i = 0; i < n && i < n_kept (self) && nth_last (self, i)->delay > least; i++)
     add (&sum, nth_last (self, i));
   return sum;
 }
 
 static uint64_t
-bits_of (const Sum *sum)
+rate (uint64_t bytes, uint64_t span)
 {
-  return sum->span > 0 ? sum->bytes * 8 * 1000000 / sum->span : 0;
+  return span > 0 ? bytes * 8 * 1000000 / span : 0;
+}
+
+// Reports whether the line was full: packets waited, or many were lost.
+static bool
+is_busy (const WeirEstimateGroup *group)
+{
+  return group->delay > DELAY_LITTLE || group->lost * 10 > group->n + group->lost;
+}
+
+// Sums the busy ones of the last groups that cover `span`. The line became full within the first
+// one of several in a row, so that one is left out.
+static Sum
+sum_of_busy (const WeirEstimate *self, uint64_t span)
+{
+  Sum sum = { 0 };
+  uint64_t covered = 0;
+
+  for (uint64_t i = 0; i < n_kept (self) && covered < span; i++) {
+    bool first = i + 1 < n_kept (self) && !is_busy (nth_last (self, i + 1));
+
+    if (is_busy (nth_last (self, i)) && !(first && sum.groups > 0))
+      add (&sum, nth_last (self, i));
+    covered += nth_last (self, i)->span;
+  }
+  return sum;
 }
 
 // Returns the loss of 1000 packets. A few packets weigh less.
@@ -97,16 +123,35 @@ rises (const WeirEstimate *self, unsigned n)
   return score * 10 > pairs * 8;
 }
 
+// Reports whether the delay of the last `n` groups, which arrived in `span`, grows by 3 % of the
+// time: one packet in 33 more comes than the line carries. What other flows do is slower.
+static bool
+grows (const WeirEstimate *self, unsigned n, uint64_t span)
+{
+  uint32_t first = nth_last (self, n - 1)->delay, last = nth_last (self, 0)->delay;
+
+  return last > first && (uint64_t) (last - first) * 33 > span && rises (self, n);
+}
+
 static bool
 queue_grows (const WeirEstimate *self)
 {
-  Sum much = sum_above (self, DELAY_MUCH, UINT64_MAX),
-      high = sum_above (self, DELAY_HIGH, UINT64_MAX);
+  Sum much = sum_above (self, DELAY_MUCH, TREND_GROUPS), high = sum_above (self, DELAY_HIGH, 2);
 
-  if (high.groups >= 2 && rises (self, 2))
-    return true;
-  return much.groups >= 4 && much.span >= 400 * WEIR_MS
-         && rises (self, much.groups < TREND_GROUPS ? much.groups : TREND_GROUPS);
+  return (high.groups >= 2 && grows (self, high.groups, high.span))
+         || (much.groups >= 4 && much.span >= 400 * WEIR_MS
+             && grows (self, much.groups, much.span));
+}
+
+// Reports whether packets have waited for 50 ms or more in the last 2 s, all of it since the last
+// answer to that.
+static bool
+stands (const WeirEstimate *self)
+{
+  uint64_t since = self->n_groups - self->stands_from;
+  Sum sum = sum_above (self, DELAY_MUCH, since < WEIR_GROUPS ? (unsigned) since : WEIR_GROUPS);
+
+  return sum.span >= 2000 * WEIR_MS;
 }
 
 static bool
@@ -121,28 +166,85 @@ is_clear (const WeirEstimate *self)
   return sum.span >= 500 * WEIR_MS && loss_of (&sum) < 100;
 }
 
+// Takes the rate at which packets arrive while the line is full.
 static void
-congest (WeirEstimate *self, const Sum *measured)
+congest (WeirEstimate *self)
 {
+  Sum full = sum_of_busy (self, 1000 * WEIR_MS);
+
   self->state = WEIR_ESTIMATE_CONGESTED;
-  self->congested_bits = bits_of (measured);
+  self->congested_bits = rate (full.bytes, full.arrival);
   self->bound_from = self->n_groups;
+}
+
+static bool
+is_lossy (const WeirEstimate *self)
+{
+  return loses (self, 600 * WEIR_MS, 250)
+         || (loses (self, 2000 * WEIR_MS, 100) && loses (self, 600 * WEIR_MS, 100));
+}
+
+// Takes the least delay of the last groups as the line's own.
+static void
+accept_delay (WeirEstimate *self)
+{
+  uint32_t least = UINT32_MAX;
+
+  for (uint64_t i = 0; i < n_kept (self) && i < 20; i++)
+    least = nth_last (self, i)->delay < least ? nth_last (self, i)->delay : least;
+  for (uint64_t i = 0; i < n_kept (self); i++)
+    self->groups[i].delay -= self->groups[i].delay < least ? self->groups[i].delay : least;
+  self->base.least = weir_estimate_base (&self->base) + least;
+  self->base.before = INT64_MAX;
+}
+
+static void
+clear (WeirEstimate *self)
+{
+  self->state = WEIR_ESTIMATE_CLEAR;
+  self->yielded = false;
+}
+
+static bool
+is_warned (const WeirEstimate *self)
+{
+  Sum much = sum_above (self, DELAY_MUCH, 4);
+
+  return much.groups >= 2 && much.span >= 200 * WEIR_MS;
+}
+
+// A queue that stands may be ours, so the estimate gives way once. If it stands nevertheless, other
+// flows make it: for some time it belongs to the line, or this stream would give way to them for
+// ever.
+static void
+judge_standing (WeirEstimate *self)
+{
+  bool others = self->yielded || self->n_groups < self->others_until;
+
+  self->stands_from = self->n_groups;
+  self->yielded = !others;
+  if (others) {
+    self->others_until = self->n_groups + OTHERS_GROUPS;
+    accept_delay (self);
+  } else {
+    congest (self);
+  }
 }
 
 static void
 find_state (WeirEstimate *self)
 {
-  Sum queued = sum_above (self, DELAY_LITTLE, 1000 * WEIR_MS),
-      recent = sum_of (self, 600 * WEIR_MS);
-  Sum warned = sum_above (self, DELAY_MUCH, UINT64_MAX);
+  bool busy = is_busy (nth_last (self, 0));
 
-  if (queue_grows (self))
-    congest (self, &queued);
-  else if (loses (self, 600 * WEIR_MS, 250) || loses (self, 2000 * WEIR_MS, 100))
-    congest (self, &recent);
-  else if (self->state != WEIR_ESTIMATE_CLEAR && is_clear (self))
-    self->state = WEIR_ESTIMATE_CLEAR;
-  else if (self->state == WEIR_ESTIMATE_CLEAR && warned.groups >= 2 && warned.span >= 200 * WEIR_MS)
+  if (busy && (queue_grows (self) || is_lossy (self)))
+    congest (self);
+  else if (stands (self))
+    judge_standing (self);
+  else if (self->state == WEIR_ESTIMATE_CONGESTED && !busy)
+    self->state = WEIR_ESTIMATE_WARNING;
+  else if (self->state == WEIR_ESTIMATE_WARNING && is_clear (self))
+    clear (self);
+  else if (self->state == WEIR_ESTIMATE_CLEAR && is_warned (self))
     self->state = WEIR_ESTIMATE_WARNING;
 }
 
@@ -158,8 +260,10 @@ void
 weir_estimate_forget (WeirEstimate *self)
 {
   self->open = (WeirEstimateGroup) { 0 };
+  self->burst = (WeirEstimateBurst) { 0 };
   self->base = (WeirEstimateBase) { INT64_MAX, INT64_MAX, 0 };
-  self->n_groups = self->bound_from = 0;
+  self->n_groups = self->bound_from = self->stands_from = self->others_until = 0;
+  self->yielded = false;
   self->state = WEIR_ESTIMATE_CLEAR;
   self->reported = false;
 }
@@ -176,10 +280,21 @@ weir_estimate_bound (const WeirEstimate *self)
 
     add (&sum, nth_last (self, i));
     add (&sum, nth_last (self, i + 1));
-    bits = bits_of (&sum);
+    bits = rate (sum.bytes, sum.span);
     best = bits > best ? bits : best;
   }
   return best;
+}
+
+uint64_t
+weir_estimate_burst (const WeirEstimate *self)
+{
+  uint64_t since = self->n_groups - self->bound_from;
+  uint32_t best = 0;
+
+  for (uint64_t i = 0; i < since && i < n_kept (self); i++)
+    best = nth_last (self, i)->burst > best ? nth_last (self, i)->burst : best;
+  return (uint64_t) best * 1000;
 }
 
 unsigned

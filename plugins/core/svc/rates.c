@@ -31,11 +31,17 @@ find (WeirRates *self, unsigned spatial, unsigned quality, unsigned temporal)
   return &self->layers[i];
 }
 
+static double
+weight_of (unsigned periods, unsigned most)
+{
+  return 1.0 / (periods < most ? periods : most);
+}
+
 static void
 end_period (WeirRates *self, double seconds)
 {
   unsigned n = ++self->periods;
-  double weight = 1.0 / (n < WEIR_RATES_WEIGHT ? n : WEIR_RATES_WEIGHT);
+  double weight = weight_of (n, WEIR_RATES_WEIGHT), slow = weight_of (n, WEIR_RATES_KEY_WEIGHT);
 
   for (size_t i = 0; i < self->n; i++) {
     WeirLayerRate *layer = &self->layers[i];
@@ -44,6 +50,10 @@ end_period (WeirRates *self, double seconds)
     layer->frame_rate += ((double) layer->frames / seconds - layer->frame_rate) * weight;
     layer->bytes = layer->frames = 0;
   }
+  self->key_bitrate += ((double) self->key_bytes * 8 / seconds - self->key_bitrate) * slow;
+  self->reference_bitrate +=
+      ((double) self->reference_bytes * 8 / seconds - self->reference_bitrate) * slow;
+  self->key_bytes = self->reference_bytes = 0;
 }
 
 static bool

@@ -14,6 +14,7 @@
 #define WEIR_RATES_LAYERS 64
 #define WEIR_RATES_PERIOD_NS 200000000 // length of one measurement
 #define WEIR_RATES_WEIGHT 16 // weight of a new period is 1/16; the first 16 periods weigh the same
+#define WEIR_RATES_KEY_WEIGHT 64 // the same, for keyframes, which come seldom
 
 typedef struct {
   uint8_t spatial, quality, temporal;
@@ -28,6 +29,9 @@ typedef struct {
   int64_t period_start; // ns
   bool started;
   unsigned periods;
+  // Of the lowest layer's packets: those of keyframes, and those that other frames need.
+  uint64_t key_bytes, reference_bytes; // of the current period
+  double key_bitrate, reference_bitrate;
 } WeirRates;
 
 // Counts all layers of a frame that was read. `now` is in ns, on any clock; it may step back for
@@ -38,6 +42,15 @@ bool weir_rates_add (WeirRates *self, const WeirFrame *frame, int64_t now);
 // Counts a packet of `bytes` bytes of one layer. `starts_frame` also counts a frame.
 bool weir_rates_add_packet (
     WeirRates *self, const WeirLayer *layer, size_t bytes, bool starts_frame, int64_t now);
+
+// Counts a packet of `bytes` bytes of the lowest layer, beside one of the functions above, which
+// end the periods.
+static inline void
+weir_rates_add_lowest (WeirRates *self, size_t bytes, bool key, bool discardable)
+{
+  self->key_bytes += key ? bytes : 0;
+  self->reference_bytes += discardable ? 0 : bytes;
+}
 
 // Returns the bit rate of a set in bits per second; with `alone`, of its highest spatial layer
 // only.

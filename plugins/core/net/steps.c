@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "net/steps.h"
+
+#define MS INT64_C (1000000)
+#define SECOND (1000 * MS)
+
+#define WAIT (3 * SECOND)
+#define WAIT_MOST (120 * SECOND)
+#define LOSS_URGENT 250 // of 1000 packets
+#define PATIENCE SECOND
+#define PATIENCE_SPREAD 300 // ms
+#define TRIAL (5 * SECOND)
+#define KEY_REST (2 * SECOND)
+#define PROBE (300 * MS)        // the estimate needs two whole groups of 100 ms
+#define PROBE_ANSWER (500 * MS) // until the feedback on its last packet has come
+#define PROBE_AIM 2             // a probe aims at most at this multiple of what is known
+
+// ---- the list ----
+
+static size_t
+add (WeirStep *steps, size_t n, WeirStepKind kind, WeirLayerSet set, double bitrate)
+{
+  steps[n] = (WeirStep) { kind, set, (uint64_t) bitrate };
+  return n + 1;
+}
+
+size_t
+weir_steps_list (const WeirRates *rates, WeirLayerSet limit, WeirStep *steps)
+{
+  const WeirLayerSet lowest = { 0, 0, 0 };
+  WeirAdaptStep sets[WEIR_ADAPT_STEPS];
+  size_t n_sets = weir_adapt_ladder (rates, limit, sets), n = 0;
+
+  if (n_sets == 0 || sets[n_sets - 1].bitrate < 1)
+    return 0;
+  // A rate that is not below the next one saves nothing.
+  if (rates->key_bitrate >= 1 && rates->key_bitrate < sets[0].bitrate)
+    n = add (steps, n, WEIR_STEP_KEYFRAMES, lowest, rates->key_bitrate);
+  if (rates->reference_bitrate > rates->key_bitrate
+      && rates->reference_bitrate < sets[0].bitrate * 0.98)
+    n = add (steps, n, WEIR_STEP_REFERENCES, lowest, rates->reference_bitrate);
+  for (size_t i = 0; i < n_sets; i++)
+    n = add (steps, n, WEIR_STEP_LAYERS, i + 1 < n_sets ? sets[i].set : limit, sets[i].bitrate);
+  return n;
+}
+
+static bool
+is_step (const WeirStep *a, const WeirStep *b)
+{
+  return a->kind == b->kind
+         && (a->kind != WEIR_STEP_LAYERS || weir_layer_set_equal (a->set, b->set));
+}
+
+// Returns the reader's step. One that is no longer there, such as of a layer that has ended, counts
+// as the highest one.
+static size_t
+find_now (const WeirSteps *self, const WeirStep *steps, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (is_step (&self->now, &steps[i]))
+      return i;
+  }
+  return n - 1;
+}
+
+// Returns the highest step whose rate is at most `bits`, or the lowest step.
+static size_t
+highest_within (const WeirStep *steps, size_t n, uint64_t bits)
+{
+  size_t at = 0;
+
+  while (at + 1 < n && steps[at + 1].bits <= bits)
+    at++;
+  return at;
+}
+
+const char *
+weir_steps_reason_name (WeirStepsReason reason)
+{
+  static const char *const names[] = { [WEIR_STEPS_BEGUN] = "all that is allowed",
+    [WEIR_STEPS_DELAY] = "the queue on its line grows",
+    [WEIR_STEPS_LOSS] = "its line loses packets",
+    [WEIR_STEPS_ROOM] = "its line has carried more",
+    [WEIR_STEPS_TRIAL] = "its line may carry more" };
+
+  return names[reason];
+}
+
+// ---- waiting ----
+
+static uint32_t
+draw (WeirSteps *self)
+{
+  // xorshift; `random` is never 0
+  self->random ^= self->random << 13;
+  self->random ^= self->random >> 17;
+  self->random ^= self->random << 5;
+  return self->random;
+}
+
+static void
+wait (WeirSteps *self, int64_t now)
+{
+  int64_t time = WAIT;
+
+  for (unsigned i = 0; i < self->n_failures && time < WAIT_MOST; i++)
+    time += time / 2;
+  time = time < WAIT_MOST ? time : WAIT_MOST;
+  self->rise_ns = now + time * (80 + (int64_t) (draw (self) % 41)) / 100;
+}
+
+static void
+fail (WeirSteps *self, const WeirStepsInput *input, int64_t now)
+{
+  self->failed_bits = input->line.bits;
+  self->n_failures++;
+  self->n_failed++;
+  self->probed_bits = 0;
+  self->rose = false;
+  wait (self, now);
+}
+
+// Ends the wait after failures if packets come much faster than then: the line has changed.
+static void
+note_burst (WeirSteps *self, uint64_t burst_bits, int64_t now)
+{
+  if (self->n_failures == 0 || burst_bits < self->failed_bits + self->failed_bits / 2)
+    return;
+  self->n_failures = 0;
+  self->rise_ns = now;
+}
+
+static void
+note_key (WeirSteps *self, int64_t key_ns)
+{
+  if (key_ns == self->key_ns)
+    return;
+  if (self->key_ns != INT64_MIN && key_ns > self->key_ns)
+    self->key_distance = key_ns - self->key_ns;
+  self->key_ns = key_ns;
+}
+
+// Reports whether a probe would meet a keyframe: the last one, or the next one if they come evenly.
+static bool
+is_near_key (const WeirSteps *self, int64_t now)
+{
+  int64_t distance = self->key_distance, since;
+  int64_t rest = distance / 2 < KEY_REST ? distance / 2 : KEY_REST;
+
+  if (self->key_ns == INT64_MIN)
+    return false;
+  since = now - self->key_ns;
+  return since < rest || (since < distance && since > distance - PROBE && since > rest + PROBE);
+}
+
+// ---- down and up ----
+
+static void
+move (WeirSteps *self, const WeirStep *to, WeirStepsReason reason, int64_t now)
+{
+  self->fell = to->bits < self->now.bits;
+  self->moved_ns = now;
+  self->now = *to;
+  self->reason = reason;
+  wait (self, now);
+}
+
+// Reports whether a reader waits before it goes down from a step. One that has less waits longer,
+// so that readers behind one line converge, and others are faster by chance, so that not all go.
+// Nobody waits if the line carries less than half.
+static bool
+is_patient (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t n,
+    size_t at, int64_t now)
+{
+  uint64_t top = steps[n - 1].bits, bits = steps[at].bits;
+
+  if (self->fell && now < self->moved_ns + PATIENCE)
+    return false;
+  if (self->down_ns == INT64_MAX)
+    self->down_ns = now + PATIENCE * (int64_t) ((top - bits) * 1000 / top) / 1000
+                    + (int64_t) (draw (self) % PATIENCE_SPREAD) * MS;
+  return now < self->down_ns && input->line.bits >= bits / 2 && input->line.loss < LOSS_URGENT;
+}
+
+static void
+rise (WeirSteps *self, const WeirStep *to, WeirStepsReason reason, int64_t now)
+{
+  self->probed_bits = 0;
+  self->rose = true;
+  self->trial_until = now + TRIAL;
+  move (self, to, reason, now);
+}
+
+static void
+go_down (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t n, size_t at,
+    int64_t now)
+{
+  size_t to = highest_within (steps, n, input->line.bits * 9 / 10);
+
+  if (self->probed_bits > 0 && to > at) {
+    rise (self, &steps[to], WEIR_STEPS_ROOM, now); // the probe filled the line, which carries more
+    return;
+  }
+  if (self->probed_bits > 0 || (self->rose && now < self->trial_until))
+    fail (self, input, now);
+  if (to >= at || is_patient (self, input, steps, n, at, now))
+    return;
+  move (self, &steps[to],
+      input->line.loss >= 100 && input->line.queue_ns < 50 * MS ? WEIR_STEPS_LOSS
+                                                                : WEIR_STEPS_DELAY,
+      now);
+  self->down_ns = INT64_MAX;
+}
+
+// Aims at the step above what is known, or unless a probe has failed at most at twice that.
+static void
+probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t at, int64_t now,
+    WeirStepsDecision *out)
+{
+  size_t seen = highest_within (steps, n, known * 10 / 11);
+  size_t far = highest_within (steps, n, known * PROBE_AIM * 10 / 11);
+  size_t aim = (seen > at ? seen : at) + 1;
+
+  if (self->n_failures == 0 && far > aim)
+    aim = far;
+  self->probed_bits = steps[aim].bits * 11 / 10;
+  self->probe_until = now + PROBE + PROBE_ANSWER;
+  self->n_probes++;
+  // A fifth above the step: media and probe vary.
+  out->probe_bits = steps[aim].bits * 6 / 5 - steps[at].bits;
+  out->probe_ns = PROBE;
+}
+
+// Takes what a probe has shown, if it is over.
+static void
+judge_probe (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t at,
+    size_t seen, int64_t now)
+{
+  if (now < self->probe_until && input->line.bits < self->probed_bits)
+    return;
+  if (seen <= at) {
+    fail (self, input, now);
+    return;
+  }
+  self->n_failures = 0;
+  rise (self, &steps[seen], WEIR_STEPS_ROOM, now);
+}
+
+static void
+consider_rise (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t n,
+    size_t at, int64_t now, WeirStepsDecision *out)
+{
+  size_t seen = highest_within (steps, n, input->line.bits * 10 / 11);
+  bool can_probe = input->can_probe && !input->others && seen + 1 < n;
+
+  note_burst (self, input->line.burst_bits, now);
+  if (self->probed_bits > 0) {
+    judge_probe (self, input, steps, at, seen, now);
+    return;
+  }
+  if (input->line.state != WEIR_ESTIMATE_CLEAR || at + 1 == n || now < self->rise_ns
+      || is_near_key (self, now))
+    return;
+  if (can_probe) {
+    probe (self, input->line.bits, steps, n, at, now, out);
+  } else if (seen > at) {
+    rise (self, &steps[seen], WEIR_STEPS_ROOM, now);
+  } else if (!input->can_probe) {
+    if (self->rose && now >= self->trial_until)
+      self->n_failures = 0; // the last rise has held
+    rise (self, &steps[at + 1], WEIR_STEPS_TRIAL, now);
+  }
+}
+
+void
+weir_steps_init (WeirSteps *self, WeirLayerSet limit, uint32_t seed, int64_t now)
+{
+  *self = (WeirSteps) { .now = { WEIR_STEP_LAYERS, limit, 0 },
+    .random = seed ? seed : 1,
+    .key_ns = INT64_MIN,
+    .key_distance = 2 * KEY_REST,
+    .down_ns = INT64_MAX };
+  wait (self, now);
+}
+
+WeirStepsDecision
+weir_steps_decide (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps,
+    size_t n_steps, int64_t now)
+{
+  WeirStepsDecision out = { 0 };
+  size_t at;
+
+  note_key (self, input->key_ns);
+  if (n_steps > 0 && input->line.bits > 0) {
+    at = find_now (self, steps, n_steps);
+    self->now = steps[at];
+    if (input->line.state != WEIR_ESTIMATE_CONGESTED)
+      self->down_ns = INT64_MAX;
+    if (input->line.state == WEIR_ESTIMATE_CONGESTED)
+      go_down (self, input, steps, n_steps, at, now);
+    else
+      consider_rise (self, input, steps, n_steps, at, now, &out);
+  }
+  out.step = self->now;
+  out.reason = self->reason;
+  return out;
+}
+
+bool
+weir_steps_is_probing (const WeirSteps *self)
+{
+  return self->probed_bits > 0;
+}

@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "net/steps.h"
+
+#include "line.h"
+#include "tap.h"
+
+#define MS LINE_MS
+#define SECOND (1000 * MS)
+#define START (1000 * SECOND)
+#define PACKET 1200
+
+// Approximate rates of a stream with 3 x 3 layers.
+static const WeirStep ladder[] = {
+  { WEIR_STEP_KEYFRAMES, { 0, 0, 0 }, 30000 },
+  { WEIR_STEP_LAYERS, { 0, 0, 0 }, 90000 },
+  { WEIR_STEP_LAYERS, { 0, 1, 0 }, 160000 },
+  { WEIR_STEP_LAYERS, { 0, 2, 0 }, 220000 },
+  { WEIR_STEP_LAYERS, { 1, 0, 0 }, 370000 },
+  { WEIR_STEP_LAYERS, { 1, 1, 0 }, 620000 },
+  { WEIR_STEP_LAYERS, { 1, 2, 0 }, 880000 },
+  { WEIR_STEP_LAYERS, { 2, 0, 0 }, 1200000 },
+  { WEIR_STEP_LAYERS, { 2, 1, 0 }, 2050000 },
+  { WEIR_STEP_LAYERS, { -1, -1, -1 }, 2900000 },
+};
+#define STEPS (sizeof ladder / sizeof *ladder)
+#define TOP ((int) STEPS - 1)
+
+static int
+step_of (const WeirStep *step)
+{
+  for (size_t i = 0; i < STEPS; i++) {
+    if (ladder[i].kind == step->kind && weir_layer_set_equal (ladder[i].set, step->set))
+      return (int) i;
+  }
+  return -1;
+}
+
+// ---- single decisions ----
+
+static WeirSteps steps;
+
+static void
+begin_at (int step)
+{
+  weir_steps_init (&steps, WEIR_LAYER_SET_ALL, 1, START);
+  steps.now = ladder[step];
+}
+
+static WeirStepsDecision
+decide (WeirEstimateState state, uint64_t bits, int64_t after)
+{
+  WeirStepsInput input = {
+    .line = { .state = state, .bits = bits }, .key_ns = INT64_MIN, .can_probe = true
+  };
+
+  return weir_steps_decide (&steps, &input, ladder, STEPS, START + after);
+}
+
+static void
+a_congested_reader_goes_down (void)
+{
+  static const struct {
+    int from;
+    uint64_t bits;
+    int to;
+  } cases[] = {
+    { TOP, 3300000, TOP }, // 0.9 of it is enough
+    { TOP, 3200000, 8 },
+    { TOP, 600000, 4 },
+    { TOP, 99999, 0 },
+    { TOP, 100000, 1 },
+    { TOP, 1, 0 },
+    { 3, 5000000, 3 }, // never up
+    { 0, 1, 0 },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    WeirStepsDecision decision;
+
+    begin_at (cases[i].from);
+    decision = decide (WEIR_ESTIMATE_CONGESTED, cases[i].bits, 0);
+    // Above half of its rate it has patience.
+    if (cases[i].bits >= ladder[cases[i].from].bits / 2)
+      decision = decide (WEIR_ESTIMATE_CONGESTED, cases[i].bits, 1300 * MS);
+    CHECK_INT (step_of (&decision.step), cases[i].to);
+    CHECK_INT (decision.probe_bits, 0);
+    CHECK_INT (decision.reason, cases[i].to < cases[i].from ? WEIR_STEPS_DELAY : WEIR_STEPS_BEGUN);
+  }
+}
+
+static void
+a_reader_with_more_goes_down_first (void)
+{
+  WeirStepsDecision decision;
+
+  begin_at (TOP);
+  decide (WEIR_ESTIMATE_CONGESTED, 2600000, 0);
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 2600000, 300 * MS);
+  CHECK_INT (step_of (&decision.step), 8);
+  begin_at (4);
+  decide (WEIR_ESTIMATE_CONGESTED, 330000, 0);
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 330000, 800 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  // The line has room in between: it begins to wait anew.
+  decide (WEIR_ESTIMATE_WARNING, 330000, 900 * MS);
+  decide (WEIR_ESTIMATE_CONGESTED, 330000, 1000 * MS);
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 330000, 1800 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 330000, 2300 * MS);
+  CHECK_INT (step_of (&decision.step), 3);
+}
+
+static void
+nothing_changes_without_an_estimate (void)
+{
+  WeirStepsInput input = { .line = { .state = WEIR_ESTIMATE_CONGESTED, .bits = 1000 } };
+  WeirStepsDecision decision;
+
+  begin_at (TOP);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 0, 100 * SECOND);
+  CHECK_INT (step_of (&decision.step), TOP);
+  decision = weir_steps_decide (&steps, &input, ladder, 0, START);
+  CHECK_INT (step_of (&decision.step), TOP);
+}
+
+static void
+a_reader_goes_up_after_a_probe (void)
+{
+  WeirStepsDecision decision;
+
+  begin_at (4);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 370000, 2 * SECOND);
+  CHECK_INT (decision.probe_bits, 0);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 370000, 4 * SECOND);
+  // It aims at 620 kb/s, and the probe comes beside the media.
+  CHECK_INT (decision.probe_bits, 620000 * 6 / 5 - 370000);
+  CHECK_INT (decision.probe_ns, 300 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND + 400 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  CHECK (weir_steps_is_probing (&steps));
+  decision = decide (WEIR_ESTIMATE_CLEAR, 690000, 4 * SECOND + 500 * MS);
+  CHECK_INT (step_of (&decision.step), 5);
+  CHECK_INT (decision.reason, WEIR_STEPS_ROOM);
+  CHECK (!weir_steps_is_probing (&steps));
+  // It waits before the next one.
+  decision = decide (WEIR_ESTIMATE_CLEAR, 5000000, 5 * SECOND);
+  CHECK_INT (step_of (&decision.step), 5);
+  // What the media show needs no probe.
+  decision = decide (WEIR_ESTIMATE_CLEAR, 4000000, 9 * SECOND);
+  CHECK_INT (step_of (&decision.step), TOP);
+  CHECK_INT (decision.probe_bits, 0);
+}
+
+static void
+no_probe_comes_at_the_wrong_time (void)
+{
+  WeirStepsInput input = {
+    .line = { .state = WEIR_ESTIMATE_CLEAR, .bits = 370000 }, .key_ns = START, .can_probe = true
+  };
+
+  begin_at (4);
+  // A second after a keyframe; keyframes come each 4 s.
+  weir_steps_decide (&steps, &input, ladder, STEPS, START);
+  input.key_ns = START + 4 * SECOND;
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5 * SECOND).probe_bits, 0);
+  // Another reader behind the same line is probed.
+  input.others = true;
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 7 * SECOND).probe_bits, 0);
+  input.others = false;
+  input.line.state = WEIR_ESTIMATE_WARNING;
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 7 * SECOND).probe_bits, 0);
+  input.line.state = WEIR_ESTIMATE_CLEAR;
+  CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 7 * SECOND).probe_bits > 0);
+
+  // Keyframes come each second: half a second is enough.
+  begin_at (4);
+  for (int i = 0; i < 6; i++) {
+    input.key_ns = START + i * SECOND;
+    input.line.bits = 1000;
+    weir_steps_decide (&steps, &input, ladder, STEPS, START);
+  }
+  input.line.bits = 370000;
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5400 * MS).probe_bits, 0);
+  CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5600 * MS).probe_bits > 0);
+
+  // At the top there is nothing to probe for.
+  begin_at (TOP);
+  CHECK_INT (decide (WEIR_ESTIMATE_CLEAR, 370000, 500 * SECOND).probe_bits, 0);
+}
+
+static void
+probes_that_fail_come_seldom (void)
+{
+  int64_t last = 0;
+  unsigned n = 0, n_wide = 0;
+
+  begin_at (4);
+  for (int64_t after = 0; after < 1800 * SECOND; after += 100 * MS) {
+    WeirStepsDecision decision = decide (WEIR_ESTIMATE_CLEAR, 380000, after);
+
+    CHECK_INT (step_of (&decision.step), 4);
+    if (decision.probe_bits == 0)
+      continue;
+    n_wide += after - last > 90 * SECOND;
+    CHECK (after - last < 146 * SECOND && after - last > 2 * SECOND);
+    last = after;
+    n++;
+  }
+  printf ("# %u probes in half an hour\n", n);
+  CHECK (n < 30 && n_wide > 8);
+  CHECK_INT (steps.n_failed, weir_steps_is_probing (&steps) ? n - 1 : n);
+}
+
+static void
+a_probe_that_fills_the_line_shows_what_it_carries (void)
+{
+  WeirStepsDecision decision;
+
+  begin_at (4);
+  CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND).probe_bits > 0);
+  CHECK (steps.probed_bits >= 880000);
+  // The line carries no 880 kb/s, but 620.
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 700000, 4 * SECOND + 400 * MS);
+  CHECK_INT (step_of (&decision.step), 5);
+  CHECK_INT (decision.reason, WEIR_STEPS_ROOM);
+  // One that the line does not carry fails, and the next one aims lower.
+  begin_at (4);
+  CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND).probe_bits > 0);
+  decision = decide (WEIR_ESTIMATE_CONGESTED, 620000, 4 * SECOND + 400 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  CHECK_INT (steps.n_failures, 1);
+  CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 12 * SECOND).probe_bits > 0);
+  CHECK_INT (steps.probed_bits, 682000);
+}
+
+static void
+a_reader_that_cannot_be_probed_rises_on_trial (void)
+{
+  WeirStepsInput input = { .line = { .state = WEIR_ESTIMATE_CLEAR, .bits = 370000 },
+    .key_ns = INT64_MIN };
+  WeirStepsDecision decision;
+
+  begin_at (4);
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 4 * SECOND);
+  CHECK_INT (step_of (&decision.step), 5);
+  CHECK_INT (decision.reason, WEIR_STEPS_TRIAL);
+  // It fails.
+  input.line.state = WEIR_ESTIMATE_CONGESTED;
+  input.line.bits = 500000;
+  weir_steps_decide (&steps, &input, ladder, STEPS, START + 4500 * MS);
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 5800 * MS);
+  CHECK_INT (step_of (&decision.step), 4);
+  CHECK_INT (steps.n_failures, 1);
+  input.line.state = WEIR_ESTIMATE_CLEAR;
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 8 * SECOND);
+  CHECK_INT (step_of (&decision.step), 4);
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 11 * SECOND);
+  CHECK_INT (step_of (&decision.step), 5);
+}
+
+static void
+a_step_that_has_ended_counts_as_the_highest (void)
+{
+  WeirStepsInput input = { .line = { .state = WEIR_ESTIMATE_CLEAR, .bits = 100000 },
+    .key_ns = INT64_MIN };
+  WeirStepsDecision decision;
+
+  begin_at (6);
+  decision = weir_steps_decide (&steps, &input, ladder, 3, START + 1);
+  CHECK_INT (step_of (&decision.step), 2);
+}
+
+static void
+steps_are_listed_by_rate (void)
+{
+  WeirStep list[WEIR_STEPS_MAX];
+  WeirRates rates = { .n = 3, .key_bitrate = 1000, .reference_bitrate = 4000 };
+
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, list), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    rates.layers[i].temporal = (uint8_t) i;
+    rates.layers[i].bitrate = 5000 * (i + 1);
+  }
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, list), 5);
+  CHECK_INT (list[0].kind, WEIR_STEP_KEYFRAMES);
+  CHECK_INT (list[0].bits, 1000);
+  CHECK_INT (list[1].kind, WEIR_STEP_REFERENCES);
+  CHECK_INT (list[1].bits, 4000);
+  CHECK_INT (list[2].set.temporal, 0);
+  CHECK_INT (list[3].bits, 15000);
+  // The highest step is all that is allowed, so that a switch to it needs no keyframe.
+  CHECK_INT (list[4].set.temporal, -1);
+  CHECK_INT (list[4].bits, 30000);
+  // All frames are needed, or keyframes.
+  rates.reference_bitrate = 5000;
+  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 1, -1 }, list), 3);
+  CHECK_INT (list[2].set.temporal, 1);
+  rates.key_bitrate = 5000;
+  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 0, -1 }, list), 1);
+}
+
+// ---- readers over simulated lines ----
+
+typedef struct {
+  Line *line; // shared; feedback is per reader
+  Line told;  // the numbers and arrivals of this reader
+  WeirEstimate *estimate;
+  WeirSteps steps;
+  uint16_t number;
+  int64_t probe_until, changed, last_key;
+  uint64_t probe_bits;
+  double probe_owed;
+  int step;
+  bool leaves_probes;  // it cannot be probed
+  uint64_t bits;       // sent
+  uint64_t lost, sent; // packets
+} Reader;
+
+// A TCP flow as of Reno: a packet more each round trip, and half the window after a loss.
+#define TCP_UNDER_WAY 4096
+typedef struct {
+  double window; // packets; 0: it does not run
+  int64_t arrivals[TCP_UNDER_WAY];
+  size_t first, n; // packets under way
+  int64_t halved;
+  uint64_t bits; // that arrived
+} Tcp;
+
+#define READERS 20
+typedef struct {
+  Line line;
+  Reader readers[READERS];
+  size_t n;
+  Tcp tcp;
+  unsigned seed;
+  int64_t now;
+} Sim;
+
+static Sim sim;
+
+static void
+add_reader (void)
+{
+  Reader *reader = &sim.readers[sim.n++];
+
+  reader->line = &sim.line;
+  reader->step = TOP;
+  reader->changed = sim.now;
+  reader->told.report_due = sim.now + (int64_t) sim.n * 7 * MS;
+  reader->estimate = weir_estimate_new (WEIR_ESTIMATE_RING);
+  weir_steps_init (
+      &reader->steps, WEIR_LAYER_SET_ALL, (uint32_t) sim.n * 77 + sim.seed * 1001, sim.now);
+}
+
+static void
+begin (uint64_t rate, unsigned seed)
+{
+  memset (&sim, 0, sizeof sim);
+  sim.now = START;
+  sim.seed = seed;
+  sim.line = (Line) { .rate = rate, .buffer = 300 * MS, .delay = 20 * MS, .random = seed };
+}
+
+static void
+end (void)
+{
+  for (size_t i = 0; i < sim.n; i++)
+    weir_estimate_free (sim.readers[i].estimate);
+}
+
+static void
+send_packet (Reader *reader, size_t size)
+{
+  Line *told = &reader->told;
+  int64_t arrival = -1;
+
+  weir_estimate_sent (reader->estimate, reader->number++, size, sim.now);
+  if (!line_queue (reader->line, size, sim.now, &arrival)
+      || line_random (reader->line) % 1000 < reader->line->loss)
+    arrival = -1;
+  else
+    reader->line->last_delay = arrival - sim.now;
+  reader->lost += arrival < 0;
+  reader->sent++;
+  if (told->n < LINE_UNDER_WAY)
+    told->arrivals[told->n++] = arrival;
+}
+
+// Each 2 s a frame is a keyframe of four times the size. A frame is spread over its duration, as
+// the workers spread it.
+static void
+send_media (Reader *reader)
+{
+  bool is_key = sim.now / (40 * MS) % 50 == 0;
+  double frames = 50.0 / 53 * (is_key ? 4 : 1);
+
+  if (is_key)
+    reader->last_key = sim.now / (40 * MS) * (40 * MS);
+  reader->bits += (uint64_t) ((double) ladder[reader->step].bits * frames / 1000);
+  reader->probe_owed += (double) ladder[reader->step].bits * frames / 1000;
+  if (sim.now < reader->probe_until)
+    reader->probe_owed += (double) reader->probe_bits / 1000;
+  for (; reader->probe_owed >= PACKET * 8; reader->probe_owed -= PACKET * 8)
+    send_packet (reader, PACKET);
+}
+
+static void
+look (Reader *reader)
+{
+  WeirStepsInput input = { .line = weir_estimate_view (reader->estimate, sim.now),
+    .key_ns = reader->last_key,
+    .can_probe = !reader->leaves_probes };
+  WeirStepsDecision decision = weir_steps_decide (&reader->steps, &input, ladder, STEPS, sim.now);
+  int to = step_of (&decision.step);
+
+  if (to != reader->step)
+    reader->changed = sim.now;
+  reader->step = to;
+  if (decision.probe_bits > 0) {
+    reader->probe_bits = decision.probe_bits;
+    reader->probe_until = sim.now + decision.probe_ns;
+  }
+}
+
+static void
+run_tcp (void)
+{
+  const int64_t back = 20 * MS;
+  Tcp *tcp = &sim.tcp;
+  int64_t arrival;
+
+  while (tcp->n > 0 && tcp->arrivals[tcp->first % TCP_UNDER_WAY] + back <= sim.now) {
+    tcp->first++;
+    tcp->n--;
+    tcp->bits += PACKET * 8;
+    tcp->window += 1 / tcp->window;
+  }
+  while ((double) tcp->n + 1 <= tcp->window && tcp->n < TCP_UNDER_WAY) {
+    if (line_queue (&sim.line, PACKET, sim.now, &arrival)) {
+      tcp->arrivals[(tcp->first + tcp->n++) % TCP_UNDER_WAY] = arrival;
+      continue;
+    }
+    // One loss a round trip counts.
+    if (sim.now - tcp->halved > 300 * MS) {
+      tcp->window = tcp->window / 2 > 2 ? tcp->window / 2 : 2;
+      tcp->halved = sim.now;
+    }
+    break;
+  }
+}
+
+static void
+run (int64_t time)
+{
+  static WeirFeedback feedback;
+  int64_t until = sim.now + time;
+
+  for (; sim.now < until; sim.now += MS) {
+    run_tcp ();
+    for (size_t i = 0; i < sim.n; i++) {
+      Reader *reader = &sim.readers[i];
+
+      send_media (reader);
+      if (line_feedback (&reader->told, sim.now, &feedback))
+        weir_estimate_feedback (reader->estimate, &feedback, sim.now);
+      if (sim.now / MS % 100 == (int64_t) i * 13 % 100)
+        look (reader);
+    }
+  }
+}
+
+// Returns when the reader is at a step of at least `step`, after `since`; at most 60 s.
+static int64_t
+time_to_reach (const Reader *reader, int step, int64_t since)
+{
+  while (reader->step < step && sim.now < since + 60 * SECOND)
+    run (10 * MS);
+  return sim.now - since;
+}
+
+static void
+a_reader_follows_its_line (void)
+{
+  static const int64_t buffers[] = { 60 * MS, 150 * MS, 300 * MS, 1000 * MS };
+  Reader *reader = &sim.readers[0];
+  int64_t slowest_down = 0, slowest_up = 0, slowest_top = 0;
+  uint64_t n_lost = 0;
+
+  for (int i = 0; i < 40; i++) {
+    int64_t at, time;
+    int low;
+
+    begin (5000000, (unsigned) i);
+    sim.line.buffer = buffers[i % 4];
+    add_reader ();
+    // The keyframes come at another time in each round.
+    run (20 * SECOND + i * 130 * MS);
+    CHECK_INT (reader->step, TOP);
+    CHECK_INT (reader->lost, 0);
+
+    at = sim.now;
+    sim.line.rate = 600000;
+    while (reader->step > 4 && sim.now < at + 60 * SECOND)
+      run (10 * MS);
+    slowest_down = sim.now - at > slowest_down ? sim.now - at : slowest_down;
+    run (at + 2 * SECOND - sim.now);
+    reader->lost = 0;
+    run (18 * SECOND);
+    // Short queues lose packets of a probe.
+    n_lost += sim.line.buffer >= 300 * MS ? reader->lost : 0;
+    low = reader->step;
+    CHECK (low == 3 || low == 4);
+
+    at = sim.now;
+    sim.line.rate = 5000000;
+    time = time_to_reach (reader, low + 1, at);
+    slowest_up = time > slowest_up ? time : slowest_up;
+    time = time_to_reach (reader, TOP, at);
+    slowest_top = time > slowest_top ? time : slowest_top;
+    end ();
+  }
+  printf ("# at most: down %.1f s, a step up %.1f s, at the top %.1f s; %llu packets lost\n",
+      (double) slowest_down / 1e9, (double) slowest_up / 1e9, (double) slowest_top / 1e9,
+      (unsigned long long) n_lost);
+  CHECK (slowest_down <= SECOND);
+  CHECK (slowest_up <= 5 * SECOND);
+  CHECK (slowest_top <= 15 * SECOND);
+  CHECK_INT (n_lost, 0);
+}
+
+static void
+random_loss_leaves_a_reader_at_the_top (void)
+{
+  begin (20000000, 1);
+  sim.line.loss = 20;
+  add_reader ();
+  run (120 * SECOND);
+  CHECK_INT (sim.readers[0].step, TOP);
+  CHECK_INT (sim.readers[0].changed, START);
+  end ();
+}
+
+static void
+two_readers_share_a_line (void)
+{
+  double worst = 1;
+
+  for (unsigned seed = 0; seed < 20; seed++) {
+    uint64_t before[2];
+    double ratio;
+
+    begin (2600000, seed);
+    add_reader ();
+    run (30 * SECOND);
+    add_reader ();
+    run (20 * SECOND);
+    for (int i = 0; i < 2; i++)
+      before[i] = sim.readers[i].bits;
+    run (30 * SECOND);
+    ratio = (double) (sim.readers[0].bits - before[0]) / (double) (sim.readers[1].bits - before[1]);
+    ratio = ratio < 1 ? 1 / ratio : ratio;
+    worst = ratio > worst ? ratio : worst;
+    end ();
+  }
+  printf ("# one has at most %.2f times as much\n", worst);
+  CHECK (worst < 1.5);
+}
+
+static void
+many_readers_share_a_line (void)
+{
+  uint64_t bits = 0, lost = 0, sent = 0, before = 0;
+  int low = TOP, high = 0;
+
+  begin (READERS * 2900000 * 6 / 10, 5);
+  while (sim.n < READERS)
+    add_reader ();
+  run (20 * SECOND);
+  for (size_t i = 0; i < sim.n; i++) {
+    before += sim.readers[i].bits;
+    sim.readers[i].lost = sim.readers[i].sent = 0;
+  }
+  run (30 * SECOND);
+  for (size_t i = 0; i < sim.n; i++) {
+    const Reader *reader = &sim.readers[i];
+
+    bits += reader->bits;
+    lost += reader->lost;
+    sent += reader->sent;
+    low = reader->step < low ? reader->step : low;
+    high = reader->step > high ? reader->step : high;
+  }
+  printf ("# they use %.0f %%, lose %.2f %%, at steps %d to %d\n",
+      (double) (bits - before) / 30 / (double) sim.line.rate * 100,
+      (double) lost / (double) sent * 100, low, high);
+  CHECK ((double) (bits - before) / 30 > (double) sim.line.rate * 0.85);
+  CHECK (lost * 1000 < sent * 3);
+  CHECK (low >= 4); // at least the middle spatial layer, so nobody is two apart
+  end ();
+}
+
+// ---- beside TCP ----
+
+static void
+a_reader_shares_a_line_with_tcp (void)
+{
+  double share;
+  uint64_t before;
+
+  begin (4000000, 1);
+  add_reader ();
+  run (10 * SECOND);
+  sim.tcp.window = 10;
+  run (20 * SECOND);
+  before = sim.readers[0].bits;
+  sim.tcp.bits = 0;
+  run (60 * SECOND);
+  share = (double) (sim.readers[0].bits - before) / 60 / (double) sim.line.rate;
+  printf ("# %.0f %% of the line, TCP %.0f %%\n", share * 100,
+      (double) sim.tcp.bits / 60 / (double) sim.line.rate * 100);
+  CHECK (share > 0.25 && share < 0.75);
+  end ();
+}
+
+int
+main (void)
+{
+  RUN (a_congested_reader_goes_down);
+  RUN (a_reader_with_more_goes_down_first);
+  RUN (nothing_changes_without_an_estimate);
+  RUN (a_reader_goes_up_after_a_probe);
+  RUN (no_probe_comes_at_the_wrong_time);
+  RUN (probes_that_fail_come_seldom);
+  RUN (a_probe_that_fills_the_line_shows_what_it_carries);
+  RUN (a_reader_that_cannot_be_probed_rises_on_trial);
+  RUN (a_step_that_has_ended_counts_as_the_highest);
+  RUN (steps_are_listed_by_rate);
+  RUN (a_reader_follows_its_line);
+  RUN (random_loss_leaves_a_reader_at_the_top);
+  RUN (two_readers_share_a_line);
+  RUN (many_readers_share_a_line);
+  RUN (a_reader_shares_a_line_with_tcp);
+  return tap_done ();
+}
