@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Writes the tables of configuration keys and upstream URIs into docs/configuration.md.
+"""Writes the tables of configuration keys, variables and upstream URIs into docs/configuration.md.
 
     write-tables.py RTSP-PROXY
 
 RTSP-PROXY is the path of the program, which prints the tables. Each table replaces the table of the
-page that begins with the same key or URI. The test "app-config" fails if the page is stale.
+page that begins with the same key, variable or URI. The test "app-config" fails if the page is stale.
 """
 
 import os
@@ -24,7 +24,7 @@ printed = subprocess.check_output([sys.argv[1], '--print-config-docs'], text=Tru
 tables = {first_cell(table): table.strip() + '\n' for table in printed.split('\n\n')}
 with open(PAGE, encoding='utf-8') as file:
     page = file.read()
-page = re.sub(r'(?m)^\| (?:key|URI) .*\n\|[-|]+\n(\|.*\n)+',
+page = re.sub(r'(?m)^\| (?:key|URI|variable) .*\n\|[-|]+\n(\|.*\n)+',
               lambda found: tables.get(first_cell(found[0]), found[0]), page)
 with open(PAGE, 'w', encoding='utf-8') as file:
     file.write(page)

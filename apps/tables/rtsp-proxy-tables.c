@@ -4,6 +4,8 @@
 
 #include "cli/options.h"
 #include "config/mount_keys.h"
+#include "config/proxy_config.h"
+#include "config/variables.h"
 #include "sources/kinds.h"
 
 static void
@@ -47,7 +49,9 @@ main (void)
 {
   JsonBuilder *builder = json_builder_new ();
   gchar *kinds = kinds_to_help ();
-  gchar *text = g_strconcat (options_examples, "Upstreams:\n", kinds, options_epilogue, NULL);
+  g_autofree gchar *variables = variables_to_help (proxy_config_keys ());
+  gchar *text =
+      g_strconcat (options_examples, "Upstreams:\n", kinds, variables, options_epilogue, NULL);
 
   json_builder_begin_object (builder);
   option_table_write (builder, options_entries, options_summary, text);

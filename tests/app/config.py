@@ -28,20 +28,20 @@ NO_STAGE = ('there is no stage "no-such"; known stages: aac, caption, cross-fade
             'late, layers, mix, opus, overlay, pace, picture-in-picture, pull, restamp, transcode')
 
 
-def proxy(*args):
-    """Runs the program until it exits. Returns its outputs and its exit status."""
-    env = {k: v for k, v in os.environ.items() if k != 'WEIR_TEST_UNSET'}
+def proxy(*args, **more):
+    """Runs the program until it exits, with more environment variables. Returns its outputs and its exit status."""
+    env = {k: v for k, v in os.environ.items() if k != 'WEIR_TEST_UNSET'} | more
     done = subprocess.run([PROXY, *args], capture_output=True, timeout=20 * SLOWER, env=env,
                           stdin=subprocess.DEVNULL)
     return done.stdout.decode(), done.stderr.decode(errors='replace'), done.returncode
 
 
-def load(content, *args):
+def load(content, *args, **more):
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'c.yaml')
         with open(path, 'wb') as file:
             file.write(content if isinstance(content, bytes) else content.encode())
-        out, err, status = proxy('--config', path, *args)
+        out, err, status = proxy('--config', path, *args, **more)
         return out, err.replace(path, 'FILE'), status
 
 
@@ -905,6 +905,75 @@ def valid_configurations_pass():
                     upstream('rtsps://u:p%40w@[::1]:322/x?a=b:c'), upstream('rtsp://h:554')):
         got = load(content, '--check-config')
         assert got == (good, '', 0), (content, got)
+
+
+def says(content, expected, **more):
+    """Checks the first line that --check-config says of a file with these environment variables."""
+    out, err, status = load(content, '--check-config', **more)
+    got = out.split('\n')[0] if status == 0 else err.split('\n')[0].removeprefix('rtsp-proxy: ')
+    assert got == expected, (content, more, out, err)
+
+
+@test
+def values_come_from_the_environment():
+    good = 'The configuration is good: 1 mount.'
+    wrong = ('expected ${NAME} or ${NAME:-TEXT}, the value of an environment variable; write $${ for a ${ of the '
+             'text itself')
+    unset = 'the environment variable WEIR_TEST_UNSET is not set; set it, or give a default: ${WEIR_TEST_UNSET:-TEXT}'
+    says(mount('linger: ${A}'), good, A='7s')
+    says(mount('linger: ${A}s'), good, A='7')
+    says(mount('linger: "${A}${_B2}"'), good, A='7', _B2='s')
+    says(mount('linger: ${WEIR_TEST_UNSET:-7s}'), good)
+    says(mount('linger: ${A:-7s}'), good, A='')
+    says(mount('linger: ${A:-x}'), good, A='7s')
+    says(mount('user: ${WEIR_TEST_UNSET:-}x'), good)
+    says(mount('linger: ${WEIR_TEST_UNSET}'), f'FILE:4:13: linger: {unset}')
+    says(f'hosts: [a, "${{WEIR_TEST_UNSET}}"]\n{MOUNT}', f'FILE:1:12: hosts: {unset}')
+    for text in '${}', '${', '${A', '${9}', '${A-x}', '${A:x}', '${A b}', '${A:-${B}}', 'x${A$}':
+        says(mount(f"linger: '{text}'"), f'FILE:4:13: linger: {wrong}', A='7s', B='8s')
+    # What is no variable stays, and so does what the value of one says.
+    for text, is_said in (('$A', '$A'), ('$${A}', '${A}'), ('$$${A}', '$${A}'), ('${B}', '${'), ('$', '$'), ('{A}', '{A}')):
+        says(mount(f"linger: '{text}'"), f'FILE:4:13: linger: "{is_said}" {NO_TIME}', A='7s', B='${')
+
+
+@test
+def the_environment_changes_no_structure():
+    """the value of a variable is one text, and none of a key; errors do not show it"""
+    text = 'FILE:4:13: linger: "{}" ' + NO_TIME
+    for value in '1s\n    user: x', '{a: b}', '[a, b]', '*x 1s', '&x 1s', '# 1s', 'secret and long', '1s, 2s':
+        says(mount('linger: ${A}'), text.format('${A}'), A=value)
+    for value in '~', 'nul', 'no', '-1s':
+        says(mount('linger: ${A}'), text.format(value), A=value)
+    says(mount('linger: ${A}'), 'FILE:4:13: linger: expected a single value', A='')
+    says(mount('slate: ${A}'), 'FILE:4:12: slate: no such file: ${A}', A='null')
+    says(mount('${A}: 7s'), 'FILE:4:5: /cam: unknown key "${A}"; rtsp-proxy --help lists the known ones', A='linger')
+    says(mount('linger: "${A}${A}"'), 'FILE:4:13: linger: the value is longer than 64 KiB with its environment '
+         'variables', A='x' * 40000)
+    says(mount('linger: ${A}'), 'FILE:4:13: linger: the environment variable A is not text in UTF-8', A=b'\xff')
+
+
+@test
+def variables_set_keys_of_the_file():
+    """WEIR_LISTEN and the like stand in place of what the file says, and an argument in place of them"""
+    good = 'The configuration is good: 1 mount.'
+    says(f'listen: x\n{MOUNT}', good, WEIR_LISTEN=':0')
+    says(MOUNT, 'WEIR_LISTEN: listen: "x" is not ADDR:PORT; write it like 0.0.0.0:8554', WEIR_LISTEN='x')
+    says(f'listen: :0\n{MOUNT}', good, WEIR_LISTEN='')
+    says(MOUNT, 'WEIR_RECEIVE_TICK: receive-tick: expected a time from 0ms to 100ms, such as 2ms or 0.5ms',
+         WEIR_RECEIVE_TICK='1s')
+    says(MOUNT, 'WEIR_STAGES: stages: no such folder: /no/such', WEIR_STAGES='/no/such')
+    says(f'api-token: a\n{MOUNT}', 'WEIR_API_TOKEN_ENV: api-token-env: set only one of api-token, api-token-file and '
+         'api-token-env', WEIR_API_TOKEN_ENV='HOME')
+    says(f'api: 0.0.0.0:0\n{MOUNT}', good, WEIR_API_TOKEN='secret')
+    says(f'isolate: x\n{MOUNT}', good, WEIR_ISOLATE='no')
+    says('- a\n', 'FILE:1:1: expected "key: value" lines; this is a list', WEIR_LISTEN=':0')
+    says(MOUNT, good, WEIR_MOUNTS='x', WEIR_HOSTS='x', WEIR_TLS='x', WEIR_LIMITS='x')
+    for args in (['-m', f'/a={URI}'], ['-m', f'/a={URI}', '--config', '/dev/null']):
+        out, err, status = proxy(*args, '--check-config', WEIR_LISTEN='x')
+        assert (out, status) == ('', 2) and 'WEIR_LISTEN: listen: "x" is not' in err, err
+    out, err, status = load(MOUNT, '--listen', '192.0.2.1:9', WEIR_LISTEN='127.0.0.1:0', WEIR_API='off')
+    assert status == 1 and 'cannot listen on 192.0.2.1 port 9' in err, (out, err, status)
+    assert 'WEIR_RECEIVE_TICK' in proxy('--help')[0]
 
 
 @test

@@ -11,6 +11,7 @@
 #include "config/mount_keys.h"
 #include "config/mounts_check.h"
 #include "config/users_check.h"
+#include "config/variables.h"
 #include "sources/kinds.h"
 
 #include <gst/gst.h>
@@ -64,10 +65,11 @@ static void
 print_config_docs (void)
 {
   g_autofree gchar *kinds = kinds_to_markdown ();
+  g_autofree gchar *variables = variables_to_markdown (proxy_config_keys ());
 
   schema_each_table (proxy_config_keys (), "", print_table, (gpointer) proxy_effect_words);
   schema_each_table (mount_config_keys (), "", print_table, (gpointer) mount_effect_words);
-  fputs (kinds, stdout);
+  printf ("%s\n%s", variables, kinds);
 }
 
 #define AT(field) ((gpointer) G_STRUCT_OFFSET (Options, field))
@@ -110,8 +112,9 @@ dup_description (void)
   g_autofree gchar *top = schema_to_help (proxy_config_keys (), "  ");
   g_autofree gchar *mount = schema_to_help (mount_config_keys (), "      ");
   g_autofree gchar *kinds = kinds_to_help ();
+  g_autofree gchar *variables = variables_to_help (proxy_config_keys ());
   gchar *text = g_strconcat (options_examples, configuration, top, "    /cam:\n", mount,
-      "\nUpstreams:\n", kinds, options_epilogue, NULL);
+      "\nUpstreams:\n", kinds, variables, options_epilogue, NULL);
 
   return g_strchomp (text);
 }
@@ -254,7 +257,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
 {
   config->stage_folder = g_strdup (self->stage_folder);
   config->strict = self->check_config || self->explain;
-  if (self->file && !proxy_config_load (config, self->file, error))
+  if (!proxy_config_load (config, self->file, error))
     return FALSE;
   if (self->listen && !proxy_config_set_listen (config, self->listen, error))
     return FALSE;

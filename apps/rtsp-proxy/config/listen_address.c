@@ -122,6 +122,6 @@ copy_listen (const SchemaKey *key, gpointer to, gconstpointer from)
 }
 
 const SchemaValue listen_address_value = { read_listen, reset_listen, equal_listen, NULL,
-  copy_listen, clear_listen };
+  copy_listen, clear_listen, TRUE };
 const SchemaValue listen_address_or_off_value = { read_listen_or_off, reset_listen, equal_listen,
-  NULL, copy_listen, clear_listen };
+  NULL, copy_listen, clear_listen, TRUE };

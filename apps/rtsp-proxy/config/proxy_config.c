@@ -3,11 +3,13 @@
 #include "sources/pull.h"
 #include "stages/stage_set.h"
 #include "text/config_error.h"
+#include "text/yaml_expand.h"
 
 #include "base/trusted_networks.h"
 #include "config/host_names.h"
 #include "config/mount_read.h"
 #include "config/user_read.h"
+#include "config/variables.h"
 #include "isolate/pool.h"
 #include "sources/isolated_pull.h"
 #include <gio/gio.h>
@@ -187,14 +189,15 @@ read_external_auth (
 
 const gchar *const proxy_effect_words[] = { NULL, "reload", "restart" };
 
-static const SchemaValue receive_tick_value = {
-  .read = read_receive_tick, .reset = reset_receive_tick, .equal = equal_receive_tick
-};
+static const SchemaValue receive_tick_value = { .read = read_receive_tick,
+  .reset = reset_receive_tick,
+  .equal = equal_receive_tick,
+  .is_text = TRUE };
 static const SchemaValue users_value = { .read = read_users, .equal = equal_users };
-static const SchemaValue users_file_value = { .read = read_users };
+static const SchemaValue users_file_value = { .read = read_users, .is_text = TRUE };
 static const SchemaValue jwt_value = { .read = read_jwt };
 static const SchemaValue external_auth_value = { .read = read_external_auth };
-static const SchemaValue stages_value = { .read = read_stages };
+static const SchemaValue stages_value = { .read = read_stages, .is_text = TRUE };
 static const SchemaValue mounts_value = { .read = read_mounts };
 
 static const gchar *const isolates[] = { "no", "auto", "yes", NULL };     // by Isolate
@@ -370,8 +373,6 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
   const gchar *over_tls;
   gboolean ok;
 
-  if (!root)
-    return TRUE; // an empty file has no mounts: reported by the caller
   ok = yaml_check_alternatives (reader, root, "api-token",
       "set only one of api-token, api-token-file and api-token-env", error);
   ok = yaml_check_alternatives (reader, root, "users", "set users or users-file, not both", error)
@@ -411,12 +412,25 @@ load_document (ProxyConfig *self, YamlReader *reader, GError **error)
       reader, root, self->http.listen.address || self->http.tls_listen.address, error);
 }
 
+static YamlReader *
+open_empty (const gchar *name, GError **error)
+{
+  return yaml_reader_new (name, "{}", 2, error);
+}
+
 gboolean
 proxy_config_load (ProxyConfig *self, const gchar *file, GError **error)
 {
-  YamlReader *reader = yaml_reader_open (file, error);
-  gboolean ok = reader && load_document (self, reader, error);
+  YamlReader *reader = file ? yaml_expand_file (file, error) : open_empty ("environment", error);
+  gboolean ok;
 
+  if (reader && !yaml_root (reader)) { // without mounts, but variables may set the rest
+    yaml_reader_free (reader);
+    reader = open_empty (file, error);
+  }
+  if (reader)
+    variables_apply (reader, top_keys);
+  ok = reader && load_document (self, reader, error);
   g_clear_pointer (&reader, yaml_reader_free);
   return ok;
 }

@@ -61,8 +61,9 @@ const SchemaKey *proxy_config_keys (void);
 ProxyConfig *proxy_config_new (void);
 void proxy_config_free (ProxyConfig *self);
 
-// Reads a file into `self`. Returns FALSE and sets `error` to lines of the form
-// "FILE:LINE:COLUMN: key: message" if anything is wrong.
+// Reads a file into `self`, or no file if that is NULL, and the environment (variables.h). Returns
+// FALSE and sets `error` to lines of the form "FILE:LINE:COLUMN: key: message", or
+// "VARIABLE: key: message", if anything is wrong.
 gboolean proxy_config_load (ProxyConfig *self, const gchar *file, GError **error);
 
 // Sets the listening address: "ADDR:PORT", "[ADDR6]:PORT" or ":PORT" (all IPv4 addresses).

@@ -3,6 +3,7 @@
 
 #include "config/user_read.h"
 #include "text/config_error.h"
+#include "text/yaml_expand.h"
 
 #include <string.h>
 
@@ -94,7 +95,7 @@ user_set_read_file (
 
   if (wrong)
     return yaml_fail_take (reader, node, "users-file", CONFIG_ERROR_VALUE, error, wrong);
-  users = yaml_reader_open (file, &found);
+  users = yaml_expand_file (file, &found);
   if (!users)
     return add_errors (reader, node, error, found);
   ok = yaml_root (users) && user_set_read (self, users, yaml_root (users), &found);

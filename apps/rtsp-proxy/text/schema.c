@@ -19,6 +19,14 @@ is_text (const SchemaKey *key)
   return key->type == SCHEMA_TEXT || key->type == SCHEMA_SECRET || key->type == SCHEMA_PATH;
 }
 
+gboolean
+schema_is_text (const SchemaKey *key)
+{
+  if (key->type == SCHEMA_OTHER)
+    return key->value->is_text;
+  return key->type != SCHEMA_OBJECT && key->type != SCHEMA_LIST;
+}
+
 static gchar *
 get_text (const SchemaKey *key, gconstpointer object)
 {
@@ -456,7 +464,9 @@ read_secret (
   return TRUE;
 }
 
-const SchemaValue schema_secret_elsewhere = { .read = read_secret, .reset = reset_secret };
+const SchemaValue schema_secret_elsewhere = {
+  .read = read_secret, .reset = reset_secret, .is_text = TRUE
+};
 
 // ---- to JSON ----
 

@@ -72,6 +72,7 @@ typedef struct {
   void (*write) (const SchemaKey *key, gconstpointer object, JsonBuilder *builder);
   void (*copy) (const SchemaKey *key, gpointer to, gconstpointer from); // `to` holds the default
   void (*clear) (const SchemaKey *key, gpointer object);
+  gboolean is_text; // a file writes it as one text
 } SchemaValue;
 
 struct _SchemaKey {
@@ -96,6 +97,9 @@ struct _SchemaKey {
   const SchemaObject *object;         // of SCHEMA_OBJECT; of others: documents what `value` reads
   const SchemaValue *value;           // of SCHEMA_OTHER
 };
+
+// Reports whether a file writes the value as one text, no list or mapping.
+gboolean schema_is_text (const SchemaKey *key);
 
 // Sets each key to its default. `object` must be zeroed.
 void schema_init (const SchemaKey *keys, gpointer object);

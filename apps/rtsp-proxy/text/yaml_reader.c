@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "text/yaml_reader.h"
+#include "text/yaml_reader_private.h"
 
 #include "text/config_error.h"
 #include "text/yaml_mistake.h"
@@ -9,6 +9,7 @@
 #define MISTAKES_MAX 20 // in a report
 #define KEY_MAX 64      // bytes
 #define LISTED_MAX 16   // keys in a message
+#define SECRET_MIN 4    // bytes of a value that errors do not show; shorter ones are parts of words
 #define DEPTH_MAX 32    // libyaml's time for a token grows with the depth, up to hours
 
 typedef struct {
@@ -17,14 +18,6 @@ typedef struct {
   gint code;
   guint number; // in the order of time, from 0
 } Mistake;
-
-struct _YamlReader {
-  gchar *file;
-  yaml_document_t document;
-  GArray *mistakes;  // of Mistake, in the order of the file; the first MISTAKES_MAX
-  guint n_mistakes;  // all of them
-  GHashTable *wrong; // the nodes of yaml_set_wrong()
-};
 
 static void
 clear_mistake (gpointer mistake)
@@ -58,7 +51,6 @@ add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gcha
 {
   Mistake mistake = { mark, text, code, self->n_mistakes };
   guint at = self->mistakes->len;
-
   for (gchar *c = text; *c; c++) {
     if ((guchar) *c < 0x20) // keeps each mistake on one line
       *c = '?';
@@ -126,13 +118,48 @@ yaml_forgive_absences (YamlReader *self, guint n)
   return lines ? g_string_free (lines, FALSE) : NULL;
 }
 
-static gboolean
-fail_at (YamlReader *self, yaml_mark_t mark, const gchar *key, gint code, GError **error,
-    const gchar *text)
+// Puts the names of environment variables in place of their values, which may be secret.
+// (transfer full)
+static gchar *
+hide_variables (const YamlReader *self, const gchar *text)
 {
+  GString *shown = g_string_new (text);
+  GHashTableIter iter;
+  gpointer value, name;
+
+  g_hash_table_iter_init (&iter, self->variables);
+  while (g_hash_table_iter_next (&iter, &value, &name)) {
+    g_autofree gchar *sign = g_strdup_printf ("${%s}", (const gchar *) name);
+
+    if (strlen (value) >= SECRET_MIN)
+      g_string_replace (shown, value, sign, 0);
+  }
+  return g_string_free (shown, FALSE);
+}
+
+// Returns the place of a mark, or `origin` if it is not NULL. (transfer full)
+static gchar *
+dup_place (const YamlReader *self, yaml_mark_t mark, const gchar *origin)
+{
+  return origin ? g_strdup (origin)
+                : g_strdup_printf ("%s:%zu:%zu", self->file, mark.line + 1, mark.column + 1);
+}
+
+static gboolean
+fail_at (YamlReader *self, yaml_mark_t mark, const gchar *origin, const gchar *key, gint code,
+    GError **error, const gchar *text)
+{
+  g_autofree gchar *place = dup_place (self, mark, origin), *shown = hide_variables (self, text);
+
   return add_mistake (self, mark, code, error,
-      g_strdup_printf ("%s:%zu:%zu: %s%s%s", self->file, mark.line + 1, mark.column + 1,
-          key ? key : "", key ? ": " : "", text));
+      g_strdup_printf ("%s: %s%s%s", place, key ? key : "", key ? ": " : "", shown));
+}
+
+// Returns where the value of a node comes from, if not from the file; or NULL.
+static const gchar *
+get_origin (const YamlReader *self, const YamlNode *node)
+{
+  return g_hash_table_lookup (self->origins, GINT_TO_POINTER (yaml_number (self, node)));
 }
 
 gboolean
@@ -189,7 +216,7 @@ yaml_fail (YamlReader *self, const YamlNode *node, const gchar *key, gint code, 
 {
   g_autofree gchar *hint = dup_hint (node), *whole = hint ? g_strconcat (text, hint, NULL) : NULL;
 
-  fail_at (self, node->start_mark, key, code, error, whole ? whole : text);
+  fail_at (self, node->start_mark, get_origin (self, node), key, code, error, whole ? whole : text);
   return FALSE;
 }
 
@@ -208,7 +235,7 @@ yaml_fail_place (YamlReader *self, guint line, guint column, const gchar *key, g
 {
   yaml_mark_t mark = { .line = line - 1, .column = column - 1 };
 
-  fail_at (self, mark, key, code, error, text);
+  fail_at (self, mark, NULL, key, code, error, text);
   g_free (text);
   return FALSE;
 }
@@ -249,6 +276,8 @@ reader_free (YamlReader *self)
 {
   g_array_unref (self->mistakes);
   g_hash_table_unref (self->wrong);
+  g_hash_table_unref (self->variables);
+  g_hash_table_unref (self->origins);
   g_free (self->file);
   g_free (self);
 }
@@ -265,6 +294,8 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
   self->wrong = g_hash_table_new (NULL, NULL);
+  self->variables = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  self->origins = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   wrong = check_structure (text, len, &mark);
   if (!wrong) {
     yaml_parser_initialize (&parser);
@@ -275,7 +306,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   }
   if (!wrong)
     return self;
-  fail_at (self, mark, NULL, CONFIG_ERROR_YAML, error, wrong);
+  fail_at (self, mark, NULL, NULL, CONFIG_ERROR_YAML, error, wrong);
   reader_free (self);
   return NULL;
 }
@@ -349,10 +380,7 @@ yaml_place (const YamlNode *node, guint *line, guint *column)
 gchar *
 yaml_dup_place (YamlReader *self, const YamlNode *node)
 {
-  guint line, column;
-
-  yaml_place (node, &line, &column);
-  return g_strdup_printf ("%s:%u:%u", self->file, line, column);
+  return dup_place (self, node->start_mark, get_origin (self, node));
 }
 
 const gchar *
