@@ -165,18 +165,34 @@ packet_block_unref (PacketBlock *self)
 
 // ---- reading ----
 
-static void
-read_block (gpointer data, gpointer cache)
+// Drops a block that waited for a thread for so long that nobody wants it any more: a disk that is
+// too slow for all blocks reads those that can still be sent.
+static gboolean
+drop_if_unwanted (PacketBlock *self)
 {
-  PacketBlock *self = data;
-  BlockCache *owner = cache;
+  BlockCache *cache = self->cache;
+  PacketBlock *unused = NULL;
+
+  g_mutex_lock (&cache->lock);
+  if (self->refs == 1) { // that of read_block()
+    self->refs = 0;
+    unused = drop_if_unused (self);
+  }
+  g_mutex_unlock (&cache->lock);
+  if (unused)
+    free_block (unused);
+  return unused != NULL;
+}
+
+static void
+read_and_keep (BlockCache *owner, PacketBlock *self)
+{
   const guint32 number = packet_block_number (self);
   const gsize length = packet_file_block_bytes (self->file, number);
   g_autofree guint8 *bytes = g_malloc (length);
   gint failed;
   GSList *unused = NULL;
 
-  thread_set_name ("broadcast-disk");
   failed = packet_file_read (self->file, number, bytes);
   g_clear_pointer (&self->file, packet_file_unref);
   g_mutex_lock (&owner->lock);
@@ -193,6 +209,17 @@ read_block (gpointer data, gpointer cache)
     unused = g_slist_prepend (unused, self);
   g_mutex_unlock (&owner->lock);
   free_unused (unused);
+}
+
+static void
+read_block (gpointer data, gpointer cache)
+{
+  PacketBlock *self = data;
+  BlockCache *owner = cache;
+
+  thread_set_name ("broadcast-disk");
+  if (!drop_if_unwanted (self))
+    read_and_keep (owner, self);
   thread_set_name (THREAD_IDLE);
   block_cache_unref (owner);
 }

@@ -21,7 +21,7 @@ BlockCache *block_cache_ref (BlockCache *self);
 void block_cache_unref (BlockCache *self);
 
 // Counts a request for a block of `file` and returns it (transfer full). Reads it if it is not in
-// memory.
+// memory, unless it is given back before a thread comes to read it.
 PacketBlock *block_cache_ask (BlockCache *self, PacketFile *file, guint32 number);
 
 // Forgets all blocks of a file that nobody uses.

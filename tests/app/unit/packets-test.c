@@ -13,6 +13,7 @@
 #define BLOCKS 63 // segments of 1, 2, 4, ... 32 blocks
 #define FRAMES_A_BLOCK 25
 #define PACKET_BYTES 400
+#define READING_MAX 4 // blocks that threads of the cache read at a time
 
 // Makes a file of two tracks with a packet of each in each of 25 frames a second.
 static PacketFile *
@@ -126,6 +127,28 @@ a_failed_read_is_told_and_tried_again (void)
     packet_block_unref (block);
   }
   check_stats (cache, 2, 0, 0);
+  block_cache_unref (cache);
+  packet_file_unref (file);
+}
+
+// A thread may come to a block before it is given back, so this is tried until some are left out.
+static void
+what_nobody_wants_any_more_is_not_read (void)
+{
+  PacketFile *file = make (BLOCKS);
+  const gsize size = packet_file_block_bytes (file, 0);
+  BlockCache *cache = block_cache_new (0, WEIR_POLICY_LFU);
+  BlockCacheStats stats;
+  guint64 left = 0;
+
+  for (guint round = 0; round < 1000 && left <= READING_MAX; round++) {
+    for (guint i = 1; i < BLOCKS; i++)
+      packet_block_unref (block_cache_ask (cache, file, i));
+    use (cache, file, 0); // the others were taken before
+    block_cache_get_stats (cache, &stats);
+    left = stats.asked - stats.hits - stats.bytes_read / size;
+  }
+  g_assert_cmpuint (left, >, READING_MAX);
   block_cache_unref (cache);
   packet_file_unref (file);
 }
@@ -342,6 +365,8 @@ main (int argc, char **argv)
       "/block-cache/a-block-in-use-is-read-once-for-all", a_block_in_use_is_read_once_for_all);
   g_test_add_func (
       "/block-cache/a-failed-read-is-told-and-tried-again", a_failed_read_is_told_and_tried_again);
+  g_test_add_func ("/block-cache/what-nobody-wants-any-more-is-not-read",
+      what_nobody_wants_any_more_is_not_read);
   g_test_add_func ("/block-cache/lfu-reads-no-more-than-lru", lfu_reads_no_more_than_lru);
   g_test_add_func ("/packet-writer/the-frame-is-found-from-the-times-of-pictures",
       the_frame_is_found_from_the_times_of_pictures);
