@@ -22,6 +22,7 @@ enum {
   SIGNAL_SET_DELAY,
   SIGNAL_PAUSE,
   SIGNAL_RESUME,
+  SIGNAL_REJOIN,
   SIGNAL_ADD_SOCKET,
   SIGNAL_GET_PACKETS,
   SIGNAL_RESEND,
@@ -206,6 +207,19 @@ static gboolean
 resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
 {
   return set_paused (self, host, port, FALSE);
+}
+
+static gboolean
+rejoin (WeirFanoutSink *self, const gchar *host, gint port)
+{
+  gboolean joins;
+  Name *name;
+
+  g_mutex_lock (&self->control);
+  name = fanout_readers_find (self, host, port);
+  joins = name && weir_fanout_rejoin (self->fanout, name->reader, weir_now_ns ());
+  g_mutex_unlock (&self->control);
+  return joins;
 }
 
 // Returns the reader, or NULL if there is none. (transfer full)
@@ -511,6 +525,20 @@ fanout_signals_install (GType type)
    */
   signals[SIGNAL_RESUME] = g_signal_new_class_handler ("resume", type, action,
       G_CALLBACK (resume_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::rejoin:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: as given to #WeirFanoutSink::add
+   *
+   * Lets a reader begin again at the newest join point of the window (before its target, if it has
+   * a delay), because it may have lost a part of that keyframe. Sequence numbers and timestamps go
+   * on.
+   *
+   * Returns: %FALSE if there is no such reader, if it is paused or a multicast group, or if the
+   * window has no join point.
+   */
+  signals[SIGNAL_REJOIN] = g_signal_new_class_handler ("rejoin", type, action, G_CALLBACK (rejoin),
+      NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::get-packets:
    * @from: the RTP sequence number of the first packet, from 0 to 65535; -1 for the newest join

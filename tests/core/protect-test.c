@@ -588,6 +588,50 @@ what_is_sent_again_is_the_same (void)
   }
 }
 
+static uint32_t
+timestamp_of (size_t i, uint16_t number)
+{
+  const uint8_t *packet = peers[i].sent[number];
+
+  return (uint32_t) packet[4] << 24 | (uint32_t) packet[5] << 16 | (uint32_t) packet[6] << 8
+         | packet[7];
+}
+
+// The keyframe comes again, and all that came after it. Numbers go on by one, and timestamps do not
+// go back.
+static void
+a_reader_begins_again_at_the_keyframe (void)
+{
+  uint16_t before;
+  size_t n;
+
+  begin (60000);
+  weir_fanout_set_codec (fanout, WEIR_CODEC_VP8, 0);
+  weir_fanout_set_clock_rate (fanout, 90000);
+  peers[0].key = 1;
+  peers[0].again = true;
+  add (0);
+  CHECK (!weir_fanout_rejoin (fanout, peers[0].reader, now)); // there is no keyframe yet
+  for (unsigned frame = 0; frame <= 55; frame++) {
+    push_vp8 (1000 + frame, true);
+    run ();
+  }
+  n = peers[0].n;
+  before = peers[0].last_seq;
+  CHECK (weir_fanout_rejoin (fanout, peers[0].reader, now));
+  CHECK_INT (resend ((uint16_t) (before - 2)), 1);
+  for (unsigned frame = 56; frame < 70; frame++) {
+    push_vp8 (1000 + frame, true);
+    for (size_t i = 0; i < 4; i++, now += 2 * MS)
+      run ();
+  }
+  CHECK_INT (peers[0].sent[(uint16_t) (before + 1)][15] ^ 1, 1050 & 0xff); // its picture id
+  CHECK (peers[0].n - n > 4 * 16 && !peers[0].gap && !peers[0].differs);
+  for (uint16_t i = peers[0].first_seq; i != peers[0].last_seq; i++)
+    CHECK (timestamp_of (0, (uint16_t) (i + 1)) - timestamp_of (0, i) < 90000);
+  finish ();
+}
+
 static void
 what_was_not_sent_is_not_sent_again (void)
 {
@@ -995,6 +1039,7 @@ main (void)
   RUN (sequence_numbers_wrap);
   RUN (a_lost_packet_is_sent_again);
   RUN (what_is_sent_again_is_the_same);
+  RUN (a_reader_begins_again_at_the_keyframe);
   RUN (what_was_not_sent_is_not_sent_again);
   RUN (a_packet_is_sent_again_for_a_second);
   RUN (a_packet_is_sent_again_once_in_20_ms);

@@ -280,6 +280,11 @@ int weir_fanout_set_delay (
 int weir_fanout_resume (WeirFanout *fanout, WeirReader *reader, int64_t now_ns, WeirPlan *plan);
 int weir_fanout_pause (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
 
+// Lets a reader that was added begin again at the join point before its target, and catch up from
+// there: it may have lost a part of that keyframe. Its sequence numbers and timestamps go on.
+// Returns false if it is paused, or a multicast group, or the window has no join point.
+bool weir_fanout_rejoin (WeirFanout *fanout, WeirReader *reader, int64_t now_ns);
+
 // Gives the reader the full delay `delay_ns` for the packets to come, if the window is empty and
 // the reader is not paused. Otherwise does nothing.
 void weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns);

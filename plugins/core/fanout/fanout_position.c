@@ -301,6 +301,27 @@ weir_fanout_set_delay (
   return 0;
 }
 
+bool
+weir_fanout_rejoin (WeirFanout *fanout, WeirReader *reader, int64_t now_ns)
+{
+  bool may;
+
+  weir_reader_hold (reader);
+  pthread_mutex_lock (&fanout->lock);
+  may = is_unicast (reader) && !atomic_load (&reader->removed) && !reader_paused (reader)
+        && fanout->window.last_join != WEIR_NO_POSITION;
+  if (may) {
+    WeirPlan next = weir_plan_start (
+        fanout, weir_reader_get_layers (reader), true, reader_delay (reader), now_ns);
+
+    go_to (fanout, reader, &next, now_ns);
+    describe_next (fanout, reader, now_ns, &reader->begun);
+  }
+  pthread_mutex_unlock (&fanout->lock);
+  release_and_wake (fanout, reader);
+  return may;
+}
+
 void
 weir_fanout_await (WeirFanout *fanout, WeirReader *reader, int64_t delay_ns, int64_t now_ns)
 {

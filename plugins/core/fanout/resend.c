@@ -380,7 +380,7 @@ copy_packet (WeirFanout *fanout, const WeirReader *reader, uint32_t low, uint8_t
   pthread_mutex_lock (&fanout->lock);
   stream = atomic_load_explicit (&reader->stream, memory_order_relaxed);
   window = stream ? &stream->window : &fanout->window;
-  position = cursor - (int64_t) (uint32_t) ((uint32_t) cursor - low);
+  position = cursor + (int32_t) (low - (uint32_t) cursor); // a reader may have gone back
   at = stream ? weir_window_find (window, position) : position;
   if ((stream ? stream->id : 0) == reader->resends->stream && at >= window->tail
       && at < window->head) {

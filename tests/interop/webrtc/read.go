@@ -28,6 +28,7 @@ const cmProfile = dtls.SRTP_AES128_CM_HMAC_SHA1_80
 type readOptions struct {
 	sessionOptions
 	readers, stagger, lose int
+	pli                    int // ms
 	duration               time.Duration
 	json, units, twcc      bool
 }
@@ -60,6 +61,7 @@ func runRead(args []string) int {
 	fs.Float64Var(&seconds, "duration", 5, "seconds to read, for each client from its connection; SIGINT ends it earlier")
 	fs.StringVar(&names, "codecs", "h264,opus", "codecs to offer, of "+known())
 	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second and the last half second")
+	fs.IntVar(&o.pli, "pli", 0, "ask for a keyframe again and again, after so many milliseconds")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
@@ -207,7 +209,12 @@ func (r *reader) run(ctx context.Context, endpoint string) error {
 		}
 	}
 	peer.OnConnectionStateChange(r.stateChanged)
-	peer.OnTrack(r.follow)
+	peer.OnTrack(func(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
+		if o := r.options; o.pli > 0 && remote.Kind() == webrtc.RTPCodecTypeVideo {
+			go askForKeyframes(peer, uint32(remote.SSRC()), time.Duration(o.pli)*time.Millisecond)
+		}
+		r.follow(remote, receiver)
+	})
 	r.lock.Lock()
 	r.started = time.Now()
 	session, err := join(ctx, endpoint, r.options.sessionOptions, peer)
@@ -287,6 +294,12 @@ func (r *reader) follow(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver
 		r.lock.Lock()
 		t.take(packet, time.Now())
 		r.lock.Unlock()
+	}
+}
+
+func askForKeyframes(peer *webrtc.PeerConnection, ssrc uint32, interval time.Duration) {
+	for peer.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}) == nil {
+		time.Sleep(interval)
 	}
 }
 

@@ -7,6 +7,8 @@
 
 #define NACKS_MAX 512                              // numbers of a packet
 #define ROUND_TRIP_NS G_GINT64_CONSTANT (50000000) // until it is measured
+// Beside a round trip, a keyframe takes so long to be sent, received and missed.
+#define ARRIVES_NS G_GINT64_CONSTANT (50000000)
 
 static guint64 n_forged; // atomic
 
@@ -106,6 +108,19 @@ get_round_trip (WebrtcFeedback *self)
   return round_trip;
 }
 
+// The keyframe that left lately may be on its way yet. If not, the reader lacks a part of it, and
+// gets all of it once more.
+static void
+answer_key_request (WebrtcFeedback *self, WebrtcPlace *place, gint64 now)
+{
+  const gint64 left = webrtc_stream_ask_key (self->stream, place->track, now);
+
+  if (left == 0 || left == place->again || now - left < get_round_trip (self) + ARRIVES_NS)
+    return;
+  place->again = left;
+  webrtc_place_rejoin (place);
+}
+
 WebrtcFeedbackVerdict
 webrtc_feedback_take (WebrtcFeedback *self, guint8 *packet, gsize size, gint64 now)
 {
@@ -132,7 +147,7 @@ webrtc_feedback_take (WebrtcFeedback *self, guint8 *packet, gsize size, gint64 n
     if (n > 0)
       webrtc_place_resend (place, seqs, n, get_round_trip (self));
     if (place->is_video && weir_rtcp_asks_key (packet, size, place->ssrc))
-      webrtc_stream_ask_key (self->stream, place->track, now);
+      answer_key_request (self, place, now);
   }
   return report.bye ? WEBRTC_FEEDBACK_BYE : WEBRTC_FEEDBACK_TAKEN;
 }

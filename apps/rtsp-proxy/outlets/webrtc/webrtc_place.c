@@ -77,3 +77,11 @@ webrtc_place_probe (WebrtcPlace *self, guint64 bits, guint duration)
       self->sink, "probe", self->token, g_atomic_int_get (&self->port), bits, duration, &probes);
   return probes;
 }
+
+void
+webrtc_place_rejoin (WebrtcPlace *self)
+{
+  gboolean joins;
+
+  g_signal_emit_by_name (self->sink, "rejoin", self->token, g_atomic_int_get (&self->port), &joins);
+}

@@ -14,6 +14,7 @@ typedef struct {
   GstElement *sink;
   gchar *token; // of the WeirSrtp, which names the reader to the sink
   gint port;    // atomic: the other half of the name
+  gint64 again; // the keyframe with which it began again; the feedback's
 } WebrtcPlace;
 
 // Takes ownership of the token. Free it with webrtc_place_free().
@@ -39,3 +40,6 @@ gboolean webrtc_place_probe (WebrtcPlace *self, guint64 bits, guint duration);
 // Sends packets again that the reader has not got. `seqs` are `n` sequence numbers of the reader,
 // which answers after `round_trip`, ns.
 void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint64 round_trip);
+
+// Lets the reader begin again at the newest keyframe.
+void webrtc_place_rejoin (WebrtcPlace *self);

@@ -416,10 +416,10 @@ webrtc_stream_dup_left_out (WebrtcStream *self)
   return g_strdup (self->left_out);
 }
 
-gboolean
+gint64
 webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now)
 {
-  return track < self->n_tracks && webrtc_stream_track_ask_key (self->tracks[track], now);
+  return track < self->n_tracks ? webrtc_stream_track_ask_key (self->tracks[track], now) : 0;
 }
 
 // Returns Unix time minus the relay's time: of the source's clock if it has sent reports by the

@@ -39,10 +39,10 @@ gboolean webrtc_stream_has_ended (WebrtcStream *self);
 // full)
 gchar *webrtc_stream_dup_left_out (WebrtcStream *self);
 
-// A reader cannot decode the track, at `now` (ns, clock_now()). Returns FALSE if a picture from
-// which a decoder can start left at most 300 ms ago, so that it may still be on its way. Else asks
-// the source for one, at most once a second.
-gboolean webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now);
+// A reader cannot decode the track, at `now` (ns, clock_now()). Returns when the last picture left
+// from which a decoder can start, if that was at most 300 ms ago. Else asks the source for one, at
+// most once a second, and returns 0.
+gint64 webrtc_stream_ask_key (WebrtcStream *self, guint track, gint64 now);
 
 // Sets the times of a sender report of the track at `now` (ns, clock_now()): the RTP timestamp of
 // an instant, and the same instant in NTP format (RFC 5905), on one clock for all tracks. A reader

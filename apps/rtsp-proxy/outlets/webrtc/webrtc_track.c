@@ -177,17 +177,17 @@ webrtc_stream_track_get_time (WebrtcStreamTrack *self, gint64 now, gint64 *time)
   return has;
 }
 
-gboolean
+gint64
 webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now)
 {
-  gboolean recent;
+  gint64 left;
 
   g_mutex_lock (&self->lock);
-  recent = self->key_at > 0 && now - self->key_at <= RECENT;
+  left = self->key_at > 0 && now - self->key_at <= RECENT ? self->key_at : 0;
   g_mutex_unlock (&self->lock);
-  if (!recent)
+  if (left == 0)
     relay_ask_key (self->relay, self->number, now);
-  return !recent;
+  return left;
 }
 
 guint64

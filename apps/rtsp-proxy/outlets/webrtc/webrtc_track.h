@@ -36,7 +36,7 @@ void webrtc_stream_track_push (WebrtcStreamTrack *self, const RelayPacket *packe
 
 // See webrtc_stream.h. Call from any thread. `*time` is in ns of the relay's time, at `now`.
 gboolean webrtc_stream_track_get_time (WebrtcStreamTrack *self, gint64 now, gint64 *time);
-gboolean webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now);
+gint64 webrtc_stream_track_ask_key (WebrtcStreamTrack *self, gint64 now);
 
 // Returns how many packets, since the program began, were left out for a reason of codec/fit.h, and
 // the reason's name for the metrics, such as "late"; NULL if it is none. Call from any thread.
