@@ -34,6 +34,9 @@ say_thinned (WeirFanoutSink *self, const Name *name, WeirReaderState state)
   WeirReaderCounters counters;
 
   weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &counters);
+  if (counters.restricted == state)
+    return g_strdup_printf (
+        "%s is restricted and now gets %s", name->shown, describe_state (state));
   return g_strdup_printf ("%s lags by %d ms and now gets %s", name->shown,
       (gint) (counters.lag_ns / GST_MSECOND), describe_state (state));
 }

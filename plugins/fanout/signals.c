@@ -19,6 +19,7 @@ enum {
   SIGNAL_PLAN,
   SIGNAL_SET_PRIORITY,
   SIGNAL_SET_LAYERS,
+  SIGNAL_RESTRICT,
   SIGNAL_SET_DELAY,
   SIGNAL_PAUSE,
   SIGNAL_RESUME,
@@ -136,6 +137,26 @@ set_layers (
 }
 
 // Describes an error of the engine, which refuses multicast groups with -EINVAL.
+static gboolean
+restrict_reader (WeirFanoutSink *self, const gchar *host, gint port, guint restriction)
+{
+  Name *name;
+
+  if (restriction > WEIR_READER_KEYFRAMES) {
+    GST_WARNING_OBJECT (self, "restrict: the restriction must be from 0 to %d, not %u",
+        WEIR_READER_KEYFRAMES, restriction);
+    return FALSE;
+  }
+  g_mutex_lock (&self->control);
+  name = fanout_readers_find (self, host, port);
+  if (name)
+    weir_reader_restrict (name->reader, (WeirReaderState) restriction);
+  g_mutex_unlock (&self->control);
+  if (!name)
+    fanout_signals_warn_no_reader (self, "restrict", host, port);
+  return name != NULL;
+}
+
 static const gchar *
 why_not (int error)
 {
@@ -473,6 +494,22 @@ fanout_signals_install (GType type)
   signals[SIGNAL_SET_LAYERS] =
       g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
           NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
+  /**
+   * WeirFanoutSink::restrict:
+   * @host: as given to #WeirFanoutSink::add
+   * @port: as given to #WeirFanoutSink::add
+   * @restriction: 0 for none, 1 for the lowest layers only, 2 for those without frames that no
+   * other frame needs, 3 for keyframes only
+   *
+   * Restricts a reader whose line carries no more, as a reader that lags is restricted. A stricter
+   * restriction begins with the next frame, a milder one with the next keyframe. What is left out
+   * leaves no gap in the sequence numbers.
+   *
+   * Returns: %FALSE if there is no such reader, or @restriction is out of range.
+   */
+  signals[SIGNAL_RESTRICT] =
+      g_signal_new_class_handler ("restrict", type, action, G_CALLBACK (restrict_reader), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-delay:
    * @host: as given to #WeirFanoutSink::add, now or later

@@ -50,6 +50,9 @@ set_rates (WeirFanoutSink *self, GstStructure *s)
     gst_value_array_append_and_take_value (&array, &value);
   }
   gst_structure_take_value (s, "layers", &array);
+  gst_structure_set (s, "keyframes-bitrate", G_TYPE_UINT64, (guint64) rates.key_bitrate,
+      "references-bitrate", G_TYPE_UINT64, (guint64) rates.reference_bitrate, "last-keyframe",
+      G_TYPE_UINT64, (guint64) rates.key_ns, NULL);
 }
 
 GstStructure *

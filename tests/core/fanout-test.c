@@ -1988,6 +1988,50 @@ a_lagging_reader_is_thinned_and_recovers (void)
   finish ();
 }
 
+static void
+a_restricted_reader_gets_less (void)
+{
+  Reader *restricted, *other;
+  size_t before;
+  int i = 0;
+
+  begin ();
+  start ();
+  restricted = add ();
+  other = add ();
+  for (int state = WEIR_READER_OK; state <= WEIR_READER_KEYFRAMES; state++) {
+    weir_reader_restrict (restricted->reader, (WeirReaderState) state);
+    before = restricted->n;
+    for (int k = 0; k < 50; k++) {
+      now += FRAME_NS;
+      thin_frame (i++);
+      run ();
+    }
+    CHECK_INT (counters (restricted).state, state);
+    CHECK_INT (counters (restricted).restricted, state);
+    // Of 50 frames two are keyframes, and each other one is discardable.
+    CHECK_INT (restricted->n - before, 5
+                                           * (state == WEIR_READER_KEYFRAMES     ? 2
+                                               : state == WEIR_READER_REFERENCES ? 26
+                                                                                 : 50));
+  }
+  // It gets all again from the next keyframe on.
+  weir_reader_restrict (restricted->reader, WEIR_READER_OK);
+  before = restricted->n;
+  for (int k = 0; k < 50; k++) {
+    now += FRAME_NS;
+    thin_frame (i++);
+    run ();
+  }
+  CHECK_INT (counters (restricted).state, WEIR_READER_OK);
+  CHECK_INT (restricted->n - before, 50 * 5);
+  for (size_t k = 1; k < restricted->n; k++)
+    CHECK_INT (restricted->got[k].seq, (uint16_t) (restricted->got[0].seq + k));
+  CHECK (counters (restricted).dropped[WEIR_DROP_THINNED] > 0);
+  check_all (other, 0, n_stream - 1);
+  finish ();
+}
+
 // The stream has no key frames, so the reader does not wait for one.
 static void
 a_stream_without_key_frames_is_not_thinned (void)
@@ -2295,6 +2339,7 @@ main (void)
   RUN (tail_drop_refuses_packets_that_would_push_a_reader_out);
   RUN (a_connection_gets_everything_in_order);
   RUN (a_lagging_reader_is_thinned_and_recovers);
+  RUN (a_restricted_reader_gets_less);
   RUN (a_stream_without_key_frames_is_not_thinned);
   RUN (a_reader_that_catches_up_slowly_is_not_thinned);
   RUN (a_reader_that_takes_no_data_is_closed);

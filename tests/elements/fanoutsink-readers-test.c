@@ -630,6 +630,17 @@ test_socket (gconstpointer data)
   g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
   g_assert_cmpstr (gst_structure_get_string (stats, "state"), ==, "ok");
   gst_structure_free (stats);
+  g_signal_emit_by_name (sink, "restrict", token, 7, 3, &set);
+  g_assert_true (set);
+  g_signal_emit_by_name (sink, "get-stats", token, 7, &stats);
+  g_assert_cmpstr (gst_structure_get_string (stats, "state"), ==, "keyframes");
+  gst_structure_free (stats);
+  g_signal_emit_by_name (sink, "restrict", token, 7, 0, &set);
+  g_assert_true (set);
+  g_signal_emit_by_name (sink, "restrict", token, 7, 4, &set);
+  g_assert_false (set);
+  g_signal_emit_by_name (sink, "restrict", token, 6, 1, &set);
+  g_assert_false (set);
   g_signal_emit_by_name (sink, "set-priority", token, 7, 1, &set);
   g_assert_true (set);
   g_signal_emit_by_name (sink, "set-priority", token, 7, 8, &set);

@@ -181,6 +181,12 @@ reader_set_layers (Reader *self, WeirLayerSet layers)
   return self->ops->set_layers && self->ops->set_layers (self->served, layers);
 }
 
+gboolean
+reader_restrict (Reader *self, guint state)
+{
+  return self->ops->restrict_video && self->ops->restrict_video (self->served, state);
+}
+
 guint64 *
 reader_ref_report_count (Reader *self)
 {

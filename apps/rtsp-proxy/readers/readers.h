@@ -74,6 +74,10 @@ void reader_close (Reader *self, const gchar *reason);
 // Returns FALSE if the reader has left or has no video.
 gboolean reader_set_layers (Reader *self, WeirLayerSet layers);
 
+// Restricts the reader's video to a state, an index in reader_state_names, up to "keyframes"; 0
+// ends that. Returns FALSE if the reader has left or has no video.
+gboolean reader_restrict (Reader *self, guint state);
+
 gboolean reader_is_tcp (const Reader *self);
 
 // Returns a number that rises with each receiver report about the video and is read atomically, or
@@ -116,6 +120,7 @@ typedef struct {
   void (*sample_reports) (gpointer served, ReaderSample *sample);
   gboolean (*set_priority) (gpointer served, guint priority);
   gboolean (*set_layers) (gpointer served, WeirLayerSet layers);
+  gboolean (*restrict_video) (gpointer served, guint state);
   gboolean (*sample_video) (gpointer served, ReaderVideo *sample);
   guint64 *(*ref_report_count) (gpointer served);
   GstElement *(*dup_video_sink) (gpointer served);

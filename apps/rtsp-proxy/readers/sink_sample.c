@@ -97,6 +97,11 @@ sink_sample_rates (GstElement *sink, WeirRates *rates)
   const GValue *layers;
 
   g_object_get (sink, "fanout-stats", &stats, NULL);
+  if (stats) {
+    rates->key_bitrate = (gdouble) sink_sample_get (stats, "keyframes-bitrate");
+    rates->reference_bitrate = (gdouble) sink_sample_get (stats, "references-bitrate");
+    rates->key_ns = (gint64) sink_sample_get (stats, "last-keyframe");
+  }
   layers = stats ? gst_structure_get_value (stats, "layers") : NULL;
   for (guint i = 0; layers && i < gst_value_array_get_size (layers) && i < WEIR_RATES_LAYERS; i++)
     add_rate (rates, gst_value_get_structure (gst_value_array_get_value (layers, i)));
@@ -110,5 +115,14 @@ sink_set_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet la
 
   g_signal_emit_by_name (sink, "set-layers", host, port, (gint) layers.spatial,
       (gint) layers.quality, (gint) layers.temporal, &set);
+  return set;
+}
+
+gboolean
+sink_restrict (GstElement *sink, const gchar *host, gint port, guint state)
+{
+  gboolean set = FALSE;
+
+  g_signal_emit_by_name (sink, "restrict", host, port, state, &set);
   return set;
 }

@@ -22,6 +22,10 @@ void sink_sample_rates (GstElement *sink, WeirRates *rates);
 // Sets the layers of a reader. Returns FALSE if the sink does not serve it.
 gboolean sink_set_layers (GstElement *sink, const gchar *host, gint port, WeirLayerSet layers);
 
+// Restricts a reader to a state, an index in reader_state_names. Returns FALSE if the sink does not
+// serve it.
+gboolean sink_restrict (GstElement *sink, const gchar *host, gint port, guint state);
+
 // Returns the index of a state in reader_state_names; that of "closed" for NULL or another text.
 guint sink_sample_find_state (const gchar *name);
 

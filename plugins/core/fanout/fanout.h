@@ -89,7 +89,7 @@ typedef struct {
   // Packets sent again, and asked for but not sent again. They are in no other counter.
   uint64_t resent, resend_refused;
   uint64_t probed; // packets sent again for probes; in no other counter, either
-  WeirReaderState state;
+  WeirReaderState state, restricted;
   unsigned priority;
   bool catching_up;
   WeirLayerSet wanted_layers, current_layers;
@@ -325,6 +325,11 @@ int weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned p
 // take no sequence number. Readers with the same layer set share its stream. At most 64 sets are in
 // use at a time; beyond that, readers keep their layers.
 void weir_reader_set_layers (WeirReader *reader, WeirLayerSet wanted);
+
+// Restricts a reader to `least`, up to WEIR_READER_KEYFRAMES, whatever its lag; WEIR_READER_OK ends
+// that. A stricter state begins with the next frame, a milder one with the next keyframe. Call from
+// any thread.
+void weir_reader_restrict (WeirReader *reader, WeirReaderState least);
 WeirLayerSet weir_reader_get_layers (const WeirReader *reader);
 
 // Copies the bitrates of all layers seen.

@@ -231,7 +231,8 @@ count_lowest (WeirFanout *fanout, int64_t position)
 
   if (packet->spatial == 0 && packet->quality == 0 && packet->temporal == 0)
     weir_rates_add_lowest (&fanout->layers.input->rates, packet->length,
-        packet->flags & WEIR_PACKET_KEY, packet->flags & WEIR_PACKET_DISCARDABLE);
+        packet->flags & WEIR_PACKET_KEY, packet->flags & WEIR_PACKET_DISCARDABLE,
+        packet->arrival_ns);
 }
 
 static WeirAdd

@@ -65,9 +65,10 @@ struct weir_reader {
   bool is_protected; // `protect` is set. Set before the reader is added.
   bool probing;      // `probe` is set
   // Written by the thread that serves the reader, read by others.
-  atomic_int state;  // WeirReaderState
-  atomic_int wanted; // WeirReaderState, adopted at the next frame or join point that allows it
-  atomic_int clones; // WeirClones: how its last packets were sent over UDP
+  atomic_int state;      // WeirReaderState
+  atomic_int wanted;     // WeirReaderState, adopted at the next frame or join point that allows it
+  atomic_int restricted; // WeirReaderState: `wanted` by the caller; the stricter of the two holds
+  atomic_int clones;     // WeirClones: how its last packets were sent over UDP
   atomic_uint times;
   _Atomic int64_t cursor;
   _Atomic uint64_t due, packets, bytes;

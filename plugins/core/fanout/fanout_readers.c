@@ -133,6 +133,12 @@ weir_reader_get_layers (const WeirReader *reader)
 }
 
 void
+weir_reader_restrict (WeirReader *reader, WeirReaderState least)
+{
+  atomic_store_explicit (&reader->restricted, (int) least, memory_order_relaxed);
+}
+
+void
 weir_reader_set_delay (WeirReader *reader, int64_t delay_ns)
 {
   atomic_store_explicit (&reader->delay_ns, delay_ns, memory_order_relaxed);
@@ -146,7 +152,9 @@ reader_state (const WeirReader *reader)
 {
   int state = atomic_load_explicit (&reader->state, memory_order_relaxed);
   int wanted = atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+  int restricted = atomic_load_explicit (&reader->restricted, memory_order_relaxed);
 
+  wanted = wanted > restricted ? wanted : restricted;
   return (WeirReaderState) (wanted > state ? wanted : state);
 }
 
@@ -202,6 +210,8 @@ weir_reader_counters (
     .packets = get_count (&reader->packets),
     .bytes = get_count (&reader->bytes),
     .state = reader_state (reader),
+    .restricted =
+        (WeirReaderState) atomic_load_explicit (&reader->restricted, memory_order_relaxed),
     .priority = atomic_load (&reader->shard) ? atomic_load (&reader->shard)->priority : 0,
     .catching_up = reader_joining (reader),
     .rtp_time_known = time.known,

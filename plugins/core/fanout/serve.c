@@ -200,7 +200,7 @@ set_wanted (const Pass *pass, WeirReader *reader, WeirReaderState wanted)
 static void
 judge_lag (const Pass *pass, WeirReader *reader, int64_t lag_ns)
 {
-  WeirReaderState wanted = WEIR_READER_OK, before = get_wanted (reader);
+  WeirReaderState wanted = WEIR_READER_OK, before = get_wanted_by_lag (reader);
 
   if (reader_joining (reader))
     return;

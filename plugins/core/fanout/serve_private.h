@@ -74,10 +74,20 @@ advance (const Pass *pass, WeirReader *reader, int64_t position)
   reader->past_extra = false;
 }
 
+// Returns the state that the reader's lag asks for.
+static inline WeirReaderState
+get_wanted_by_lag (const WeirReader *reader)
+{
+  return (WeirReaderState) atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+}
+
 static inline WeirReaderState
 get_wanted (const WeirReader *reader)
 {
-  return (WeirReaderState) atomic_load_explicit (&reader->wanted, memory_order_relaxed);
+  WeirReaderState lag = get_wanted_by_lag (reader);
+  int restricted = atomic_load_explicit (&reader->restricted, memory_order_relaxed);
+
+  return (int) lag > restricted ? lag : (WeirReaderState) restricted;
 }
 
 #define NOT_HERE SIZE_MAX

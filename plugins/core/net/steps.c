@@ -227,7 +227,7 @@ probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t 
   self->probe_until = now + PROBE + PROBE_ANSWER;
   self->n_probes++;
   // A fifth above the step: media and probe vary.
-  out->probe_bits = steps[aim].bits * 6 / 5 - steps[at].bits;
+  out->probe_bits = steps[aim].bits * 6 / 5;
   out->probe_ns = PROBE;
 }
 
@@ -304,6 +304,12 @@ weir_steps_decide (WeirSteps *self, const WeirStepsInput *input, const WeirStep 
   out.step = self->now;
   out.reason = self->reason;
   return out;
+}
+
+void
+weir_steps_cancel_probe (WeirSteps *self)
+{
+  self->probed_bits = 0;
 }
 
 bool

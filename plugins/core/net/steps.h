@@ -67,7 +67,7 @@ typedef struct {
 typedef struct {
   WeirStep step; // that the reader gets from now on
   WeirStepsReason reason;
-  // Unless 0: send this many bits a second beside the media, for so long.
+  // Unless 0: fill the line up to this many bits a second, media included, for so long.
   uint64_t probe_bits;
   int64_t probe_ns;
 } WeirStepsDecision;
@@ -97,6 +97,9 @@ void weir_steps_init (WeirSteps *self, WeirLayerSet limit, uint32_t seed, int64_
 // Decides at `now`, in ns, with the steps of weir_steps_list(). Call every 100 ms or so.
 WeirStepsDecision weir_steps_decide (WeirSteps *self, const WeirStepsInput *input,
     const WeirStep *steps, size_t n_steps, int64_t now);
+
+// Tells that the probe that was just asked for is not possible.
+void weir_steps_cancel_probe (WeirSteps *self);
 
 // Reports whether a probe is under way.
 bool weir_steps_is_probing (const WeirSteps *self);

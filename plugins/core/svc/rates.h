@@ -32,6 +32,7 @@ typedef struct {
   // Of the lowest layer's packets: those of keyframes, and those that other frames need.
   uint64_t key_bytes, reference_bytes; // of the current period
   double key_bitrate, reference_bitrate;
+  int64_t key_ns; // when the last keyframe came; 0: none yet
 } WeirRates;
 
 // Counts all layers of a frame that was read. `now` is in ns, on any clock; it may step back for
@@ -43,11 +44,12 @@ bool weir_rates_add (WeirRates *self, const WeirFrame *frame, int64_t now);
 bool weir_rates_add_packet (
     WeirRates *self, const WeirLayer *layer, size_t bytes, bool starts_frame, int64_t now);
 
-// Counts a packet of `bytes` bytes of the lowest layer, beside one of the functions above, which
-// end the periods.
+// Counts a packet of `bytes` bytes of the lowest layer that came at `now`, beside one of the
+// functions above, which end the periods.
 static inline void
-weir_rates_add_lowest (WeirRates *self, size_t bytes, bool key, bool discardable)
+weir_rates_add_lowest (WeirRates *self, size_t bytes, bool key, bool discardable, int64_t now)
 {
+  self->key_ns = key ? now : self->key_ns;
   self->key_bytes += key ? bytes : 0;
   self->reference_bytes += discardable ? 0 : bytes;
 }

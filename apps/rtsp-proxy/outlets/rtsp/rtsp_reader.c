@@ -177,6 +177,14 @@ set_layers (gpointer served, WeirLayerSet layers)
   return track && sink_set_layers (track->sink, track->host, track->port, layers);
 }
 
+static gboolean
+restrict_video (gpointer served, guint state)
+{
+  const Track *track = find_video (served);
+
+  return track && sink_restrict (track->sink, track->host, track->port, state);
+}
+
 static guint64 *
 ref_report_count (gpointer served)
 {
@@ -254,6 +262,7 @@ static const ReaderOps ops = { .sample = sample,
   .sample_reports = sample_all_reports,
   .set_priority = set_priority,
   .set_layers = set_layers,
+  .restrict_video = restrict_video,
   .sample_video = sample_video,
   .ref_report_count = ref_report_count,
   .dup_video_sink = dup_video_sink,

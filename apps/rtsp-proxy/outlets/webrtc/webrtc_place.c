@@ -47,6 +47,12 @@ webrtc_place_set_layers (WebrtcPlace *self, WeirLayerSet layers)
   return sink_set_layers (self->sink, self->token, g_atomic_int_get (&self->port), layers);
 }
 
+gboolean
+webrtc_place_restrict (WebrtcPlace *self, guint state)
+{
+  return sink_restrict (self->sink, self->token, g_atomic_int_get (&self->port), state);
+}
+
 GstStructure *
 webrtc_place_dup_stats (WebrtcPlace *self)
 {

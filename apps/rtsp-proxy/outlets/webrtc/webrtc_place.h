@@ -29,6 +29,10 @@ void webrtc_place_leave (WebrtcPlace *self);
 // Sets which layers are sent. Returns FALSE if the reader is not in the sink.
 gboolean webrtc_place_set_layers (WebrtcPlace *self, WeirLayerSet layers);
 
+// Restricts what is sent to a state, an index in reader_state_names. Returns FALSE if the reader is
+// not in the sink.
+gboolean webrtc_place_restrict (WebrtcPlace *self, guint state);
+
 // Returns the sink's statistics of the reader: an empty structure if it is not in the sink.
 // (transfer full)
 GstStructure *webrtc_place_dup_stats (WebrtcPlace *self);

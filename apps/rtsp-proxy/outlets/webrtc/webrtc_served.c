@@ -77,6 +77,14 @@ set_layers (gpointer served, WeirLayerSet layers)
 }
 
 static gboolean
+restrict_video (gpointer served, guint state)
+{
+  WebrtcPlace *place = find_video (served);
+
+  return place && webrtc_place_restrict (place, state);
+}
+
+static gboolean
 sample_video (gpointer served, ReaderVideo *sample)
 {
   WebrtcPlace *place = find_video (served);
@@ -162,6 +170,7 @@ webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mou
     .sample_reports = sample_reports,
     .set_priority = set_priority,
     .set_layers = set_layers,
+    .restrict_video = restrict_video,
     .sample_video = sample_video,
     .ref_report_count = ref_report_count,
     .dup_video_sink = dup_video_sink,
