@@ -449,6 +449,7 @@ media_before_the_keys_are_kept (void)
   wait_for (&owner, &owner.n_connected, 1);
   wait_for (&owner, &owner.n_rtcp, 1);
   wait_for (&owner, &owner.n_rtp, 127);
+  wait_for_refused (WEBRTC_REFUSED_EARLY, 8);
   send_bytes (client, 0x80, 96, 1024);
   wait_for (&owner, &owner.n_rtp, 128);
   g_assert_cmpint (owner.n_rtp, ==, 128);

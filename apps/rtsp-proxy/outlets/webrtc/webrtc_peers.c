@@ -192,9 +192,9 @@ take_other (WebrtcPeers *self, WebrtcPeer *peer, const WeirIceTuple *from, guint
 {
   if (datagram[0] >= DTLS_FIRST && datagram[0] <= DTLS_LAST)
     return peer->ops->dtls (peer, datagram, size) || refuse (self, WEBRTC_REFUSED_EXCESS, from);
-  peer->ops->media (
-      peer, datagram, size, datagram[1] >= RTCP_FIRST && datagram[1] <= RTCP_LAST, arrival);
-  return TRUE;
+  return peer->ops->media (
+             peer, datagram, size, datagram[1] >= RTCP_FIRST && datagram[1] <= RTCP_LAST, arrival)
+         || refuse (self, WEBRTC_REFUSED_EARLY, from);
 }
 
 static gboolean

@@ -14,7 +14,9 @@ typedef struct {
       WebrtcPeer *peer, const WeirIceTuple *from, const WeirStun *stun, gint64 arrival);
   gboolean (*dtls) (
       WebrtcPeer *peer, const guint8 *datagram, gsize size); // FALSE: it took too many
-  void (*media) (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival);
+  // FALSE: it has no keys yet, and keeps no more
+  gboolean (*media) (
+      WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival);
   void (*disconnected) (WebrtcPeer *peer, guint32 connection); // of TCP
   void (*free) (WebrtcPeer *peer);                             // nobody has it any more; any thread
 } WebrtcPeerOps;

@@ -20,6 +20,7 @@ static const struct {
   [WEBRTC_REFUSED_FOREIGN] = { "foreign", "their STUN user names are of no session" },
   [WEBRTC_REFUSED_FORGED] = { "forged", "their STUN password is wrong" },
   [WEBRTC_REFUSED_EXCESS] = { "excess", "DTLS needs fewer" },
+  [WEBRTC_REFUSED_EARLY] = { "early", "media come before their keys" },
   [WEBRTC_REFUSED_BUSY] = { "busy", "it has too many TCP connections without a session" },
 };
 

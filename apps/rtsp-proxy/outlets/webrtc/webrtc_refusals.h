@@ -15,6 +15,7 @@ typedef enum {
   WEBRTC_REFUSED_FOREIGN,   // STUN for no session that there is
   WEBRTC_REFUSED_FORGED,    // STUN with a wrong password
   WEBRTC_REFUSED_EXCESS,    // more of DTLS than a handshake needs
+  WEBRTC_REFUSED_EARLY,     // media before their keys, of a reader, or more than are kept
   WEBRTC_REFUSED_BUSY,      // a TCP connection beyond the limits
   WEBRTC_REFUSALS
 } WebrtcRefusal;

@@ -110,18 +110,20 @@ tell_media (WebrtcSession *self, guint8 *packet, gsize size, gboolean is_rtcp, g
   tell_packet (self, is_rtcp ? self->events->rtcp : self->events->rtp, packet, size, arrival);
 }
 
-static void
+// Returns FALSE if the owner wants none, or has no room for more.
+static gboolean
 keep_early (WebrtcSession *self, const guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
   Early *early;
 
   if (!self->events->rtp || self->n_early + size > EARLY_BYTES)
-    return;
+    return FALSE;
   early = g_malloc (sizeof *early + size);
   *early = (Early) { is_rtcp, arrival, size };
   memcpy (early->bytes, packet, size);
   g_queue_push_tail (&self->early, early);
   self->n_early += size;
+  return TRUE;
 }
 
 static void
@@ -395,17 +397,17 @@ take_dtls (WebrtcPeer *peer, const guint8 *datagram, gsize size)
   return self->is_ended || webrtc_handshake_push (self->handshake, datagram, size, clock_now ());
 }
 
-static void
+static gboolean
 take_media (WebrtcPeer *peer, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival)
 {
   WebrtcSession *self = (WebrtcSession *) peer;
 
   if (self->is_ended)
-    return;
-  if (self->is_connected)
-    tell_media (self, packet, size, is_rtcp, arrival);
-  else
-    keep_early (self, packet, size, is_rtcp, arrival);
+    return TRUE;
+  if (!self->is_connected)
+    return keep_early (self, packet, size, is_rtcp, arrival);
+  tell_media (self, packet, size, is_rtcp, arrival);
+  return TRUE;
 }
 
 static void
