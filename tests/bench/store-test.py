@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The workloads and the search of the bench store, and its figures on disks of known times."""
 
+import store_contention
 import store_disks
 import store_model
 from store_disks import Scale, disks_in, folder, largest, model
@@ -31,6 +32,7 @@ def the_model_is_that_of_the_dissertation():
     assert int(model(Scale(1), 1, 1)) == 188
     assert int(model(Scale(10, 0.016, 446e6), 8, 6)) == 480
     assert int(model(Scale(1), 8, 6, 8 * Scale(1).access)) == 207  # striped over all of them
+    assert int(model(Scale(10, rate=store_contention.RATES[4]), 4, 25)) == 65
 
 
 @test

@@ -3,7 +3,9 @@
 each."""
 
 import store_at_once
+import store_contention
 import store_failure
+import store_http
 import store_model
 import store_overload
 import store_policies
@@ -12,4 +14,4 @@ import store_stutter
 
 NAME = 'store'
 PARTS = (store_model, store_policies, store_at_once, store_overload, store_stutter,
-         store_failure, store_sata300, store_sata300.Sizing)
+         store_failure, store_sata300, store_sata300.Sizing, store_contention, store_http)

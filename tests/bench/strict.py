@@ -52,8 +52,10 @@ def one(is_store, slice_s, seconds):
         wait_for_port(server)
         paths = ','.join(f'/films/{n}.mp4' for n in range(TITLES))
         players = stack.enter_context(Proc(
-            sys.executable, READER, '127.0.0.1', PORT, paths, READERS, RATE, slice_s, seconds))
-        late = int(players.wait_for_line(r'^LATE (\d+)', timeout=seconds + slice_s + 60)[1])
+            sys.executable, READER, '127.0.0.1', PORT, paths, READERS, RATE, slice_s, slice_s, seconds))
+        refused = int(players.wait_for_line(r'^REFUSED (\d+)', timeout=seconds + slice_s + 60)[1])
+        assert refused == 0, f'{refused} players were refused'
+        late = int(players.wait_for_line(r'^LATE (\d+)')[1])
         least = float(players.wait_for_line(r'^LEAST (\S+)')[1])
         return {'late': late, 'least': least, 'starvations': starvations(PORT + 1), 'seconds': seconds,
                 'readers': READERS}

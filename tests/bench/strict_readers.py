@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Players over HTTP that forgive nothing: ADDRESS PORT PATH,... READERS RATE SLICE SECONDS. Each begins
-to play when a slice of its title has come, plays at RATE bits a second, and never waits: a byte that
-comes after its time is late, and so are all behind it, until the server has made up for the delay.
-They begin within one slice of SLICE seconds, and take the paths in turn. Prints LATE with the number
-of late bytes, and LEAST with the shortest time in s that a player had left to play."""
+"""Players over HTTP that forgive nothing: ADDRESS PORT PATH,... READERS RATE SLICE ARRIVE SECONDS. Each
+begins to play when a slice of SLICE seconds of its title has come, plays at RATE bits a second, and
+never waits: a byte that comes after its time is late, and so are all behind it, until the server has
+made up for the delay. They come within ARRIVE seconds, take the paths in turn, and stay for SECONDS
+more. Prints REFUSED with the number of those who got 503, LATE with the number of late bytes, and LEAST
+with the shortest time in s that a player had left to play."""
 
 import select
 import socket
@@ -22,7 +23,8 @@ class Player:
             more = self.socket.recv(1)
             assert more, head
             head += more
-        assert head.startswith(b'HTTP/1.1 200 '), head
+        self.refused = head.startswith(b'HTTP/1.1 503 ')
+        assert self.refused or head.startswith(b'HTTP/1.1 200 '), head
         self.socket.setblocking(False)
 
     def look(self, now):
@@ -45,20 +47,23 @@ class Player:
 def main():
     address, port, paths, *numbers = sys.argv[1:]
     paths = paths.split(',')
-    readers, rate, slice_s, seconds = (float(word) for word in numbers)
-    poll, players, buffer = select.epoll(), {}, bytearray(1 << 20)
+    readers, rate, slice_s, arrive, seconds = (float(word) for word in numbers)
+    poll, players, buffer, came = select.epoll(), {}, bytearray(1 << 20), 0
     begin = time.monotonic()
-    while (now := time.monotonic()) < begin + slice_s + seconds:
-        if len(players) < readers and now >= begin + slice_s * len(players) / readers:
-            player = Player((address, port), paths[len(players) % len(paths)], rate, rate / 8 * slice_s)
-            players[player.socket.fileno()] = player
-            poll.register(player.socket.fileno(), select.EPOLLIN)
+    while (now := time.monotonic()) < begin + arrive + seconds:
+        if came < readers and now >= begin + arrive * came / readers:
+            player = Player((address, port), paths[came % len(paths)], rate, rate / 8 * slice_s)
+            came += 1
+            if not player.refused:
+                players[player.socket.fileno()] = player
+                poll.register(player.socket.fileno(), select.EPOLLIN)
         for fd, _ in poll.poll(0.02):
             players[fd].take(buffer, time.monotonic())
     for player in players.values():
         player.look(time.monotonic())
+    print('REFUSED', came - len(players))
     print('LATE', sum(player.late for player in players.values()))
-    print('LEAST', min(player.least for player in players.values()), flush=True)
+    print('LEAST', min((player.least for player in players.values()), default=0), flush=True)
 
 
 main()
