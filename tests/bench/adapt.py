@@ -76,8 +76,8 @@ class Line:
     """A rate limit on the readers' side of the link. Packets wait here as they would behind a
     router. A queue on the server's own device would fill the server's socket buffer instead."""
 
-    def __init__(self, rig, rate):
-        self._side = rig.readers
+    def __init__(self, rig, rate, queue='100ms'):
+        self._side, self._queue = rig.readers, queue
         self._run('ip', 'link', 'add', 'line', 'type', 'ifb')
         self._run('ip', 'link', 'set', 'line', 'up')
         self._tc('add', rate)
@@ -96,7 +96,7 @@ class Line:
 
     def _tc(self, what, rate):
         self._run('tc', 'qdisc', what, 'dev', 'line', 'root', 'tbf', 'rate', f'{rate:.0f}bit', 'burst',
-                  '64kb' if rate > 1e7 else '8kb', 'latency', '100ms')
+                  '64kb' if rate > 1e7 else '8kb', 'latency', self._queue)
 
     def change(self, rate):
         self._tc('change', rate)

@@ -156,6 +156,11 @@ class Rig:
         self._rules(self._namespaces[1], (), 'netdev', 'ingress device "veth"',
                     [f'udp dport & 1 == 0 numgen inc mod {every} == 0 drop'])
 
+    def lose_udp(self, every):
+        """Drops one of `every` UDP packets for the readers, at random, until let_all_through()."""
+        self._rules(self._namespaces[1], (), 'netdev', 'ingress device "veth"',
+                    [f'meta l4proto udp numgen random mod {every} == 0 drop'])
+
     def count_upstream(self, port):
         """Counts the packets that the server's side gets from its upstream, which sends from
         `port`."""

@@ -28,6 +28,7 @@ const cmProfile = dtls.SRTP_AES128_CM_HMAC_SHA1_80
 type readOptions struct {
 	sessionOptions
 	readers, stagger, lose int
+	series                 int
 	pli                    int // ms
 	duration               time.Duration
 	json, units, twcc      bool
@@ -67,6 +68,7 @@ func runRead(args []string) int {
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
 	fs.BoolVar(&o.twcc, "twcc", false, "offer transport-wide feedback, and send it")
 	fs.BoolVar(&o.units, "units", false, "print the time and the hash of each access unit of the first reader")
+	fs.IntVar(&o.series, "series", 0, "print what the readers' videos have had, after every so many milliseconds")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
 	o.duration = time.Duration(seconds * float64(time.Second))
@@ -82,7 +84,16 @@ func runRead(args []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	results := make([]*readResult, o.readers)
+	readers := make([]*reader, o.readers)
+	for i := range readers {
+		readers[i] = newReader(i, o)
+	}
 	var wg sync.WaitGroup
+	done := make(chan struct{})
+	defer close(done)
+	if o.series > 0 {
+		go printSeries(readers, time.Duration(o.series)*time.Millisecond, done)
+	}
 	for i := range results {
 		wg.Add(1)
 		go func() {
@@ -91,7 +102,7 @@ func runRead(args []string) int {
 			case <-time.After(time.Duration(i*o.stagger) * time.Millisecond):
 			case <-ctx.Done():
 			}
-			results[i] = readOne(ctx, i, fs.Arg(0), o)
+			results[i] = readOne(ctx, readers[i], fs.Arg(0))
 		}()
 	}
 	wg.Wait()
@@ -125,10 +136,14 @@ func known() string {
 	return strings.Join(names, " ")
 }
 
-func readOne(ctx context.Context, nth int, endpoint string, o readOptions) *readResult {
+func newReader(nth int, o readOptions) *reader {
 	result := &readResult{Reader: nth, Status: "failed", AnsweredMS: -1, ConnectMS: -1, Disconnect: -1}
-	r := &reader{result: result, options: o, connected: make(chan struct{}), ended: make(chan struct{}),
+	return &reader{result: result, options: o, connected: make(chan struct{}), ended: make(chan struct{}),
 		numbers: &numbers{seen: map[int64]bool{}}}
+}
+
+func readOne(ctx context.Context, r *reader, endpoint string) *readResult {
+	result := r.result
 	if err := r.run(ctx, endpoint); err != nil {
 		result.Error = err.Error()
 		var status *statusError

@@ -27,6 +27,8 @@ type trackResult struct {
 	Largest    int    `json:"largest"`     // payload, in bytes
 	Backward   int    `json:"ts_backward"` // timestamps that go back, of packets in order
 	Units      int    `json:"units"`       // access units whose packets all came
+	Pictures   int    `json:"pictures"`    // that ended, whole or not
+	Broken     int    `json:"broken"`      // of those: something is lost of them, or since the last keyframe
 	Keyframes  int    `json:"keyframes"`
 	FirstMS    int64  `json:"first_ms"`    // first packet, from the POST; -1: none
 	KeyframeMS int64  `json:"keyframe_ms"` // first keyframe complete, from the POST; -1: none
@@ -44,8 +46,11 @@ type track struct {
 	next    int64                 // to be passed on
 	lastTS  uint32
 	unit    []byte // Annex B, of the access unit in hand
-	broken  bool
+	broken  bool   // something is lost of it
+	stale   bool   // or of a picture since the last keyframe
+	key     bool   // a keyframe of VP8 is in hand
 	print   bool
+	hole    time.Time // since when a packet is missing, for giveUp
 	depack  codecs.H264Packet
 }
 
@@ -90,7 +95,7 @@ func (t *track) pass(now time.Time, oldest int64) {
 				return
 			}
 			t.result.Lost++
-			t.broken, t.unit = true, nil
+			t.broken, t.stale, t.unit = true, true, nil
 		} else {
 			t.passOne(packet, now)
 		}
@@ -112,9 +117,7 @@ func (t *track) passOne(packet *rtp.Packet, now time.Time) {
 		return
 	}
 	if t.result.Codec != "video/H264" {
-		if packet.Marker {
-			t.result.Units++
-		}
+		t.passOther(packet)
 		return
 	}
 	data, err := t.depack.Unmarshal(packet.Payload)
@@ -123,15 +126,55 @@ func (t *track) passOne(packet *rtp.Packet, now time.Time) {
 	}
 	t.unit = append(t.unit, data...)
 	if packet.Marker {
-		if !t.broken {
-			t.endUnit(packet.Timestamp, now)
-		}
+		t.endPicture(!t.broken && t.endUnit(packet.Timestamp, now))
 		t.unit, t.broken = nil, false
 	}
 }
 
-// endUnit takes an access unit: a picture is hashed without parameter sets and delimiters.
-func (t *track) endUnit(timestamp uint32, now time.Time) {
+// passOther takes a packet of a codec whose pictures are only counted. Keyframes are found in VP8.
+func (t *track) passOther(packet *rtp.Packet) {
+	if t.result.Codec == "video/VP8" {
+		var vp8 codecs.VP8Packet
+		payload, err := vp8.Unmarshal(packet.Payload)
+		t.key = t.key || err == nil && vp8.S == 1 && vp8.PID == 0 && len(payload) > 0 && payload[0]&1 == 0
+	}
+	if packet.Marker {
+		if !t.broken {
+			t.result.Units++
+		}
+		if t.key && !t.broken {
+			t.result.Keyframes++
+		}
+		t.endPicture(t.key && !t.broken)
+		t.key, t.broken = false, false
+	}
+}
+
+// endPicture counts a picture; `key` says that it is a whole keyframe.
+func (t *track) endPicture(key bool) {
+	t.stale = t.stale && !key
+	t.result.Pictures++
+	if t.stale {
+		t.result.Broken++
+	}
+}
+
+// giveUp gives up packets that have been missing for a second.
+func (t *track) giveUp(now time.Time) {
+	switch {
+	case len(t.seen) == 0:
+		t.hole = time.Time{}
+	case t.hole.IsZero():
+		t.hole = now
+	case now.Sub(t.hole) > time.Second:
+		t.pass(now, t.newest)
+		t.hole = time.Time{}
+	}
+}
+
+// endUnit takes an access unit: a picture is hashed without parameter sets and delimiters. It returns
+// whether it is a keyframe.
+func (t *track) endUnit(timestamp uint32, now time.Time) bool {
 	var hashed []byte
 	key := false
 
@@ -155,6 +198,7 @@ func (t *track) endUnit(timestamp uint32, now time.Time) {
 	if t.print {
 		fmt.Printf("video %d %x\n", timestamp, sha256.Sum256(hashed))
 	}
+	return key
 }
 
 // splitAnnexB returns the NAL units of a byte stream.
