@@ -832,7 +832,7 @@ def the_page_shows_every_key():
     """docs/configuration.md has the tables that the program prints"""
     out, _, status = proxy('--print-config-docs')
     tables = out.split('\n\n')
-    assert status == 0 and len(tables) == 20, out
+    assert status == 0 and len(tables) == 21, out
     with open(PAGE, encoding='utf-8') as file:
         page = file.read()
     for table in tables:
@@ -974,6 +974,94 @@ def variables_set_keys_of_the_file():
     out, err, status = load(MOUNT, '--listen', '192.0.2.1:9', WEIR_LISTEN='127.0.0.1:0', WEIR_API='off')
     assert status == 1 and 'cannot listen on 192.0.2.1 port 9' in err, (out, err, status)
     assert 'WEIR_RECEIVE_TICK' in proxy('--help')[0]
+
+
+@test
+def merge_keys_work():
+    """YAML's merge key takes over pairs, those of the mapping itself first; x-... keys are for them"""
+    good = 'The configuration is good: 1 mount.'
+    cam = f'mounts:\n  /cam:\n    upstream: {URI}\n'
+    says(f'x-a: &a {{linger: 7s}}\n{cam}    <<: *a\n', good)
+    wrong = f'is not a time from 0s to 24h; {WITH_UNIT}'
+    says(f'x-a: &a {{linger: 7}}\n{cam}    <<: *a\n', f'FILE:1:18: linger: "7" {wrong}')
+    says(f'x-a: &a {{linger: 7}}\n{cam}    <<: *a\n    linger: 7s\n', good)
+    says(f'x-a: &a {{linger: 7}}\n{cam}    linger: 7s\n    <<: *a\n', good)
+    says(f'x-a: &a {{linger: 7}}\nx-b: &b {{linger: 8}}\n{cam}    <<: [*b, *a]\n', f'FILE:2:18: linger: "8" {wrong}')
+    says(f'x-a: &a {{linger: 7}}\nx-b: &b {{<<: *a}}\n{cam}    <<: *b\n', f'FILE:1:18: linger: "7" {wrong}')
+    says(f'{cam}    <<: {{linger: 7}}\n', f'FILE:4:18: linger: "7" {wrong}')
+    says(f'x-a: &a {{lingre: 7s}}\n{cam}    <<: *a\n',
+         'FILE:1:10: /cam: unknown key "lingre"; the nearest known one is "linger"')
+    says(f'{cam}    cache: &c {{time: 60s}}\n  /b: {{upstream: {URI}, cache: {{<<: *c, bytes: 1G}}}}\n',
+         'The configuration is good: 2 mounts.')
+    mapping = '<<: expected a mapping, or a list of mappings, such as *NAME'
+    for text in 'x', '[x]', '~', '[[]]':
+        says(f'{cam}    <<: {text}\n', f'FILE:4:9: {mapping}')
+    says(f'{cam}    <<: {{a: 1}}\n    <<: {{b: 1}}\n', 'FILE:5:5: <<: appears twice; write <<: [*A, *B]')
+    says(f'x-a: &a {{<<: *a}}\n{cam}', 'FILE:1:6: <<: this mapping takes over itself')
+    says(f'x-a: &a {{b: {{<<: *a}}}}\n{cam}', good)
+    says(f'{cam}    "<<": {{linger: 7s}}\n', 'FILE:4:5: /cam: unknown key "<<"; rtsp-proxy --help lists the known ones')
+    says(f'y-a: 1\n{MOUNT}', 'FILE:1:1: unknown key "y-a"; rtsp-proxy --help lists the known ones')
+    says(mount('x-a: 1'), 'FILE:4:5: /cam: unknown key "x-a"; rtsp-proxy --help lists the known ones')
+    # Neither a long chain nor a large product takes long.
+    chain = ''.join(f'  - &a{i} {{<<: *a{i - 1}, k{i}: 1}}\n' for i in range(1, 2000))
+    says(f'x-a:\n  - &a0 {{k0: 1}}\n{chain}{MOUNT}', 'FILE:448:5: <<: the merge keys of this file add more than 100000 '
+         'pairs')
+    chain = ''.join(f'  - &a{i} {{<<: *a{i - 1}}}\n' for i in range(1, 20000))
+    says(f'x-a:\n  - &a0 {{k0: 1}}\n{chain}{MOUNT}', good)
+
+
+def shares(text, expected, *lines):
+    """Checks what is said of a file with these keys and these mounts."""
+    says(text + 'mounts:\n' + ''.join(f'  {line}\n' for line in lines), expected)
+
+
+@test
+def defaults_and_templates_work():
+    """a mount has the keys of its template and of the defaults, unless it sets them; errors name their places"""
+    one, two = (f'The configuration is good: {n}.' for n in ('1 mount', '2 mounts'))
+    cam = f'/cam: {{upstream: {URI}}}'
+    wrong = f'is not a time from 0s to 24h; {WITH_UNIT}'
+    shares('defaults: {linger: 7s}\n', two, cam, cam.replace('cam', 'b'))
+    shares(f'templates: {{a: {{upstream: {URI}}}}}\n', two, '/a: {template: a}', '/b: {template: a}')
+    # One mistake in the defaults is one line, however many mounts have them.
+    _, err, _ = load(f'defaults: {{linger: 7}}\nmounts:\n  {cam}\n  {cam.replace("cam", "b")}\n', '--check-config')
+    assert err == f'rtsp-proxy: FILE:1:20: linger: "7" {wrong}\n', err
+    _, err, _ = load(f'defaults: {{lingre: 7s}}\nmounts:\n  {cam}\n  {cam.replace("cam", "b")}\n', '--check-config')
+    assert err == ('rtsp-proxy: FILE:1:12: defaults: unknown key "lingre"; the nearest known one is "linger"\n'), err
+    shares('templates: {a: {linger: 7}}\n', f'FILE:1:25: linger: "7" {wrong}', cam)
+    shares('templates: {a: {takeover: yes}}\n', 'FILE:1:27: takeover: nobody publishes to this mount; set upstream: publish',
+           f'/cam: {{upstream: {URI}, template: a}}')
+    shares('defaults: {slate: /no/such}\n', 'FILE:1:19: slate: no such file: /no/such', cam)
+    shares('templates: {a: {slate: /no/such}}\n', one, cam)
+    # The mount is first, then its template, then the defaults.
+    shares('defaults: {slate: /no/d}\ntemplates: {a: {slate: /no/t}}\n', 'FILE:2:24: slate: no such file: /no/t',
+           f'/cam: {{upstream: {URI}, template: a}}')
+    shares('defaults: {slate: /no/d}\ntemplates: {a: {slate: /no/t}}\n', one,
+           f'/cam: {{upstream: {URI}, template: a, slate: {CLIP}}}')
+    # A null says that a mount has no such key, and so does another key for the same.
+    for null in '~', 'null':
+        shares('defaults: {slate: /no/d}\ntemplates: {a: {slate: /no/t}}\n', one,
+               f'/cam: {{upstream: {URI}, template: a, slate: {null}}}')
+        shares(f'defaults: {{slate: /no/d}}\ntemplates: {{a: {{slate: {CLIP}}}}}\n', one,
+               f'/cam: &a {{upstream: {URI}, slate: {null}}}')
+    shares('defaults: {slate: /no/d}\n', two, f'/cam: &a {{upstream: {URI}, slate: ~}}', '/b: *a')
+    shares('defaults: {password-env: HOME}\n', one, f'/cam: {{upstream: {URI}, password: a}}')
+    shares(f'templates: {{a: {{upstreams: [{URI}, rtsp://h/b]}}}}\n', one, f'/cam: {{upstream: {URI}, template: a}}')
+    shares('', 'FILE:2:50: template: there is no template "a"; add it under templates: {NAME: {KEY: ...}}',
+           f'/cam: {{upstream: {URI}, template: a}}')
+    shares('templates: {b: {}, c: {}}\n', 'FILE:3:50: template: there is no template "a"; known: b, c',
+           f'/cam: {{upstream: {URI}, template: a}}')
+    shares('', 'FILE:2:50: template: expected the name of a template', f'/cam: {{upstream: {URI}, template: [a]}}')
+    only = "only a mount names a template; YAML's merge key takes over the keys of another mapping: <<: *NAME"
+    shares('templates: {a: {}, b: {template: a}}\n', f'FILE:1:34: template: {only}', cam)
+    shares('templates: {a: {}}\ndefaults: {template: a}\n', f'FILE:2:22: template: {only}', cam)
+    shares('templates: {a: {}, a: {}}\n', 'FILE:1:20: templates: "a" appears twice', cam)
+    shares('templates: [a]\n', 'FILE:1:12: expected names with keys of a mount: {NAME: {linger: 30s}}; this is a list'
+           .replace('expected', 'templates: expected'), cam)
+    shares('templates: {a: b}\n', 'FILE:1:16: a: expected "key: value" lines', cam)
+    shares('templates: {[a]: {}}\n', 'FILE:1:13: templates: expected names with keys of a mount: {NAME: {linger: 30s}}', cam)
+    shares('defaults: 7s\n', 'FILE:1:11: defaults: expected keys of a mount: {linger: 30s}', cam)
+    shares('defaults: {linger: 7s}\n', 'FILE:3:9: /cam: expected "key: value" lines', '/cam: x')
 
 
 @test

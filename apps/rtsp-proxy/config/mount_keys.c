@@ -135,6 +135,18 @@ copy_keys (const SchemaKey *key, gpointer to, gconstpointer from)
 static const SchemaValue keys_value = { read_keys, clear_keys, equal_keys, NULL, copy_keys,
   clear_keys };
 
+// ---- template ----
+
+// Its keys have become those of the mapping, see config/mount_templates.h.
+static gboolean
+read_template (
+    const SchemaKey *key, gpointer object, YamlReader *reader, YamlNode *node, GError **error)
+{
+  return TRUE;
+}
+
+static const SchemaValue template_value = { .read = read_template };
+
 // ---- the table ----
 
 #define AT(field) G_STRUCT_OFFSET (MountConfig, field)
@@ -319,6 +331,9 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_LAYERS,
       .help = "which layers of a layered stream a reader gets; `aimd`, `bandwidth`: as many as its "
               "line can carry; `fixed`: the layers that its URL asks for; `off`: all" },
+  { "template", SCHEMA_OTHER, .form = "NAME", .value = &template_value, .effect = MOUNT_EFFECT_NONE,
+      .file_only = TRUE,
+      .help = "the one of the file's `templates` whose keys the mount has, too" },
   { "layers", SCHEMA_OTHER, .preset = "*.*.*", .form = "S.Q.T", .value = &layers_value,
       .effect = MOUNT_EFFECT_LAYERS,
       .help = "the highest spatial, quality and temporal layer that readers get, each a number or "

@@ -4,10 +4,12 @@
 #include "stages/stage_set.h"
 #include "text/config_error.h"
 #include "text/yaml_expand.h"
+#include "text/yaml_merge.h"
 
 #include "base/trusted_networks.h"
 #include "config/host_names.h"
 #include "config/mount_read.h"
+#include "config/mount_templates.h"
 #include "config/user_read.h"
 #include "config/variables.h"
 #include "isolate/pool.h"
@@ -112,7 +114,7 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   const gchar *path = yaml_text (reader, key);
   gchar *wrong;
   MountConfig *mount;
-  gboolean ok;
+  gboolean shared, ok;
 
   if (!path)
     return yaml_fail (
@@ -121,7 +123,8 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   if (wrong)
     return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
   mount = mount_config_new (path);
-  ok = mount_read_file (&mount, self->strict, self->stage_set, reader, key, value, error);
+  shared = mount_templates_apply (reader, value, error);
+  ok = mount_read_file (&mount, self->strict, self->stage_set, reader, key, value, error) && shared;
   add_mount (self, mount);
   return ok;
 }
@@ -309,6 +312,12 @@ static const SchemaKey top_keys[] = {
               "connections" },
   { "stages", SCHEMA_OTHER, .form = "DIR", .value = &stages_value, .effect = PROXY_EFFECT_RELOAD,
       .help = "a folder with your own stages, searched before the installed ones" },
+  { "defaults", SCHEMA_OTHER, .form = "{KEY: ...}", .value = &mount_defaults_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "keys that all mounts of the file have, unless they set them themselves" },
+  { "templates", SCHEMA_OTHER, .form = "{NAME: {KEY: ...}}", .value = &mount_templates_value,
+      .effect = PROXY_EFFECT_RELOAD,
+      .help = "keys that those mounts of the file have which name this template" },
   { "mounts", SCHEMA_OTHER, .form = "{/PATH: ...}", .value = &mounts_value,
       .effect = PROXY_EFFECT_RELOAD, .help = "the served paths, each with the keys of a mount" },
   { NULL },
@@ -428,8 +437,10 @@ proxy_config_load (ProxyConfig *self, const gchar *file, GError **error)
     yaml_reader_free (reader);
     reader = open_empty (file, error);
   }
-  if (reader)
+  if (reader) {
+    yaml_drop_keys (reader, "x-");
     variables_apply (reader, top_keys);
+  }
   ok = reader && load_document (self, reader, error);
   g_clear_pointer (&reader, yaml_reader_free);
   return ok;

@@ -2,6 +2,7 @@
 #include "text/yaml_expand.h"
 
 #include "text/config_error.h"
+#include "text/yaml_merge.h"
 #include "text/yaml_reader_private.h"
 
 #include <stdlib.h>
@@ -153,7 +154,7 @@ yaml_expand_file (const gchar *file, GError **error)
 {
   YamlReader *self = yaml_reader_open (file, error);
 
-  if (self && !expand_variables (self, error))
+  if (self && (!expand_variables (self, error) || !yaml_merge (self, error)))
     g_clear_pointer (&self, yaml_reader_free);
   return self;
 }

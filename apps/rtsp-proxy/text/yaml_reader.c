@@ -45,15 +45,33 @@ join_mistakes (const YamlReader *self)
   return g_string_free (all, FALSE);
 }
 
+// Reports whether the same was said of a value that several mappings have.
+static gboolean
+is_known (const YamlReader *self, const Mistake *mistake)
+{
+  for (guint i = 0; i < self->mistakes->len; i++) {
+    const Mistake *known = &g_array_index (self->mistakes, Mistake, i);
+
+    if (known->mark.index == mistake->mark.index && g_str_equal (known->text, mistake->text))
+      return TRUE;
+  }
+  return FALSE;
+}
+
 // Takes ownership of `text`.
 static gboolean
 add_mistake (YamlReader *self, yaml_mark_t mark, gint code, GError **error, gchar *text)
 {
   Mistake mistake = { mark, text, code, self->n_mistakes };
   guint at = self->mistakes->len;
+
   for (gchar *c = text; *c; c++) {
     if ((guchar) *c < 0x20) // keeps each mistake on one line
       *c = '?';
+  }
+  if (is_known (self, &mistake)) {
+    g_free (text);
+    return FALSE;
   }
   while (at > 0 && is_before (mark, g_array_index (self->mistakes, Mistake, at - 1).mark))
     at--;
@@ -276,6 +294,7 @@ reader_free (YamlReader *self)
 {
   g_array_unref (self->mistakes);
   g_hash_table_unref (self->wrong);
+  g_hash_table_unref (self->heirs);
   g_hash_table_unref (self->variables);
   g_hash_table_unref (self->origins);
   g_free (self->file);
@@ -294,6 +313,7 @@ yaml_reader_new (const gchar *name, const gchar *text, gsize len, GError **error
   self->mistakes = g_array_new (FALSE, FALSE, sizeof (Mistake));
   g_array_set_clear_func (self->mistakes, clear_mistake);
   self->wrong = g_hash_table_new (NULL, NULL);
+  self->heirs = g_hash_table_new (NULL, NULL);
   self->variables = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->origins = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   wrong = check_structure (text, len, &mark);

@@ -11,6 +11,7 @@ struct _YamlReader {
   GArray *mistakes;      // of Mistake, in the order of the file; the first MISTAKES_MAX
   guint n_mistakes;      // all of them
   GHashTable *wrong;     // the nodes of yaml_set_wrong()
+  GHashTable *heirs;     // the mappings of yaml_inherit()
   GHashTable *variables; // value -> name of each environment variable whose value is in a node
   GHashTable *origins;   // number of a node -> where its value comes from, if not from the file
 };
