@@ -602,6 +602,24 @@ a_sender_report_waits_for_its_ssrc (void)
   weir_track_clear (&track);
 }
 
+// One packet may report on all streams of a sender.
+static void
+a_sender_report_is_found_behind_those_of_others (void)
+{
+  uint8_t both[56];
+  size_t len = write_sr (both, 7, 1, 5000000);
+
+  reset ();
+  begin ();
+  take_full (&camera, SSRC, PT, 1, 0, 0);
+  len += write_sr (both + len, SSRC, 2, 1234);
+  weir_track_take_rtcp (&track, &camera, both, len, 1 * MS);
+  CHECK_INT (n_reports, 1);
+  CHECK_INT (reported.timestamp, 1234);
+  CHECK_INT (reported.ssrc, SSRC);
+  weir_track_clear (&track);
+}
+
 static void
 reports_match_the_rfc (void)
 {
@@ -764,6 +782,7 @@ main (void)
   RUN (a_new_run_lets_the_last_one_s_packets_leave_first);
   RUN (malformed_datagrams_are_counted);
   RUN (a_sender_report_waits_for_its_ssrc);
+  RUN (a_sender_report_is_found_behind_those_of_others);
   RUN (reports_match_the_rfc);
   RUN (reports_go_to_the_address_that_is_known);
   RUN (reports_go_to_the_sender_s_host_only);

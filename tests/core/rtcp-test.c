@@ -160,6 +160,26 @@ the_report_is_found_in_a_compound (void)
 }
 
 static void
+the_report_of_a_stream_is_found_in_a_compound (void)
+{
+  uint8_t packet[200];
+  size_t len = put_compound (packet, "s2d");
+  WeirNtpMap map = untouched;
+
+  put (packet + 4, SSRC + 1, 4);
+  put (packet + 16, TIMESTAMP + 1, 4);
+  CHECK_INT (weir_rtcp_find_sr_of (packet, len, SSRC, &map), 0);
+  CHECK_INT (map.ssrc, SSRC);
+  CHECK_INT (map.timestamp, TIMESTAMP);
+  CHECK_INT (weir_rtcp_find_sr_of (packet, len, SSRC + 1, &map), 0);
+  CHECK_INT (map.ssrc, SSRC + 1);
+  CHECK_INT (map.timestamp, TIMESTAMP + 1);
+  CHECK_INT (weir_rtcp_find_sr_of (packet, len, SSRC + 2, &map), -ENOENT);
+  CHECK_INT (weir_rtcp_find_sr_of (packet, 30, SSRC, &map), -EBADMSG);
+  CHECK_INT (map.ssrc, SSRC + 1);
+}
+
+static void
 truncated_compounds_are_refused (void)
 {
   static const char *const compounds[] = { "s", "2", "Sd", "rs", "dsb", "rd" };
@@ -315,6 +335,7 @@ int
 main (void)
 {
   RUN (the_report_is_found_in_a_compound);
+  RUN (the_report_of_a_stream_is_found_in_a_compound);
   RUN (truncated_compounds_are_refused);
   RUN (wrong_lengths_and_versions_are_refused);
   RUN (a_known_map_gives_the_time);

@@ -39,7 +39,8 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   n = weir_rtcp_read_nacks (copy, size, STREAM, seqs, NACKS);
   require (n <= NACKS && (n == 0 || read != -EBADMSG));
   require (!weir_rtcp_is_sound (copy, size) || read != -EBADMSG);
-  weir_rtcp_find_sr (copy, size, &sr);
+  if (weir_rtcp_find_sr (copy, size, &sr) == 0)
+    require (weir_rtcp_find_sr_of (copy, size, sr.ssrc, &sr) == 0);
   free (copy);
   return 0;
 }

@@ -42,6 +42,14 @@ take_sender_report (WeirTrack *self, const WeirNtpMap *map, int64_t now_ns)
     pass_report (self);
 }
 
+// Finds the report on the stream that comes, or if there is none, one on a stream that may come.
+static bool
+find_sender_report (const WeirTrack *self, const uint8_t *data, size_t len, WeirNtpMap *map)
+{
+  return (self->begun && weir_rtcp_find_sr_of (data, len, self->stats.ssrc, map) == 0)
+         || weir_rtcp_find_sr (data, len, map) == 0;
+}
+
 static void
 take_bye (WeirTrack *self, uint32_t ssrc)
 {
@@ -69,7 +77,7 @@ weir_track_read_rtcp (
     self->peer_known = true;
     self->peer = *from;
   }
-  if (weir_rtcp_find_sr (data, len, &map) == 0)
+  if (find_sender_report (self, data, len, &map))
     take_sender_report (self, &map, now_ns);
   if (result == 0 && report.bye)
     take_bye (self, report.ssrc);

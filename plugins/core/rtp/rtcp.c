@@ -7,8 +7,9 @@
 
 #define UNIX_EPOCH_IN_NTP UINT64_C (2208988800)
 
-int
-weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
+// Finds the first sender report, or with `of` the first of that SSRC.
+static int
+find_sr (const uint8_t *packet, size_t len, const uint32_t *of, WeirNtpMap *map)
 {
   WeirBytes bytes = weir_bytes (packet, len);
 
@@ -17,23 +18,37 @@ weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
   while (weir_bytes_left (&bytes) > 0) {
     WeirRtcpHeader header;
     const uint8_t *body;
+    WeirNtpMap found = { .known = true };
+    WeirBytes sr;
 
     if (!weir_rtcp_header_read (&bytes, &header)
         || !weir_bytes_take (&bytes, header.size - 4, &body))
       return -EBADMSG;
-    if (header.type == WEIR_RTCP_SR) {
-      WeirBytes sr = weir_bytes (body, header.size - 4);
-      WeirNtpMap found = { .known = true };
-
-      weir_bytes_u32 (&sr, &found.ssrc);
-      weir_bytes_u64 (&sr, &found.ntp);
-      if (!weir_bytes_u32 (&sr, &found.timestamp))
-        return -EBADMSG;
-      *map = found;
-      return 0;
-    }
+    if (header.type != WEIR_RTCP_SR)
+      continue;
+    sr = weir_bytes (body, header.size - 4);
+    weir_bytes_u32 (&sr, &found.ssrc);
+    weir_bytes_u64 (&sr, &found.ntp);
+    if (!weir_bytes_u32 (&sr, &found.timestamp))
+      return -EBADMSG;
+    if (of && found.ssrc != *of)
+      continue;
+    *map = found;
+    return 0;
   }
   return -ENOENT;
+}
+
+int
+weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map)
+{
+  return find_sr (packet, len, NULL, map);
+}
+
+int
+weir_rtcp_find_sr_of (const uint8_t *packet, size_t len, uint32_t ssrc, WeirNtpMap *map)
+{
+  return find_sr (packet, len, &ssrc, map);
 }
 
 uint64_t

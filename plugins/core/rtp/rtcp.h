@@ -19,6 +19,9 @@ typedef struct {
 // for invalid RTCP. On error `map` is unchanged.
 int weir_rtcp_find_sr (const uint8_t *packet, size_t len, WeirNtpMap *map);
 
+// The same for the first one of an SSRC: who sends several streams may report on all in one packet.
+int weir_rtcp_find_sr_of (const uint8_t *packet, size_t len, uint32_t ssrc, WeirNtpMap *map);
+
 // Returns the NTP time that `map`, which must be known, gives to an RTP timestamp within 2^31 ticks
 // of its own. `clock_rate` is in Hz (0 means 90000).
 uint64_t weir_ntp_at (const WeirNtpMap *map, uint32_t timestamp, uint32_t clock_rate);

@@ -247,12 +247,10 @@ take_rtcp (WebrtcIntake *self, guint8 *packet, gsize size, gint64 arrival, gint6
   g_mutex_unlock (&self->lock);
   if (result < 0)
     leave_out (WEBRTC_INTAKE_MALFORMED);
-  if (result < 0 || weir_rtcp_find_sr (packet, size, &map) < 0)
-    return;
-  for (guint i = 0; i < self->tracks->len; i++) {
+  for (guint i = 0; result == 0 && i < self->tracks->len; i++) {
     Track *track = g_ptr_array_index (self->tracks, i);
 
-    if (track->ssrc == map.ssrc)
+    if (track->ssrc >= 0 && weir_rtcp_find_sr_of (packet, size, (guint32) track->ssrc, &map) == 0)
       weir_ingest_push (track->media.media.in, TRUE, packet, size, now);
   }
 }
