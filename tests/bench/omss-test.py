@@ -5,8 +5,11 @@ for the largest number finds it."""
 import os
 import select
 import socket
+import subprocess
+import sys
 
 from proc import Proc
+from processor_group import ProcessorGroup
 from search import most
 from servers import BUILD, PLUGINS
 from tap import run, test
@@ -103,6 +106,15 @@ def the_search_finds_the_largest_number_that_works():
             assert figures == {'n': number} and len(tried) == len(set(tried)) < 40, tried
     assert most(lambda n: {'n': n}, 5, 300, 1.1) == (300, {'n': 300}, None)
     assert most(lambda n: None, 5, 300, 1.1) == (0, None, 1)
+
+
+@test
+def a_group_has_a_part_of_a_processor():
+    spin = 'import time; end = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nprint(time.process_time())'
+    with ProcessorGroup() as group:
+        group.limit(0.1)
+        done = subprocess.run([*group.words, sys.executable, '-c', spin], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.25, f'{done.stdout} s of a second'
 
 
 if __name__ == '__main__':

@@ -2,22 +2,17 @@
 """More experiments of "One-to-Many Streaming Splicing": copied and shared payload, ways to send
 without a copy, and the largest number of readers, also on a small machine."""
 
-import contextlib
-import os
-import pathlib
-
 from omss import measure, ways
+from omss_priority import Priorities
+from processor_group import ProcessorGroup
 from report import Column
 from search import most
-from tap import Skip
 
 NAME = 'omss_more'
 READERS, RATE = 800, 50  # packets a second to each
 SHARED = ('zerocopy', 'splice', 'sendfile')  # of omss_daemon.h
 LEAST = 99        # % of what is due that must be sent
-GROUPS = pathlib.Path('/sys/fs/cgroup')
 SMALL = 0.05      # of a processor
-PERIOD = 20000    # us
 
 
 def if_sent(values):
@@ -89,30 +84,6 @@ class Capacity(Part):
                     yield transport.upper(), way, largest(rig, way, transport, 4000, limit, quick)
 
 
-@contextlib.contextmanager
-def small_machine(part):
-    """Yields words that run a command with a part of a processor."""
-    own = f'weir-omss-{os.getpid()}'
-    unified = (GROUPS / 'cgroup.controllers').exists()
-    group = (GROUPS if unified else GROUPS / 'cpu') / own
-    quota = round(part * PERIOD)
-    try:
-        group.mkdir()
-        if unified:
-            (group / 'cpu.max').write_text(f'{quota} {PERIOD}')
-        else:
-            (group / 'cpu.cfs_period_us').write_text(str(PERIOD))
-            (group / 'cpu.cfs_quota_us').write_text(str(quota))
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            group.rmdir()
-        raise Skip(f'no group with a part of a processor: {error}') from None
-    try:
-        yield 'sh', '-c', f'echo $$ > {group}/cgroup.procs && exec "$@"', 'sh'
-    finally:
-        group.rmdir()
-
-
 class Small(Part):
     """Figure 6c: what a slow machine carries."""
 
@@ -123,11 +94,12 @@ class Small(Part):
 
     @staticmethod
     def run(rig, quick):
-        with small_machine(SMALL) as enter:
+        with ProcessorGroup() as group:
+            group.limit(SMALL)
             for transport in 'tcp', 'udp':
                 for way in ways():
                     if way != 'ingress' and not (way == 'kernel' and transport == 'tcp'):
-                        yield transport.upper(), way, largest(rig, way, transport, 400, 4000, quick, enter)
+                        yield transport.upper(), way, largest(rig, way, transport, 400, 4000, quick, group.words)
 
 
-PARTS = Copies, Tcp, Capacity, Small
+PARTS = Copies, Tcp, Capacity, Small, Priorities
