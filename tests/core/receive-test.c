@@ -151,6 +151,97 @@ streams_are_told_apart (void)
   weir_receive_free (self);
 }
 
+#define RID 6
+#define REPAIRED 7
+
+// Two layers of one line: "h" and "lo".
+static WeirReceiveSettings
+with_layers (void)
+{
+  WeirReceiveSettings settings = without_twcc ();
+
+  settings.tracks[2] = settings.tracks[1];
+  strcpy (settings.tracks[1].rid, "h");
+  strcpy (settings.tracks[2].rid, "lo");
+  settings.n_tracks = 3;
+  settings.rid_id = RID;
+  settings.repaired_rid_id = REPAIRED;
+  return settings;
+}
+
+// Puts a header extension with the MID 1 and a RID of two characters, or of one, in.
+static Packet
+layer_packet (uint32_t ssrc, uint8_t pt, uint16_t seq, uint8_t id, const char *rid)
+{
+  const uint8_t payload[] = { 0, 20, 0x41, 0x9a }; // of a retransmission: number 20
+  Packet packet = packet_of (ssrc, pt, seq, payload, sizeof payload);
+  uint8_t len = (uint8_t) strlen (rid);
+  uint8_t extension[] = { 0xbe, 0xde, 0, 2, MID << 4, '1', (uint8_t) (id << 4 | (len - 1)),
+    (uint8_t) rid[0], (uint8_t) rid[1], 0, 0, 0 };
+
+  packet.data[0] |= 0x10;
+  memmove (packet.data + RTP_HEADER + sizeof extension, packet.data + RTP_HEADER, sizeof payload);
+  memcpy (packet.data + RTP_HEADER, extension, sizeof extension);
+  packet.len += sizeof extension;
+  return packet;
+}
+
+static void
+layers_are_told_apart_by_their_rid_until_their_ssrc_is_known (void)
+{
+  WeirReceiveSettings settings = with_layers ();
+  WeirReceive *self = make (&settings);
+  Packet high = layer_packet (VIDEO, 102, 19, RID, "h");
+  Packet low = layer_packet (VIDEO + 1, 102, 900, RID, "lo");
+  Packet again = layer_packet (VIDEO_RTX, 103, 7, REPAIRED, "h");
+  Packet unknown = layer_packet (VIDEO + 2, 102, 1, RID, "m");
+
+  CHECK_INT (take (self, VIDEO, 102, 19, 0), WEIR_RECEIVE_STRAY); // of which layer?
+  CHECK_INT (take_packet (self, &unknown, 0), WEIR_RECEIVE_STRAY);
+  CHECK_INT (take_packet (self, &high, 0), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (high.got.track, 1);
+  CHECK_INT (take_packet (self, &low, 0), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (low.got.track, 2);
+  // Number 20 of the first one is lost. The other one's numbers are far from it.
+  CHECK_INT (take (self, VIDEO, 102, 21, 0), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (take (self, VIDEO + 1, 102, 901, 0), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (take_packet (self, &again, 10 * MS), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (again.got.track, 1);
+  CHECK_INT (weir_rtp_get_ssrc (again.got.data), VIDEO);
+  CHECK_INT (weir_rtp_get_seq (again.got.data), 20);
+  CHECK (again.got.is_recovered);
+  // Its SSRC is known by now.
+  again = packet_of (VIDEO_RTX, 103, 8, (const uint8_t[]) { 0, 22, 0x41 }, 3);
+  CHECK_INT (take_packet (self, &again, 10 * MS), WEIR_RECEIVE_MEDIA);
+  CHECK_INT (again.got.track, 1);
+  weir_receive_free (self);
+}
+
+static void
+each_layer_is_asked_for_its_own_keyframe_and_packets (void)
+{
+  WeirReceiveSettings settings = with_layers ();
+  WeirReceive *self = make (&settings);
+  Packet high = layer_packet (VIDEO, 102, 19, RID, "h");
+  Packet low = layer_packet (VIDEO + 1, 102, 900, RID, "lo");
+  uint8_t out[WEIR_RECEIVE_RTCP_MAX];
+  uint16_t seqs[4];
+  size_t len;
+
+  take_packet (self, &high, 0);
+  take_packet (self, &low, 0);
+  take (self, VIDEO + 1, 102, 902, 0);
+  weir_receive_ask_key (self, 1);
+  len = weir_receive_write_rtcp (self, 5 * MS, out);
+  CHECK_INT (weir_rtcp_read_nacks (out, len, VIDEO, seqs, 4), 0);
+  CHECK_INT (weir_rtcp_read_nacks (out, len, VIDEO + 1, seqs, 4), 1);
+  CHECK_INT (seqs[0], 901);
+  // The request comes first: a PLI, from us, of the first layer.
+  CHECK (len == 12 + 16 && out[1] == 206);
+  CHECK (!memcmp (out + 8, (const uint8_t[]) { 0x11, 0x11, 0x11, 0x11 }, 4));
+  weir_receive_free (self);
+}
+
 static void
 a_retransmission_is_the_packet_that_it_repeats (void)
 {
@@ -812,6 +903,8 @@ main (void)
 {
   random_init ();
   RUN (streams_are_told_apart);
+  RUN (layers_are_told_apart_by_their_rid_until_their_ssrc_is_known);
+  RUN (each_layer_is_asked_for_its_own_keyframe_and_packets);
   RUN (a_retransmission_is_the_packet_that_it_repeats);
   RUN (lost_packets_are_asked_for_until_they_come);
   RUN (packets_are_asked_for_only_where_that_was_agreed);

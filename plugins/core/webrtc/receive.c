@@ -42,7 +42,8 @@ weir_receive_new (const WeirReceiveSettings *settings, WeirReceive **out)
   WeirReceive *self;
 
   if (settings->n_tracks > WEIR_RECEIVE_TRACKS || settings->mid_id > EXTENSION_ID_MAX
-      || settings->twcc_id > EXTENSION_ID_MAX)
+      || settings->twcc_id > EXTENSION_ID_MAX || settings->rid_id > EXTENSION_ID_MAX
+      || settings->repaired_rid_id > EXTENSION_ID_MAX)
     return -EINVAL;
   for (size_t i = 0; i < settings->n_tracks; i++) {
     if (!is_sound_track (&settings->tracks[i]))
@@ -102,21 +103,44 @@ find_payload (const WeirReceiveTrack *track, uint8_t pt)
   return NULL;
 }
 
+// A text that a header extension has.
+typedef struct {
+  const uint8_t *bytes; // NULL: it has none
+  size_t len;
+} Word;
+
+static Word
+read_word (const uint8_t *data, const WeirRtp *rtp, uint8_t id)
+{
+  Word word = { NULL, 0 };
+
+  if (id > 0)
+    word.bytes = weir_rtp_extension (data, rtp, id, &word.len);
+  return word;
+}
+
+static bool
+is_word (Word word, const char *text)
+{
+  return word.bytes && strlen (text) == word.len && memcmp (text, word.bytes, word.len) == 0;
+}
+
 // Finds the track of a new SSRC. Returns false if there is none, or more than one.
 static bool
 find_track (const WeirReceive *self, const uint8_t *data, const WeirRtp *rtp, size_t *track)
 {
   const WeirReceiveSettings *settings = &self->settings;
-  const uint8_t *mid = NULL;
-  size_t len = 0, n = 0;
+  const Word mid = read_word (data, rtp, settings->mid_id);
+  Word rid = read_word (data, rtp, settings->rid_id);
+  size_t n = 0;
 
-  if (settings->mid_id > 0)
-    mid = weir_rtp_extension (data, rtp, settings->mid_id, &len);
+  if (!rid.bytes)
+    rid = read_word (data, rtp, settings->repaired_rid_id);
   for (size_t i = 0; i < settings->n_tracks; i++) {
     const WeirReceiveTrack *candidate = &settings->tracks[i];
 
-    if (mid ? strlen (candidate->mid) == len && memcmp (candidate->mid, mid, len) == 0
-            : find_payload (candidate, rtp->pt) != NULL) {
+    if ((mid.bytes ? is_word (mid, candidate->mid) : find_payload (candidate, rtp->pt) != NULL)
+        && (candidate->rid[0] == '\0' || !rid.bytes || is_word (rid, candidate->rid))) {
       *track = i;
       n++;
     }
