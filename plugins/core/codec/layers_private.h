@@ -21,6 +21,9 @@ void weir_layer_merge (WeirLayer *all, const WeirLayer *unit, bool first);
 // Infers the temporal layer from nal_ref_idc; see WeirLayers.infer_temporal.
 uint8_t weir_h264_temporal_from_nri (WeirLayers *self, uint8_t nri);
 
+// Returns where the frame's data begin in a VP8 payload; `len` if nowhere.
+size_t weir_vp8_data_at (const uint8_t *payload, size_t len);
+
 // Returns where the picture id of a VP8 payload is, and whether it has 15 bits; 0: there is none.
 size_t weir_vp8_picture_id_at (const uint8_t *payload, size_t len, bool *wide);
 

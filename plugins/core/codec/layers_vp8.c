@@ -28,6 +28,14 @@ read_extension (WeirBytes *b, WeirLayer *out, bool *layer_sync)
   return !b->failed;
 }
 
+// Reads the whole descriptor. Behind it is the frame's data.
+static bool
+read_descriptor (WeirBytes *b, uint8_t *descriptor, WeirLayer *out, bool *layer_sync)
+{
+  return weir_bytes_u8 (b, descriptor)
+         && (!(*descriptor & 0x80) || read_extension (b, out, layer_sync));
+}
+
 bool
 weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
 {
@@ -35,11 +43,7 @@ weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
   uint8_t descriptor, frame;
   bool layer_sync = false;
 
-  if (!weir_bytes_u8 (&b, &descriptor))
-    return false;
-  if (descriptor & 0x80 && !read_extension (&b, out, &layer_sync))
-    return false;
-  if (!weir_bytes_u8 (&b, &frame))
+  if (!read_descriptor (&b, &descriptor, out, &layer_sync) || !weir_bytes_u8 (&b, &frame))
     return false;
   // The start of the first partition holds the frame header; its first bit is 0 in a key frame.
   out->keyframe = (descriptor & 0x17) == 0x10 && !(frame & 1);
@@ -47,6 +51,19 @@ weir_layers_read_vp8 (const uint8_t *payload, size_t len, WeirLayer *out)
   out->discardable = descriptor >> 5 & 1;
   out->switch_up = layer_sync || out->temporal == 0;
   return true;
+}
+
+size_t
+weir_vp8_data_at (const uint8_t *payload, size_t len)
+{
+  WeirBytes b = weir_bytes (payload, len);
+  WeirLayer layer = { 0 };
+  bool layer_sync;
+  uint8_t descriptor;
+
+  if (!read_descriptor (&b, &descriptor, &layer, &layer_sync))
+    return len;
+  return (size_t) (b.at - payload);
 }
 
 size_t
