@@ -241,7 +241,7 @@ def the_printed_line_runs():
     """--explain: a shell runs the printed line, and port 5004 gets the clip's video"""
     out, err, status = proxy('--mount', f'/cam=file://{CLIP}', '--explain', '/cam')
     assert (err, status) == ('', 0), (err, status)
-    assert out.startswith('# /cam\n# pull(transport=auto,upstream=file:'), out
+    assert out.startswith('# /cam\n# pull(simulcast=1,transport=auto,upstream=file:'), out
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader:
         reader.bind(('127.0.0.1', 0))
         reader.settimeout(20)

@@ -9,8 +9,18 @@ struct _Graph {
   GHashTable *nodes; // key -> Node, without a reference
 };
 
+// Returns which of a publisher's layers the chain begins with; see publication.h.
+static guint
+get_rank (const GPtrArray *stages)
+{
+  const gchar *value = stages ? stage_get_value (g_ptr_array_index (stages, 0), "simulcast") : NULL;
+  const guint64 number = value ? g_ascii_strtoull (value, NULL, 10) : 0; // 0: the best one
+
+  return number > 0 ? (guint) number - 1 : 0;
+}
+
 static void
-append_pull (GString *key, const PullConfig *pull)
+append_pull (GString *key, const PullConfig *pull, guint rank)
 {
   const TlsTrust *trust = &pull->trust;
 
@@ -18,7 +28,7 @@ append_pull (GString *key, const PullConfig *pull)
       pull->password ? pull->password : "", pull->transport, pull->client, pull->connect_timeout_ms,
       pull->read_timeout_ms);
   if (pull_config_awaits (pull)) // each mount has its own publisher
-    g_string_append_printf (key, "of %s\n", pull->path);
+    g_string_append_printf (key, "of %s, %u\n", pull->path, rank);
   if (pull->encodes_sound)
     g_string_append (key, "sound\n");
   if (pull->lack)
@@ -65,7 +75,7 @@ dup_key (const MountConfig *config, const GPtrArray *stages, guint n_stages, gui
   if (instance)
     g_string_append_printf (key, "%u of %s\n", instance, config->path);
   for (guint i = 0; i < config->pulls->len; i++)
-    append_pull (key, g_ptr_array_index (config->pulls, i));
+    append_pull (key, g_ptr_array_index (config->pulls, i), get_rank (stages));
   if (config->standby == MOUNT_STANDBY_WARM)
     g_string_append (key, "standby warm\n");
   if (config->insert.folder) // what is inserted for one mount, no other one sees
@@ -125,14 +135,14 @@ add (Graph *self, gchar *key, Node *node)
 
 // Returns the last node of an upstream and its source stages. (transfer full)
 static Node *
-get_source (Graph *self, MountConfig *config, guint upstream, guint instance)
+get_source (Graph *self, MountConfig *config, guint upstream, guint rank, guint instance)
 {
   GString *key = g_string_new (NULL);
   Node *node = NULL;
 
   if (instance)
     g_string_append_printf (key, "%u of %s\n", instance, config->path);
-  append_pull (key, g_ptr_array_index (config->pulls, upstream));
+  append_pull (key, g_ptr_array_index (config->pulls, upstream), rank);
   if (config->insert.on_cue)
     g_string_append (key, "cues\n");
   foreach_file (config->source_chain, allow_file, NULL);
@@ -150,6 +160,8 @@ get_source (Graph *self, MountConfig *config, guint upstream, guint instance)
     else
       next = add (self, g_strdup (key->str),
           stage ? node_new_stage (node, stage, NULL) : node_new_upstream (config, upstream));
+    if (n == 0)
+      node_take_rank (next, rank);
     g_clear_pointer (&node, node_unref); // the next node holds a reference
     node = next;
   }
@@ -158,16 +170,19 @@ get_source (Graph *self, MountConfig *config, guint upstream, guint instance)
 }
 
 static Node *
-new_pull (Graph *self, MountConfig *config, guint instance)
+new_pull (Graph *self, MountConfig *config, guint rank, guint instance)
 {
   GPtrArray *sources;
   Node *node;
 
-  if (!config->source_chain)
-    return node_new_pull (config, NULL);
+  if (!config->source_chain) {
+    node = node_new_pull (config, NULL);
+    node_take_rank (node, rank);
+    return node;
+  }
   sources = g_ptr_array_new_with_free_func ((GDestroyNotify) node_unref);
   for (guint i = 0; i < config->pulls->len; i++)
-    g_ptr_array_add (sources, get_source (self, config, i, instance));
+    g_ptr_array_add (sources, get_source (self, config, i, rank, instance));
   node = node_new_pull (config, sources);
   g_ptr_array_unref (sources);
   return node;
@@ -246,7 +261,8 @@ graph_get (Graph *self, MountConfig *config, const GPtrArray *stages, guint inst
       node_ref (next);
     } else {
       next = add (self, g_strdup (key),
-          n == 1 ? new_pull (self, config, instance) : node_new_stage (node, stage, NULL));
+          n == 1 ? new_pull (self, config, get_rank (stages), instance)
+                 : node_new_stage (node, stage, NULL));
       if (stage_get_file (stage)->inputs)
         add_sides (self, next, key, before, config);
     }

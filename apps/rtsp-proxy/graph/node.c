@@ -507,13 +507,6 @@ find_input (Node *self)
   return input;
 }
 
-void
-node_play_from (Node *self, gint64 from)
-{
-  for (guint n = 0; n < self->inlets->len; n++)
-    upstream_play_from (node_inlet (self, n)->upstream, from);
-}
-
 static GstElement *
 make_stage (const PullContext *context, GError **error)
 {

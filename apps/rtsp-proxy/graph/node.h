@@ -50,8 +50,10 @@ void node_add_side (Node *self, Node *side);
 // Reports whether a worker process runs the node's stage.
 gboolean node_is_isolated (const Node *self);
 
-// Sets where the upstreams play from; see upstream_play_from(). Call before the node has users.
+// Set where the upstreams play a title from, or which of a publisher's layers they take; see
+// upstream_play(). Call one before the node has users.
 void node_play_from (Node *self, gint64 from);
+void node_take_rank (Node *self, guint rank);
 
 Node *node_ref (Node *self);
 void node_unref (Node *self);

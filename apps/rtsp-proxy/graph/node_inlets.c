@@ -437,3 +437,22 @@ node_add_source (Node *self, const PullConfig *config, Node *from)
   new->link = link;
   return new;
 }
+
+static void
+play (Node *self, gint64 from, guint rank)
+{
+  for (guint n = 0; n < self->inlets->len; n++)
+    upstream_play (node_inlet (self, n)->upstream, from, rank);
+}
+
+void
+node_play_from (Node *self, gint64 from)
+{
+  play (self, from, 0);
+}
+
+void
+node_take_rank (Node *self, guint rank)
+{
+  play (self, 0, rank);
+}

@@ -9,7 +9,7 @@ struct _PublishRun {
   gatomicrefcount refs;
   guint64 number;
   const PullContext *context;
-  gchar *path;
+  gchar *key;     // of its slot
   gboolean taken; // it has, or had, a publisher; protected by `table`
   GDestroyNotify closed;
   gpointer data;
@@ -17,7 +17,8 @@ struct _PublishRun {
 
 struct _Publication {
   gatomicrefcount refs;
-  gchar *path, *peer, *identity;
+  gchar *key; // of its slot
+  gchar *peer, *identity;
   gint64 heard; // ns; 0: never; atomic
   const PublicationOps *ops;
   gpointer owner;
@@ -26,6 +27,7 @@ struct _Publication {
   GPtrArray *caps; // NULL: it has not begun
   const gchar *transport;
   gint64 since; // Unix time, us
+  gchar *layer;
   GMutex lock;
   PublishRun *run; // that takes packets, or NULL
   gboolean ended;
@@ -37,30 +39,37 @@ typedef struct {
 } Slot;
 
 static GMutex table;
-static GHashTable *slots; // path -> Slot, which has a publisher, a run or both
+static GHashTable *slots; // key -> Slot, which has a publisher, a run or both
+
+// Returns the key of a slot, which is the path for rank 0. (transfer full)
+static gchar *
+dup_key (const gchar *path, guint rank)
+{
+  return rank > 0 ? g_strdup_printf ("%s\n%u", path, rank) : g_strdup (path);
+}
 
 static Slot *
-find_slot (const gchar *path)
+find_slot (const gchar *key)
 {
   Slot *slot;
 
   if (!slots)
     slots = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
-  slot = g_hash_table_lookup (slots, path);
+  slot = g_hash_table_lookup (slots, key);
   if (!slot) {
     slot = g_new0 (Slot, 1);
-    g_hash_table_insert (slots, g_strdup (path), slot);
+    g_hash_table_insert (slots, g_strdup (key), slot);
   }
   return slot;
 }
 
 static void
-forget_slot_if_empty (const gchar *path)
+forget_slot_if_empty (const gchar *key)
 {
-  const Slot *slot = find_slot (path);
+  const Slot *slot = find_slot (key);
 
   if (!slot->current && !slot->run)
-    g_hash_table_remove (slots, path);
+    g_hash_table_remove (slots, key);
 }
 
 // ---- references ----
@@ -79,7 +88,7 @@ run_unref (PublishRun *run)
     return;
   if (run->closed)
     run->closed (run->data);
-  g_free (run->path);
+  g_free (run->key);
   g_free (run);
 }
 
@@ -101,9 +110,10 @@ publication_unref (gpointer data)
     self->free_owner (self->owner);
   g_clear_pointer (&self->caps, g_ptr_array_unref);
   g_mutex_clear (&self->lock);
-  g_free (self->path);
+  g_free (self->key);
   g_free (self->peer);
   g_free (self->identity);
+  g_free (self->layer);
   g_free (self);
 }
 
@@ -132,7 +142,7 @@ end_run (PublishRun *run, const gchar *reason)
 
 // Joins the publisher and the run of a slot, if both are there.
 static void
-meet (const gchar *path)
+meet (const gchar *key)
 {
   Publication *self = NULL;
   PublishRun *run = NULL;
@@ -142,14 +152,14 @@ meet (const gchar *path)
   Slot *slot;
 
   g_mutex_lock (&table);
-  slot = find_slot (path);
+  slot = find_slot (key);
   if (slot->current && slot->current->caps && slot->run && !slot->run->taken) {
     self = publication_ref (slot->current);
     run = run_ref (slot->run);
     run->taken = TRUE;
     caps = g_ptr_array_ref (self->caps);
   }
-  forget_slot_if_empty (path);
+  forget_slot_if_empty (key);
   g_mutex_unlock (&table);
   if (!self)
     return;
@@ -198,16 +208,17 @@ publication_claim (const PublicationClaim *claim, const PublicationOps *ops, gpo
     GDestroyNotify free, GError **error)
 {
   Publication *self = NULL, *former;
+  gchar *key = dup_key (claim->path, claim->rank);
   Slot *slot;
 
   g_mutex_lock (&table);
-  slot = find_slot (claim->path);
+  slot = find_slot (key);
   former = slot->current;
   if (!former || claim->takeover || is_back (former, claim->identity, claim->now)) {
     self = g_new0 (Publication, 1);
     g_atomic_ref_count_init (&self->refs);
     g_mutex_init (&self->lock);
-    self->path = g_strdup (claim->path);
+    self->key = g_steal_pointer (&key);
     self->peer = g_strdup (claim->peer);
     self->identity = g_strdup (claim->identity);
     self->ops = ops;
@@ -222,11 +233,24 @@ publication_claim (const PublicationClaim *claim, const PublicationOps *ops, gpo
         claim->path);
   }
   g_mutex_unlock (&table);
+  g_free (key);
   if (self && former) {
     former->ops->displaced (former->owner);
     publication_unref (former);
   }
   return self;
+}
+
+void
+publication_note_layer (Publication *self, const gchar *layer)
+{
+  gchar *former;
+
+  g_mutex_lock (&table);
+  former = self->layer;
+  self->layer = g_strdup (layer);
+  g_mutex_unlock (&table);
+  g_free (former);
 }
 
 void
@@ -248,7 +272,7 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
         run->context->owner, relay_source_begin (run->context->source, caps));
     publication_leave (run);
   } else {
-    meet (self->path);
+    meet (self->key);
   }
 }
 
@@ -258,10 +282,10 @@ publication_give_back (Publication *self)
   Slot *slot;
 
   g_mutex_lock (&table);
-  slot = find_slot (self->path);
+  slot = find_slot (self->key);
   if (slot->current == self)
     slot->current = NULL;
-  forget_slot_if_empty (self->path);
+  forget_slot_if_empty (self->key);
   g_mutex_unlock (&table);
 }
 
@@ -305,7 +329,8 @@ publication_find (const gchar *path, PublisherFacts *facts)
   slot = slots ? g_hash_table_lookup (slots, path) : NULL;
   found = slot && slot->current && slot->current->caps ? slot->current : NULL;
   if (found)
-    *facts = (PublisherFacts) { g_strdup (found->peer), found->transport, found->since };
+    *facts = (PublisherFacts) { g_strdup (found->peer), found->transport, found->since,
+      g_strdup (found->layer) };
   g_mutex_unlock (&table);
   return found != NULL;
 }
@@ -352,14 +377,14 @@ start (const PullContext *context, GError **error)
   g_atomic_ref_count_init (&run->refs);
   run->number = ++n_runs;
   run->context = context;
-  run->path = g_strdup (context->config->path);
+  run->key = dup_key (context->config->path, context->rank);
   g_mutex_lock (&table);
-  slot = find_slot (run->path);
+  slot = find_slot (run->key);
   former = slot->run;
   slot->run = run_ref (run);
   g_mutex_unlock (&table);
   g_clear_pointer (&former, run_unref);
-  meet (run->path);
+  meet (run->key);
   return run;
 }
 
@@ -374,12 +399,12 @@ close_run (gpointer data, GDestroyNotify closed, gpointer closed_data)
   run->data = closed_data;
   relay_source_set_key_handler (run->context->source, NULL, NULL, NULL);
   g_mutex_lock (&table);
-  slot = find_slot (run->path);
+  slot = find_slot (run->key);
   if (slot->run == run)
     own = g_steal_pointer (&slot->run);
   if (slot->current)
     current = publication_ref (slot->current);
-  forget_slot_if_empty (run->path);
+  forget_slot_if_empty (run->key);
   g_mutex_unlock (&table);
   if (current) {
     g_mutex_lock (&current->lock);

@@ -4,6 +4,9 @@
 // Where publishers meet the upstreams that wait for them: an outlet claims a mount for a publisher,
 // and the upstream `publish` of that mount takes the publisher's packets. At most one publisher has
 // a mount. Call from any thread, unless the function says otherwise.
+//
+// A publisher who sends several layers (simulcast) has a publication of each rank, beside that of
+// rank 0, which is the best one that flows. An upstream takes those of its own rank.
 
 #include "sources/pull.h"
 
@@ -22,6 +25,7 @@ typedef struct {
   const gchar *identity;    // who it is: the same text for the same publisher
   gboolean takeover;        // displace another publisher
   gint64 now;               // ns
+  guint rank;
 } PublicationClaim;
 
 // Claims a mount. Fails with G_IO_ERROR_BUSY if another publisher has it, unless that is to be
@@ -37,6 +41,9 @@ void publication_hear (Publication *self, gint64 now);
 // Reports whether the mount has a publisher whose tracks have begun, and which one with this
 // identity would not displace.
 gboolean publication_is_taken (const gchar *path, const gchar *identity, gint64 now);
+
+// Notes which layer the publication of rank 0 has now, for publication_find().
+void publication_note_layer (Publication *self, const gchar *layer);
 
 // Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
 // static name of their transport. An upstream that runs takes them; one that starts later does so
@@ -55,10 +62,11 @@ typedef struct {
   gchar *peer;            // address and port
   const gchar *transport; // static
   gint64 since;           // Unix time in us at which its tracks began
+  gchar *layer;           // of several; NULL: it sends one stream
 } PublisherFacts;
 
 // Tells who publishes to the mount `path`. Returns FALSE if nobody does, or if its tracks have not
-// begun. The caller frees `peer`.
+// begun. The caller frees `peer` and `layer`.
 gboolean publication_find (const gchar *path, PublisherFacts *facts);
 
 // An upstream that takes packets, until publication_leave(). NULL: none does.

@@ -141,6 +141,7 @@ struct _PullContext {
   const PullCallbacks *callbacks;
   gpointer owner;
   gint64 from;    // where an RTSP client asks the server to play from, ns
+  guint rank;     // of the publisher's layers that the run takes; see publication.h
   gint cancelled; // atomic: the owner ignores this run from now on
 };
 

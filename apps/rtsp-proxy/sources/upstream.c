@@ -47,6 +47,7 @@ struct _Upstream {
   const UpstreamCallbacks *callbacks;
   gpointer owner;
   gint64 from; // where runs play from, ns
+  guint rank;  // of a publisher's layers
   Run *run;
   Timer *watch;
   gint64 watched; // when the watch last ran
@@ -408,7 +409,7 @@ run_new (Upstream *self)
   run->upstream = self;
   run->started = clock_now ();
   run->context = (PullContext) { relay_source_ref (self->source), self->config, self->owner,
-    &pull_callbacks, run, self->from };
+    &pull_callbacks, run, self->from, self->rank };
   return run;
 }
 
@@ -528,9 +529,10 @@ upstream_start (Upstream *self)
 }
 
 void
-upstream_play_from (Upstream *self, gint64 from)
+upstream_play (Upstream *self, gint64 from, guint rank)
 {
   self->from = from;
+  self->rank = rank;
 }
 
 void

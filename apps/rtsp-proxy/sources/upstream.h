@@ -32,8 +32,9 @@ void upstream_free (Upstream *self);
 // Starts the upstream. Has no effect if it is running.
 void upstream_start (Upstream *self);
 
-// Sets where further runs play from, in ns of the stored title's time; 0: from its beginning.
-void upstream_play_from (Upstream *self, gint64 from);
+// Sets what further runs play: from where, in ns of the stored title's time (0: from its
+// beginning), and which of a publisher's layers (sources/publication.h).
+void upstream_play (Upstream *self, gint64 from, guint rank);
 
 // Ends the run (with TEARDOWN for RTSP) or the back-off. Returns at once.
 void upstream_stop (Upstream *self);

@@ -105,6 +105,33 @@ claim_as (const gchar *identity, gint64 now)
       &ops, NULL, count_free, NULL);
 }
 
+// A further rank is taken by an upstream of that rank only.
+static void
+test_ranks (void)
+{
+  const PublicationClaim claims[] = { { .path = "/cam", .peer = "a", .identity = "i" },
+    { .path = "/cam", .peer = "a", .identity = "i", .rank = 1 } };
+  Publication *best = publication_claim (&claims[0], &ops, NULL, NULL, NULL);
+  Publication *second = publication_claim (&claims[1], &ops, NULL, NULL, NULL);
+  PublisherFacts facts;
+
+  g_assert_nonnull (best);
+  g_assert_nonnull (second);
+  begin (second);
+  g_assert_false (publication_find ("/cam", &facts));
+  g_assert_false (publication_is_taken ("/cam", "other", 1));
+  begin (best);
+  publication_note_layer (best, "l");
+  publication_note_layer (best, "h");
+  g_assert_true (publication_find ("/cam", &facts));
+  g_assert_cmpstr (facts.layer, ==, "h");
+  g_free (facts.peer);
+  g_free (facts.layer);
+  publication_end (best, "left");
+  g_assert_false (publication_find ("/cam", &facts));
+  publication_end (second, "left");
+}
+
 // One that has lost its line may come back at once, but two that send do not displace each other.
 static void
 test_back (void)
@@ -196,6 +223,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/publication/one-publisher-has-a-mount", test_taken);
   g_test_add_func ("/publication/the-same-one-may-come-back", test_back);
+  g_test_add_func ("/publication/layers-have-a-place-for-each-rank", test_ranks);
   g_test_add_func ("/publication/the-next-one-need-not-wait-for-the-last-packets", test_given_back);
   return g_test_run ();
 }

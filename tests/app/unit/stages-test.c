@@ -506,7 +506,7 @@ choose (Fixture *f, const gchar *query)
   key = choice_dup_key (chain);
   g_ptr_array_unref (chain);
   short_key = g_string_new (key);
-  g_string_replace (short_key, "pull(transport=auto,upstream=)", "pull", 0);
+  g_string_replace (short_key, "pull(simulcast=1,transport=auto,upstream=)", "pull", 0);
   g_string_replace (short_key, "decode()", "decode", 0);
   g_string_replace (short_key, "encoder=openh264,keys=2000,", "", 0);
   g_string_replace (short_key, "encoder=x264,keys=2000,", "", 0);
