@@ -36,11 +36,11 @@ class Sender(Proc):
 
 
 def frames(source, *options, seconds=3):
-    """Returns {stream: [(time in s, hash)]}: of each decoded picture, and of each audio frame as
-    received."""
+    """Returns {stream: [(time in s, hash)]}: of each decoded picture, in its own size, and of each
+    audio frame as received."""
     done = subprocess.run(
         [ffmpeg(), '-nostdin', '-loglevel', 'error', *options, '-i', source, '-t', str(seconds),
-         '-map', '0:v?', '-map', '0:a?', '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-c:a', 'copy',
+         '-map', '0:v?', '-map', '0:a?', '-autoscale', '0', '-vsync', 'passthrough', '-enc_time_base:v', '-1', '-c:a', 'copy',
          '-copyinkf:a', '-f',
          'framehash', '-hash', 'sha256', '-'],
         capture_output=True, text=True, timeout=40 * SLOWER, check=False)

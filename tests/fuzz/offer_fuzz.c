@@ -53,7 +53,7 @@ static void
 check_sent (const SdpOffer *offer)
 {
   GError *error = NULL;
-  GArray *choices = sdp_sent_choose (offer, &error);
+  GArray *choices = sdp_sent_choose (offer, TRUE, &error);
 
   check_error (choices != NULL, &error);
   if (!choices)

@@ -35,3 +35,11 @@ mount_config_awaits (const MountConfig *self)
     awaits |= pull_config_awaits (g_ptr_array_index (self->pulls, i));
   return awaits;
 }
+
+gboolean
+mount_config_takes_layers (const MountConfig *self)
+{
+  const gchar *const *params = g_hash_table_lookup (self->choices, "pull");
+
+  return params && g_strv_contains (params, "simulcast");
+}

@@ -17,3 +17,6 @@ gboolean mount_config_is_limited (const MountConfig *self);
 
 // Reports whether clients may publish to the mount: one of its upstreams is `publish`.
 gboolean mount_config_awaits (const MountConfig *self);
+
+// Reports whether publishers may send several layers: readers may choose between them.
+gboolean mount_config_takes_layers (const MountConfig *self);

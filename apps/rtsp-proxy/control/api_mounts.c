@@ -117,8 +117,11 @@ write_publisher (JsonBuilder *builder, const gchar *path)
   api_add_text (builder, "peer", facts.peer);
   api_add_text (builder, "transport", facts.transport);
   api_add_time (builder, "since", facts.since);
+  if (facts.layer)
+    api_add_text (builder, "layer", facts.layer);
   json_builder_end_object (builder);
   g_free (facts.peer);
+  g_free (facts.layer);
 }
 
 static void

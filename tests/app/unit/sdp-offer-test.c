@@ -198,7 +198,7 @@ static const Row published[] = {
           "a=extmap:3 " TRANSPORT_CC } },
   { "chromium-simulcast", { NULL }, // one layer
       { "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "!a=simulcast:recv h;m;l", "!a=rid:h recv",
-          "!a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" } },
+          "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" } },
   { "obs", { NULL },
       { "m=audio 9 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96 97",
           "a=rtcp-fb:96 goog-remb", "a=rtcp-fb:96 nack pli", "a=fmtp:97 apt=96", "a=recvonly",
@@ -208,13 +208,22 @@ static const Row published[] = {
           "!a=rtcp-fb:106 nack pli", "a=recvonly" } },
 };
 
+static const Row layered[] = {
+  { "chromium-simulcast", { NULL },
+      { "m=video 9 UDP/TLS/RTP/SAVPF 102 103", "a=simulcast:recv h;m;l", "a=rid:h recv",
+          "a=rid:m recv", "a=rid:l recv", "a=recvonly", "a=rtcp-fb:102 transport-cc",
+          "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id",
+          "a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id" } },
+  { "obs", { NULL }, { "m=video 9 UDP/TLS/RTP/SAVPF 96 97" } },
+};
+
 static void
-check_published (const Row *row)
+check_published (const Row *row, gboolean simulcast)
 {
   SdpOffer *offer = read_offer (row->offer);
   AnswerOwn receiver = own;
   GError *error = NULL;
-  GArray *choices = sdp_sent_choose (offer, &error);
+  GArray *choices = sdp_sent_choose (offer, simulcast, &error);
   gchar *text;
 
   g_assert_no_error (error);
@@ -237,7 +246,58 @@ static void
 offers_of_publishers_are_answered (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (published); i++)
-    check_published (&published[i]);
+    check_published (&published[i], FALSE);
+  for (guint i = 0; i < G_N_ELEMENTS (layered); i++)
+    check_published (&layered[i], TRUE);
+}
+
+static void
+layers_are_what_the_client_sends (void)
+{
+  static const struct {
+    const gchar *old, *new, *layers;
+  } lists[] = {
+    { "a=simulcast:send h;m;l", "a=simulcast:send h;m;l", "h m l" },
+    { "a=simulcast:send h;m;l", "a=simulcast:recv x send ~l;m", "l m" },
+    { "a=simulcast:send h;m;l", "a=simulcast:send m,h;h,l", "m h" }, // alternatives
+    { "a=simulcast:send h;m;l", "a=simulcast:send h;h;m;", "h m" },
+    { "a=simulcast:send h;m;l", "a=simulcast:send h;k;hh;l", "h l" }, // of no a=rid
+    { "a=simulcast:send h;m;l", "a=simulcast:recv h;m;l", "" },
+    { "a=simulcast:send h;m;l", "a=simulcast:send", "" },
+    { "a=simulcast:send h;m;l", "a=simulcast:", "" },
+    { "a=simulcast:send h;m;l", "a=x", "" },
+    { "a=rid:m send", "a=rid:m recv", "h l" },
+    { "a=rid:m send", "a=rid:m send pt=102;max-width=640", "h m l" },
+    { "a=rid:m send", "a=rid:", "h l" },
+    { "sdes:rtp-stream-id", "sdes:other", "" },
+    { "a=simulcast:send h;m;l", "a=rid:1 send\r\na=rid:2 send\r\na=simulcast:send 1;2;h;m;l",
+        "1 2 h m" },
+    { "a=simulcast:send h;m;l",
+        "a=rid:A1234567890-_456 send\r\na=rid:A1234567890-_4567 send\r\na=rid:a/b send\r\n"
+        "a=simulcast:send A1234567890-_456;A1234567890-_4567;a/b",
+        "A1234567890-_456" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (lists); i++) {
+    GString *text = g_string_new (NULL), *layers = g_string_new (NULL);
+    gchar *plain = load ("chromium-simulcast");
+    SdpOffer *offer;
+    const OfferMedia *line;
+    GError *error = NULL;
+
+    g_string_append (text, plain);
+    g_assert_cmpuint (g_string_replace (text, lists[i].old, lists[i].new, 1), ==, 1);
+    offer = sdp_offer_new (text->str, text->len, &error);
+    g_assert_no_error (error);
+    line = g_ptr_array_index (offer->media, 1);
+    for (guint j = 0; j < line->layers.n; j++)
+      g_string_append_printf (layers, "%s%s", j > 0 ? " " : "", line->layers.rids[j]);
+    g_assert_cmpstr (layers->str, ==, lists[i].layers);
+    sdp_offer_free (offer);
+    g_string_free (layers, TRUE);
+    g_string_free (text, TRUE);
+    g_free (plain);
+  }
 }
 
 static void
@@ -250,7 +310,7 @@ the_tracks_of_a_publisher_are_described (void)
     "encoding-name=(string)H264, packetization-mode=(string)1, profile-level-id=(string)42e01f",
   };
   SdpOffer *offer = read_offer ("obs");
-  GArray *choices = sdp_sent_choose (offer, NULL);
+  GArray *choices = sdp_sent_choose (offer, FALSE, NULL);
 
   for (guint i = 0; i < choices->len; i++) {
     GstCaps *caps = sdp_sent_make_caps (offer, &g_array_index (choices, AnswerChoice, i));
@@ -539,6 +599,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/offer/offers-of-clients-are-answered", offers_of_clients_are_answered);
   g_test_add_func ("/offer/offers-of-publishers-are-answered", offers_of_publishers_are_answered);
+  g_test_add_func ("/offer/layers-are-what-the-client-sends", layers_are_what_the_client_sends);
   g_test_add_func (
       "/offer/the-tracks-of-a-publisher-are-described", the_tracks_of_a_publisher_are_described);
   g_test_add_func (

@@ -30,6 +30,8 @@ type publishOptions struct {
 	file, sound string
 	step        time.Duration
 	lose        int
+	layers      layers
+	silent      silences
 }
 
 // runPublish sends the H.264 of a file, and the Opus of another one, each in a loop, in real time.
@@ -40,6 +42,8 @@ func runPublish(args []string) int {
 	fs.Float64Var(&rate, "rate", 25, "pictures a second")
 	fs.Float64Var(&seconds, "duration", 0, "seconds to send; 0: until SIGINT")
 	fs.StringVar(&o.sound, "sound", "", "FILE.ogg with Opus, a packet of 20 ms in each page")
+	fs.Var(&o.layers, "layer", "RID=FILE.h264, a further layer (simulcast), the first one being h; may be repeated")
+	fs.Var(&o.silent, "silent", "RID=FROM-TO, seconds in which a layer is not sent; may be repeated")
 	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
@@ -50,6 +54,7 @@ func runPublish(args []string) int {
 		return 64
 	}
 	o.file, o.step, o.codecs = fs.Arg(0), time.Duration(float64(time.Second)/rate), []string{"h264", "opus"}
+	o.labelled = len(o.layers) > 0
 	o.numbered = []webrtc.RTPCodecType{webrtc.RTPCodecTypeVideo, webrtc.RTPCodecTypeAudio}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -70,13 +75,20 @@ type clip struct {
 	pieces [][]byte
 	step   time.Duration
 	sent   int
+	silent []silence
 }
 
 func (c *clip) due() time.Duration { return time.Duration(c.sent) * c.step }
 
 func (c *clip) send() error {
 	piece := c.pieces[c.sent%len(c.pieces)]
+	due := c.due()
 	c.sent++
+	for _, each := range c.silent {
+		if due >= each.from && due < each.to {
+			return nil
+		}
+	}
 	return c.track.WriteSample(media.Sample{Data: piece, Duration: c.step})
 }
 
@@ -100,16 +112,21 @@ func loadClips(peer *webrtc.PeerConnection, o publishOptions) (clips []*clip, er
 	if len(pictures) == 0 {
 		return nil, errors.New(o.file + " has no picture")
 	}
-	video, err := newClip(peer, webrtc.MimeTypeH264, pictures, o.step)
+	if len(o.layers) > 0 {
+		clips, err = newLayers(peer, pictures, o)
+	} else {
+		video, problem := newClip(peer, webrtc.MimeTypeH264, pictures, o.step)
+		clips, err = []*clip{video}, problem
+	}
 	if err != nil || o.sound == "" {
-		return []*clip{video}, err
+		return clips, err
 	}
 	sounds, err := readOpus(o.sound)
 	if err != nil {
 		return nil, err
 	}
 	audio, err := newClip(peer, webrtc.MimeTypeOpus, sounds, 20*time.Millisecond)
-	return []*clip{video, audio}, err
+	return append(clips, audio), err
 }
 
 // readOpus returns the packets of a file.
@@ -138,7 +155,7 @@ func readOpus(name string) (packets [][]byte, err error) {
 }
 
 // publishers answers to NACKs and sends reports; what is lost on purpose is lost behind that.
-func publishers(o publishOptions, dropped *atomic.Int64) (*interceptor.Registry, error) {
+func publishers(o publishOptions, dropped *atomic.Int64, rids *sync.Map) (*interceptor.Registry, error) {
 	registry := &interceptor.Registry{}
 	if o.lose > 0 {
 		registry.Add(dropperFactory{&dropper{n: o.lose, dropped: dropped, until: time.Hour}})
@@ -158,12 +175,16 @@ func publishers(o publishOptions, dropped *atomic.Int64) (*interceptor.Registry,
 		return nil, err
 	}
 	registry.Add(numbers)
+	if len(o.layers) > 0 {
+		registry.Add(labeller{rids}) // the last one is the first to see a packet
+	}
 	return registry, nil
 }
 
 func publish(ctx context.Context, endpoint string, o publishOptions) error {
 	var dropped atomic.Int64
-	registry, err := publishers(o, &dropped)
+	var rids sync.Map
+	registry, err := publishers(o, &dropped, &rids)
 	if err != nil {
 		return err
 	}
@@ -177,7 +198,10 @@ func publish(ctx context.Context, endpoint string, o publishOptions) error {
 	}
 	var heard feedback
 	for _, sender := range peer.GetSenders() {
-		go heard.follow(sender)
+		for _, encoding := range sender.GetParameters().Encodings {
+			rids.Store(uint32(encoding.SSRC), encoding.RID)
+			go heard.follow(sender, encoding.RID)
+		}
 	}
 	connected, ended := make(chan struct{}), make(chan struct{})
 	var once, onceEnded sync.Once // a lost connection may come back
@@ -237,9 +261,9 @@ type feedback struct {
 	nacked, keys, reports, transport atomic.Int64
 }
 
-func (f *feedback) follow(sender *webrtc.RTPSender) {
+func (f *feedback) follow(sender *webrtc.RTPSender, rid string) {
 	for {
-		packets, _, err := sender.ReadRTCP()
+		packets, _, err := readRTCP(sender, rid)
 		if err != nil {
 			return
 		}

@@ -41,6 +41,7 @@ type sessionOptions struct {
 	codecs  []string
 	// Kinds of tracks whose packets have transport-wide numbers.
 	numbered []webrtc.RTPCodecType
+	labelled bool // the packets of video say which layer they are of
 }
 
 var offered = map[string]struct {
@@ -95,6 +96,14 @@ func newPeer(o sessionOptions, interceptors *interceptor.Registry) (*webrtc.Peer
 	}
 	for _, kind := range o.numbered {
 		if err := media.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: sdp.TransportCCURI}, kind); err != nil {
+			return nil, err
+		}
+	}
+	for _, uri := range []string{sdp.SDESMidURI, sdp.SDESRTPStreamIDURI, sdp.SDESRepairRTPStreamIDURI} {
+		if !o.labelled {
+			break
+		}
+		if err := media.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: uri}, webrtc.RTPCodecTypeVideo); err != nil {
 			return nil, err
 		}
 	}

@@ -395,19 +395,36 @@ write_sending (
     write_feedback (text, format, "transport-cc");
 }
 
+static void
+write_layers (GString *text, const OfferMedia *line, guint n_layers)
+{
+  for (guint i = 0; i < n_layers; i++)
+    g_string_append_printf (text, "a=rid:%s recv\r\n", line->layers.rids[i]);
+  for (guint i = 0; i < n_layers; i++)
+    g_string_append_printf (text, "%s%s", i == 0 ? "a=simulcast:recv " : ";", line->layers.rids[i]);
+  if (n_layers > 0)
+    g_string_append (text, "\r\n");
+}
+
 // What the client sends.
 static void
-write_receiving (GString *text, const OfferMedia *line, const OfferFormat *format)
+write_receiving (
+    GString *text, const OfferMedia *line, const AnswerChoice *choice, const OfferFormat *format)
 {
   const gboolean has_transport_cc = sdp_answer_has_transport_cc (line, format);
 
   write_extension (text, line->mid_id, SDP_OFFER_MID);
+  if (line->layers.n > 0) {
+    write_extension (text, line->rid_id, SDP_OFFER_RID);
+    write_extension (text, line->repaired_rid_id, SDP_OFFER_REPAIRED_RID);
+  }
   write_extension (text, has_transport_cc ? line->transport_id : 0, SDP_OFFER_TRANSPORT_CC);
   g_string_append (text, "a=recvonly\r\n");
   if (has_transport_cc)
     write_feedback (text, format, "transport-cc");
   else if (format->remb)
     write_feedback (text, format, "goog-remb");
+  write_layers (text, line, choice->n_layers);
 }
 
 static void
@@ -445,7 +462,7 @@ write_taken (
       own->is_active ? "active" : "passive");
   write_mid (text, line);
   if (own->receives)
-    write_receiving (text, line, format);
+    write_receiving (text, line, choice, format);
   else
     write_sending (text, line, format, choice);
   g_string_append_printf (text, "a=rtcp-mux\r\n%s", line->rsize ? "a=rtcp-rsize\r\n" : "");

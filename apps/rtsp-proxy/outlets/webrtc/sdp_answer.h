@@ -21,6 +21,7 @@ typedef struct {
   guint format;       // index in the formats of the m-line
   guint32 ssrc;
   guint32 rtx_ssrc; // 0: no retransmissions of their own
+  guint n_layers;   // of a publisher, the first ones of the m-line; 0: it sends one stream
 } AnswerChoice;     // the numbers of a publisher's sources are its own: 0
 
 // An address at which the client can reach the proxy.

@@ -160,17 +160,18 @@ static gboolean
 read_extension (OfferMedia *self, const gchar *value, GError **error)
 {
   const gchar *uri = strchr (value, ' ');
+  static const gchar *const uris[] = { SDP_OFFER_PLAYOUT_DELAY, SDP_OFFER_MID,
+    SDP_OFFER_TRANSPORT_CC, SDP_OFFER_RID, SDP_OFFER_REPAIRED_RID };
+  guint *const ids[] = { &self->playout_delay, &self->mid_id, &self->transport_id, &self->rid_id,
+    &self->repaired_rid_id };
   guint id;
 
   if (!read_number (value, 255, &id) || id == 0 || !uri)
     return fail (error, "the line \"a=extmap:%s\" has not the form ID URI", value);
-  uri++;
-  if (id < 15 && g_str_equal (uri, SDP_OFFER_PLAYOUT_DELAY))
-    self->playout_delay = id;
-  else if (id < 15 && g_str_equal (uri, SDP_OFFER_MID))
-    self->mid_id = id;
-  else if (id < 15 && g_str_equal (uri, SDP_OFFER_TRANSPORT_CC))
-    self->transport_id = id;
+  for (guint i = 0; i < G_N_ELEMENTS (uris); i++) {
+    if (id < 15 && g_str_equal (uri + 1, uris[i]))
+      *ids[i] = id;
+  }
   return TRUE;
 }
 
@@ -221,6 +222,7 @@ media_free (gpointer data)
   g_free (self->format);
   g_free (self->mid);
   g_array_unref (self->formats);
+  sdp_layers_clear (&self->layers);
   g_free (self);
 }
 
@@ -351,6 +353,8 @@ read_media (OfferMedia *self, const GstSDPMessage *sdp, const GstSDPMedia *media
   if (!add_formats (self, media, error) || !read_attributes (self, media, error))
     return FALSE;
   pair_retransmissions (self);
+  if (self->rid_id)
+    sdp_layers_read (&self->layers, media);
   return TRUE;
 }
 

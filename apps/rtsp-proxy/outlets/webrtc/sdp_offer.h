@@ -5,6 +5,7 @@
 
 #include <glib.h>
 
+#include "outlets/webrtc/sdp_layers.h"
 #include "tls/tls_fingerprint.h"
 
 #define SDP_OFFER_BYTES_MAX 65536
@@ -12,6 +13,8 @@
 #define SDP_OFFER_FORMATS_MAX 128 // of an m-line
 // Header extensions that are read.
 #define SDP_OFFER_MID "urn:ietf:params:rtp-hdrext:sdes:mid"
+#define SDP_OFFER_RID "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id"
+#define SDP_OFFER_REPAIRED_RID "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id"
 #define SDP_OFFER_TRANSPORT_CC                                                                     \
   "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 #define SDP_OFFER_PLAYOUT_DELAY "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
@@ -38,8 +41,9 @@ typedef struct {
   gboolean receives, sends; // what the client wants to do
   gboolean rsize;           // it takes RTCP packets of reduced size (RFC 5506)
   // Ids of header extensions, 1 to 14; 0: not offered.
-  guint playout_delay, mid_id, transport_id;
-  GArray *formats; // of OfferFormat, without those of retransmissions
+  guint playout_delay, mid_id, transport_id, rid_id, repaired_rid_id;
+  GArray *formats;  // of OfferFormat, without those of retransmissions
+  SdpLayers layers; // none if the line has no header extension that tells them apart
 } OfferMedia;
 
 typedef struct {

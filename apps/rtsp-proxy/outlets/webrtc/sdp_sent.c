@@ -101,7 +101,7 @@ check_types (const SdpOffer *offer, const GArray *choices, GError **error)
 }
 
 static gboolean
-choose_lines (const SdpOffer *offer, GArray *choices, GError **error)
+choose_lines (const SdpOffer *offer, gboolean simulcast, GArray *choices, GError **error)
 {
   gboolean has[2] = { FALSE };
 
@@ -119,17 +119,19 @@ choose_lines (const SdpOffer *offer, GArray *choices, GError **error)
     has[line->is_video] = TRUE;
     if (!choose_format (line, &choice, error))
       return FALSE;
+    if (simulcast && line->is_video && line->layers.n > 1)
+      choice.n_layers = line->layers.n;
     g_array_append_val (choices, choice);
   }
   return check_types (offer, choices, error);
 }
 
 GArray *
-sdp_sent_choose (const SdpOffer *offer, GError **error)
+sdp_sent_choose (const SdpOffer *offer, gboolean simulcast, GError **error)
 {
   GArray *choices = g_array_new (FALSE, FALSE, sizeof (AnswerChoice));
 
-  if (!choose_lines (offer, choices, error))
+  if (!choose_lines (offer, simulcast, choices, error))
     g_clear_pointer (&choices, g_array_unref);
   return choices;
 }

@@ -7,7 +7,7 @@
 
 #include "outlets/webrtc/sdp_sent.h"
 #include "outlets/webrtc/webrtc_session.h"
-#include "sources/publication_track.h"
+#include "outlets/webrtc/webrtc_simulcast.h"
 
 #define WEBRTC_INTAKE_ROOM 1280 // bytes of a packet of feedback with its protection
 
@@ -19,14 +19,20 @@ typedef struct {
   const gchar *cname;    // of the proxy in reports
   const gchar *host;     // of the route
   const WebrtcKeys *keys;
+  // For a publisher with several layers:
+  const gchar *path, *peer, *identity; // of PublicationClaim
+  // Asks for a keyframe by webrtc_intake_ask_layer().
+  void (*ask_layer) (gpointer owner, guint layer);
+  gpointer owner; // the intake takes it
+  GDestroyNotify free_owner;
 } WebrtcIntakeParts;
 
 // Makes an intake whose tracks have the numbers of the choices. `shared` must outlive it. Returns
-// NULL if there is no memory.
+// NULL if there is no memory; then it has not taken the owner.
 WebrtcIntake *webrtc_intake_new (PublicationTracks *shared, const WebrtcIntakeParts *parts);
 
-// Waits until no packet is on its way.
-void webrtc_intake_free (WebrtcIntake *self);
+// Waits until no packet is on its way. The publications of further layers end with `reason`.
+void webrtc_intake_free (WebrtcIntake *self, const gchar *reason);
 
 // Returns the caps of the tracks. (transfer full)
 GPtrArray *webrtc_intake_dup_caps (WebrtcIntake *self);
@@ -36,8 +42,9 @@ GPtrArray *webrtc_intake_dup_caps (WebrtcIntake *self);
 gboolean webrtc_intake_take (
     WebrtcIntake *self, guint8 *packet, gsize size, gboolean is_rtcp, gint64 arrival, gint64 now);
 
-// Asks the publisher for a keyframe with its next feedback.
+// Asks the publisher for a keyframe with its next feedback: of a track, or of a layer of pictures.
 void webrtc_intake_ask_key (WebrtcIntake *self, guint track);
+void webrtc_intake_ask_layer (WebrtcIntake *self, guint layer);
 
 // Asks for a keyframe of each track whose last one is 2 s old. Call it a few times a second.
 void webrtc_intake_refresh (WebrtcIntake *self, gint64 now);

@@ -14,6 +14,7 @@ typedef struct {
   Mounts *mounts;
   GArray *choices; // of AnswerChoice
   gchar *path;     // of the mount
+  gchar *identity;
   guint read_timeout_ms;
   PublicationTracks shared;
 
@@ -37,8 +38,54 @@ publisher_free (WebrtcClient *client)
 
   g_array_unref (self->choices);
   g_free (self->path);
+  g_free (self->identity);
   g_free (self->host);
   g_free (self);
+}
+
+// ---- requests for keyframes, from any thread ----
+
+// There may be feedback earlier than the loop knows.
+static void
+advance_due (Publisher *self)
+{
+  gint64 due;
+
+  g_mutex_lock (&self->client.lock);
+  due = self->intake ? webrtc_intake_get_due (self->intake) : WEIR_NEVER;
+  if (due < self->due) {
+    self->due = due;
+    loop_set_due (&self->client.watch, due);
+  }
+  g_mutex_unlock (&self->client.lock);
+}
+
+static void
+ask (Publisher *self, void (*ask_intake) (WebrtcIntake *intake, guint number), guint number)
+{
+  g_mutex_lock (&self->client.lock);
+  if (self->intake)
+    ask_intake (self->intake, number);
+  g_mutex_unlock (&self->client.lock);
+  advance_due (self);
+}
+
+static void
+on_ask_key (gpointer publisher, guint index)
+{
+  ask (publisher, webrtc_intake_ask_key, index);
+}
+
+static void
+on_ask_layer (gpointer publisher, guint layer)
+{
+  ask (publisher, webrtc_intake_ask_layer, layer);
+}
+
+static void
+unref_owner (gpointer publisher)
+{
+  webrtc_client_unref (publisher);
 }
 
 // ---- events of the session, in the port's thread ----
@@ -68,10 +115,12 @@ on_connected (gpointer publisher, const WebrtcKeys *keys)
 {
   Publisher *self = publisher;
   const WebrtcIntakeParts parts = { self->client.offer, self->choices, self->client.cname,
-    self->host, keys };
+    self->host, keys, self->path, self->client.peer, self->identity, on_ask_layer,
+    webrtc_client_ref (&self->client), unref_owner };
   WebrtcIntake *intake = webrtc_intake_new (&self->shared, &parts);
 
   if (!intake) {
+    webrtc_client_unref (&self->client);
     webrtc_client_end (&self->client, "there is no memory for its tracks");
     return;
   }
@@ -82,21 +131,6 @@ on_connected (gpointer publisher, const WebrtcKeys *keys)
   loop_set_due (&self->client.watch, self->due);
   g_mutex_unlock (&self->client.lock);
   begin_publication (self);
-}
-
-// There may be feedback earlier than the loop knows.
-static void
-advance_due (Publisher *self)
-{
-  gint64 due;
-
-  g_mutex_lock (&self->client.lock);
-  due = self->intake ? webrtc_intake_get_due (self->intake) : WEIR_NEVER;
-  if (due < self->due) {
-    self->due = due;
-    loop_set_due (&self->client.watch, due);
-  }
-  g_mutex_unlock (&self->client.lock);
 }
 
 static void
@@ -137,24 +171,6 @@ static void
 on_displaced (gpointer publisher)
 {
   webrtc_client_end (publisher, "another publisher has taken the mount over");
-}
-
-static void
-on_ask_key (gpointer publisher, guint index)
-{
-  Publisher *self = publisher;
-
-  g_mutex_lock (&self->client.lock);
-  if (self->intake)
-    webrtc_intake_ask_key (self->intake, index);
-  g_mutex_unlock (&self->client.lock);
-  advance_due (self);
-}
-
-static void
-unref_owner (gpointer publisher)
-{
-  webrtc_client_unref (publisher);
 }
 
 // ---- the loop's thread ----
@@ -208,7 +224,8 @@ end (WebrtcClient *client, const gchar *reason)
   intake = g_steal_pointer (&self->intake);
   g_mutex_unlock (&client->lock);
   log_event ("publisher %s out: %s: %s", client->peer, self->path, reason);
-  g_clear_pointer (&intake, webrtc_intake_free);
+  if (intake)
+    webrtc_intake_free (intake, whole);
   publication_end (self->shared.publication, whole);
   g_free (whole);
 }
@@ -243,6 +260,7 @@ webrtc_publisher_new (
   self->mounts = parts->mounts;
   self->choices = g_array_ref (parts->choices);
   self->path = g_strdup (parts->path);
+  self->identity = g_strdup (parts->identity);
   self->read_timeout_ms = parts->config->pull.read_timeout_ms;
   self->shared.publication = publication_claim (
       &claim, &publication, webrtc_client_ref (&self->client), unref_owner, error);

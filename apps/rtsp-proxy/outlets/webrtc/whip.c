@@ -62,7 +62,8 @@ begin_session (WebrtcReply *self, const gchar *identity)
   MountConfig *config =
       mounts_dup_publish_config (self->endpoints->mounts, self->asked->demand->path, &exists);
   GError *error = NULL;
-  GArray *choices = sdp_sent_choose (self->offer, &error);
+  GArray *choices =
+      sdp_sent_choose (self->offer, config && mount_config_takes_layers (config), &error);
 
   if (!choices)
     answer_problem (self, error);

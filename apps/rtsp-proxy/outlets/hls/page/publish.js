@@ -5,6 +5,8 @@
 
 const TICK_MS = 1000;
 const PICTURE = { width: { ideal: 1280 }, height: { ideal: 720 } };
+// The server takes all, or the first one.
+const LAYERS = [{ rid: 'h' }, { rid: 'm', scaleResolutionDownBy: 2 }, { rid: 'l', scaleResolutionDownBy: 4 }];
 const REFUSALS = {
   401: 'To publish here you need a password or a token.',
   403: 'You may not publish here.',
@@ -91,11 +93,11 @@ async function follow(own, peer) {
   while (job === own && isOpen(peer)) {
     const all = [...(await peer.getStats()).values()].filter((each) => each.type === 'outbound-rtp');
     const bytes = all.reduce((sum, each) => sum + each.bytesSent, 0);
-    const { frameWidth: width, frameHeight: height } = all.find((each) => each.kind === 'video') || {};
-    const size = width ? `, ${width}×${height}` : '';
+    const sizes = all.filter((each) => each.kind === 'video' && each.frameWidth && each.framesPerSecond)
+      .map(({ frameWidth: width, frameHeight: height }) => `, ${width}×${height}`).join('');
 
     if (job !== own) return;
-    showState(`Publishing${size}, ${((bytes - before) * 8 / 1000 / TICK_MS).toFixed(1)} Mb/s`);
+    showState(`Publishing${sizes}, ${((bytes - before) * 8 / 1000 / TICK_MS).toFixed(1)} Mb/s`);
     before = bytes;
     await new Promise((resolve) => { setTimeout(resolve, TICK_MS); });
   }
@@ -136,7 +138,9 @@ async function attempt(own) {
 
   own.session = session;
   for (const track of own.stream.getTracks()) {
-    session.peer.addTransceiver(track, { direction: 'sendonly', streams: [own.stream] });
+    session.peer.addTransceiver(track, { direction: 'sendonly',
+      streams: [own.stream],
+      sendEncodings: track.kind === 'video' ? LAYERS : [{}] });
   }
   try {
     const answer = await offer(session, endpoint);

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Publishers over WebRTC who send their pictures in several sizes at once (simulcast)."""
+
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import groupby
+
+from hlsweb import attributes
+from proxy import wait_until
+from sent import frames
+from tap import SLOWER, run, test
+from webrtcproxy import program
+from whipproxy import Whip, clip, pion, told
+
+SIZES = {'h': '640x360', 'm': '320x180', 'l': '160x90'}
+RATES = {'h': '800k', 'm': '300k', 'l': '100k'}
+JOIN = 30  # pictures; those that a reader begins with may be from the past, and their times closer to each other
+LIVE = {'choices': {'pull': ['simulcast']}, 'renditions': ['simulcast=2', 'simulcast=3']}
+
+
+def layer(name):
+    """The files of a layer."""
+    return clip(f'testsrc2=size={SIZES[name]}:rate=25', rate=RATES[name])
+
+
+def simulcast(proxy, *words, others=('m', 'l')):
+    return pion(proxy, *words, *(word for name in others for word in ('--layer', f'{name}={layer(name)[0]}')),
+                files=layer('h'))
+
+
+def variants_of(proxy):
+    lines = proxy.fetch('/hls/live/index.m3u8')[2].decode().splitlines()
+    return [attributes(line) for line in lines if line.startswith('#EXT-X-STREAM-INF')]
+
+
+@lru_cache
+def known():
+    """Returns {hash of a picture: (layer, its number)}."""
+    return {digest: (name, n) for name in SIZES for n, (_, digest) in enumerate(frames(layer(name)[0], seconds=10)['video'])}
+
+
+def check(times):
+    """Checks that what a reader got has no broken picture, and that each one comes when it is due, whatever its layer.
+    Returns the layers, as they follow on each other."""
+    shown = [(time, *known().get(digest, (None, 0))) for time, digest in times]
+    runs = [(name, len(list(group))) for name, group in groupby(name for _, name, _ in shown)]
+    print(f'# {runs}')
+    assert None not in dict(runs), shown
+    # A clip has 5 s, so a picture's number says when it is due but for that.
+    first, _, begin = shown[0]
+    late = [(float(time - first) - (n - begin) / 25 + 2.5) % 5 - 2.5 for time, _, n in shown[JOIN:]]
+    odd = [(n, one, other) for n, (one, other) in enumerate(zip(late, late[1:])) if abs(other - one) > 0.01]
+    assert max(late) - min(late) < 0.1, odd
+    return [name for name, _ in runs]
+
+
+def watch(proxy, path, seconds=3):
+    """Returns the layers that a reader over RTSP gets."""
+    got = frames(proxy.url(path), '-rtsp_transport', 'tcp', seconds=seconds)
+    assert len(got['audio']) > 40 * seconds, len(got['audio'])
+    return check(got['video'])
+
+
+def check_layers(proxy):
+    for path, name in ('/live', 'h'), ('/live?simulcast=2', 'm'), ('/live?simulcast=3', 'l'):
+        assert watch(proxy, path) == [name], path
+
+
+def wait_for_layer(proxy, name, seconds=20):
+    wait_until(lambda: (proxy.publisher() or {}).get('layer') == name, seconds, f'layer {name}')
+
+
+@test(timeout=120)
+def each_layer_is_a_stream():
+    with Whip(LIVE) as proxy, simulcast(proxy):
+        wait_for_layer(proxy, 'h')
+        check_layers(proxy)
+
+
+@test(timeout=120)
+def the_largest_layer_is_the_mount_in_whatever_order_they_are():
+    with Whip(LIVE) as proxy, pion(proxy, '--layer', f'z={layer("h")[0]}', '--layer', f'a={layer("m")[0]}', files=layer('l')):
+        wait_for_layer(proxy, 'z')
+        check_layers(proxy)
+
+
+@test(timeout=120)
+def readers_go_on_while_layers_come_and_go():
+    with Whip(LIVE) as proxy, simulcast(proxy, '--silent', 'm=0-3', '--silent', 'h=0-6', '--silent', 'h=9-13'):
+        wait_for_layer(proxy, 'l')
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(watch, proxy, path, 16) for path in ('/live', '/live?simulcast=2')]
+            assert both[0].result() == ['l', 'm', 'h', 'm', 'h'], proxy.lines
+            assert both[1].result() == ['l', 'm']
+        for name in 'mh':
+            assert proxy.wait_for_line(rf' publisher \S+: /live has layer {name} now')
+
+
+@test(timeout=120)
+def what_is_lost_of_a_layer_comes_again():
+    with Whip(LIVE) as proxy, simulcast(proxy, '--lose', '50') as publisher:
+        wait_for_layer(proxy, 'h')
+        check_layers(proxy)
+        publisher.stop()
+        assert told(publisher, 'dropped') > 5 and told(publisher, 'nacked') > 2
+
+
+@test(timeout=120)
+def hls_lists_all_layers_with_sound():
+    with Whip(LIVE) as proxy, simulcast(proxy):
+        wait_for_layer(proxy, 'h')
+        wait_until(lambda: len(variants_of(proxy)) == 3, 20, 'three variants')
+        found = variants_of(proxy)
+        print(f'# {found}')
+        assert {each['RESOLUTION'] for each in found} == set(SIZES.values()), found
+        assert all('opus' in each['CODECS'].lower() for each in found), found
+
+
+@test(timeout=120)
+def a_reader_over_webrtc_gets_the_layer_that_it_names():
+    with Whip(LIVE) as proxy, simulcast(proxy):
+        wait_for_layer(proxy, 'h')
+        rates = []
+        for query in '', '?simulcast=2', '?simulcast=3':
+            done = subprocess.run([program(), 'read', '--json', '--duration', '3', f'{proxy.web}/live/whep{query}'],
+                                  check=True, timeout=60 * SLOWER, capture_output=True, text=True)
+            result, = json.loads(done.stdout)
+            tracks = {track['kind']: track for track in result['tracks']}
+            assert tracks['video']['units'] > 40 and tracks['audio']['units'] > 100, result
+            assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
+            rates.append(tracks['video']['bytes'])
+        assert rates[0] > 1.5 * rates[1] and rates[1] > 1.5 * rates[2], rates
+
+
+@test(timeout=120)
+def another_publisher_takes_all_layers_over():
+    with Whip({**LIVE, 'takeover': 'yes'}) as proxy, simulcast(proxy):
+        wait_for_layer(proxy, 'h')
+        with simulcast(proxy):
+            proxy.wait_for_line(r' publisher \S+ out: /live: another publisher has taken the mount over')
+            wait_for_layer(proxy, 'h')
+            check_layers(proxy)
+            with pion(proxy, files=layer('m')):
+                wait_until(lambda: 'layer' not in (proxy.publisher() or {'layer': 0}), 20, 'the third publisher')
+                assert watch(proxy, '/live') == ['m']
+
+
+@test(timeout=60)
+def a_mount_without_the_choice_takes_one_layer():
+    """a mount without the choice takes one layer, also of a client that sends all of them"""
+    with Whip() as proxy, simulcast(proxy):
+        proxy.wait_for_publisher()
+        assert 'layer' not in proxy.publisher()
+        assert watch(proxy, '/live') == ['h']
+
+
+@test(timeout=120)
+def hls_goes_on_with_another_size():
+    with Whip({'choices': LIVE['choices']}) as proxy, simulcast(proxy, '--silent', 'h=0-8', '--silent', 'm=0-4'):
+        wait_for_layer(proxy, 'l')
+        got = frames(f'{proxy.web}/hls/live/index.m3u8', seconds=14)
+        assert len(got['audio']) > 500, len(got['audio'])
+        assert check(got['video']) == ['l', 'm', 'h']
+
+
+run()
