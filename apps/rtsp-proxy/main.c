@@ -219,17 +219,17 @@ raise_file_limit (void)
 
 // Returns when a signal has ended the program, or with an error.
 static void
-serve_mounts (
-    Proxy *proxy, const Options *options, ProxyConfig *config, Outlets *all, GError **error)
+serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets *all,
+    Cluster **cluster, GError **error)
 {
   GError *why = NULL;
-  Cluster *cluster = NULL;
   Notices *notices;
   Reload *reload;
   Api *api;
 
+  cluster_prepare (config);
   if (start_outlets (all, proxy, config, &why))
-    cluster = cluster_new (proxy, config, &why);
+    *cluster = cluster_new (proxy, config, &why);
   if (why) {
     g_propagate_error (error, why);
     access_close (proxy_get_access (proxy));
@@ -238,7 +238,7 @@ serve_mounts (
   proxy_start (proxy);
   notices = notices_new (proxy);
   reload = reload_new (options, proxy, config);
-  api = start_api (config, proxy, reload, cluster, error);
+  api = start_api (config, proxy, reload, *cluster, error);
   if (api || config->api.is_off || !config->api.is_given) {
     run_proxy (proxy, config, reload);
     log_event ("stopping");
@@ -248,7 +248,8 @@ serve_mounts (
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
-  g_clear_pointer (&cluster, cluster_free);
+  if (*cluster)
+    cluster_leave (*cluster);
 }
 
 static int
@@ -256,6 +257,7 @@ serve (const Options *options, ProxyConfig *config)
 {
   GError *error = NULL;
   Outlets all = { 0 };
+  Cluster *cluster = NULL;
   gboolean stopped;
   Proxy *proxy;
 
@@ -269,11 +271,12 @@ serve (const Options *options, ProxyConfig *config)
   proxy = proxy_new (config, &error);
   if (!proxy)
     return fail_start (error);
-  serve_mounts (proxy, options, config, &all, &error);
+  serve_mounts (proxy, options, config, &all, &cluster, &error);
   stopped = stop_outlets (&all, 0);
   // After a time-out, threads still use what is not freed; the process ends anyway.
   if (proxy_stop (proxy, STOP_TIMEOUT_MS) && stopped) {
     main_loop_drain (); // what threads have sent here last
+    g_clear_pointer (&cluster, cluster_free);
     free_outlets (&all);
     proxy_free (proxy);
   }

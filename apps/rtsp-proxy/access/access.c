@@ -5,6 +5,7 @@
 #include "access/decision_private.h"
 #include "access/external_authenticator.h"
 #include "access/jwt_authenticator.h"
+#include "access/member_authenticator.h"
 #include "access/peer.h"
 #include "access/throttle.h"
 #include "access/users_authenticator.h"
@@ -381,7 +382,7 @@ read_config (Access *self, const ProxyConfig *config)
 {
   g_atomic_int_set (&self->basic, config->basic);
   g_atomic_int_set (&self->tls_in_front, config->http.tls_in_front);
-  g_atomic_int_set (&self->takes_credentials, config->users != NULL);
+  g_atomic_int_set (&self->takes_credentials, config->users != NULL || config->cluster.address);
   g_atomic_int_set (&self->guards_api, proxy_config_guards (config, ACCESS_API));
   g_atomic_int_set (&self->guards_metrics, proxy_config_guards (config, ACCESS_METRICS));
 }
@@ -410,6 +411,7 @@ access_new (const ProxyConfig *config)
   self->waiting = g_hash_table_new_full (NULL, NULL, (GDestroyNotify) access_decision_unref, NULL);
   self->refused = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
   count_refusal (self, WRONG_PASSWORD, 0); // so that the metric exists
+  access_add_authenticator (self, &member_authenticator, member_authenticator_new (config));
   access_add_authenticator (self, &users_authenticator, users_authenticator_new (config));
   access_add_authenticator (self, &jwt_authenticator, jwt_authenticator_new (config));
   access_add_authenticator (self, &external_authenticator, external_authenticator_new (config));

@@ -92,10 +92,32 @@ print_member (JsonArray *array, guint i, JsonNode *node, gpointer unused)
 }
 
 static void
+print_reader (JsonArray *array, guint i, JsonNode *node, gpointer unused)
+{
+  JsonObject *reader = json_node_get_object (node);
+  const gchar *from = json_strict_text (reader, "from");
+
+  printf ("  %s from %s", get_text (reader, "member"), from ? from : "its own upstream");
+}
+
+static void
+print_stream (JsonArray *array, guint i, JsonNode *node, gpointer unused)
+{
+  JsonObject *stream = json_node_get_object (node);
+  JsonArray *readers = json_strict_array (stream, "readers");
+
+  printf ("%-30s %-20s", get_text (stream, "path"), get_text (stream, "owner"));
+  if (readers)
+    json_array_foreach_element (readers, print_reader, NULL);
+  putchar ('\n');
+}
+
+static void
 print_cluster (JsonObject *cluster)
 {
   const gchar *problem = json_strict_text (cluster, "problem");
   JsonArray *members = json_strict_array (cluster, "members");
+  JsonArray *streams = json_strict_array (cluster, "streams");
 
   printf (
       "this member: %s; etcd: %s\n", get_text (cluster, "name"), get_text (cluster, "endpoint"));
@@ -105,6 +127,10 @@ print_cluster (JsonObject *cluster)
       "Mb/s out", "cores", "version");
   if (members)
     json_array_foreach_element (members, print_member, NULL);
+  if (!streams || json_array_get_length (streams) == 0)
+    return;
+  printf ("\n%-30s %-20s  readers\n", "stream", "owner");
+  json_array_foreach_element (streams, print_stream, NULL);
 }
 
 static int

@@ -5,6 +5,8 @@
 #include "base/main_loop.h"
 #include "base/timer.h"
 #include "cluster/registration.h"
+#include "cluster/streams.h"
+#include "sources/sharing.h"
 
 #define START_MS 3000
 #define LEAVE_MS 1000
@@ -14,6 +16,7 @@ struct _Cluster {
   Etcd *etcd;
   ClusterMap *map;
   Registration *registration;
+  Streams *streams;
   GHashTable *seen; // names of members that the log knows
   gboolean is_away; // the log says that etcd is
   gboolean has_left;
@@ -51,11 +54,13 @@ on_members_changed (gpointer data)
     log_event ("cluster: member %s is there, at %s", member->name, member->address);
   }
   log_gone (self);
+  streams_look (self->streams, NULL);
 }
 
 static void
 on_stream_changed (gpointer data, const gchar *path)
 {
+  streams_look (((Cluster *) data)->streams, path);
 }
 
 static gboolean
@@ -76,11 +81,13 @@ on_tick (gpointer data)
 static void
 on_joined (gpointer data, gint64 lease)
 {
+  streams_look (((Cluster *) data)->streams, NULL);
 }
 
 static void
 on_left (gpointer data)
 {
+  streams_lose_keys (((Cluster *) data)->streams);
 }
 
 // ---- the API ----
@@ -132,10 +139,31 @@ write_member (JsonBuilder *builder, const ClusterMember *member)
   json_builder_end_object (builder);
 }
 
+static void
+write_stream (JsonBuilder *builder, const ClusterStream *stream)
+{
+  json_builder_begin_object (builder);
+  add_text (builder, "path", stream->path);
+  add_text (builder, "owner", stream->owner);
+  json_builder_set_member_name (builder, "readers");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < stream->takers->len; i++) {
+    const ClusterTaker *taker = g_ptr_array_index (stream->takers, i);
+
+    json_builder_begin_object (builder);
+    add_text (builder, "member", taker->member);
+    add_text (builder, "from", taker->parent && *taker->parent ? taker->parent : NULL);
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+  json_builder_end_object (builder);
+}
+
 void
 cluster_write (Cluster *self, JsonBuilder *builder)
 {
   g_autoptr (GPtrArray) members = self ? cluster_map_list_members (self->map) : NULL;
+  g_autoptr (GPtrArray) streams = self ? cluster_map_list_streams (self->map) : NULL;
 
   add_text (builder, "name", self ? registration_get_name (self->registration) : NULL);
   add_text (builder, "endpoint", self ? etcd_get_endpoint (self->etcd) : NULL);
@@ -154,6 +182,11 @@ cluster_write (Cluster *self, JsonBuilder *builder)
   for (guint i = 0; members && i < members->len; i++)
     write_member (builder, g_ptr_array_index (members, i));
   json_builder_end_array (builder);
+  json_builder_set_member_name (builder, "streams");
+  json_builder_begin_array (builder);
+  for (guint i = 0; streams && i < streams->len; i++)
+    write_stream (builder, g_ptr_array_index (streams, i));
+  json_builder_end_array (builder);
 }
 
 // ---- construction ----
@@ -165,6 +198,13 @@ is_settled (gpointer data)
 
   return registration_get_refusal (self->registration)
          || (registration_get_lease (self->registration) && cluster_map_is_whole (self->map));
+}
+
+void
+cluster_prepare (const ProxyConfig *config)
+{
+  if (config->cluster.address)
+    sharing_expect ();
 }
 
 static Etcd *
@@ -196,11 +236,13 @@ cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error)
   self->seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->map = cluster_map_new (etcd, config->cluster.prefix, &map_ops, self);
   self->registration = registration_new (etcd, self->map, proxy, config, &registration_ops, self);
+  self->streams = streams_new (etcd, self->map, self->registration, &config->cluster);
   self->timer = timer_add (TICK_MS, on_tick, self);
   main_loop_wait (is_settled, self, START_MS);
   refusal = registration_get_refusal (self->registration);
   if (refusal) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED, "cluster: %s", refusal);
+    cluster_leave (self);
     g_clear_pointer (&self, cluster_free);
   }
   return self;
@@ -219,14 +261,21 @@ has_left (gpointer data)
 }
 
 void
-cluster_free (Cluster *self)
+cluster_leave (Cluster *self)
 {
   timer_remove (self->timer);
+  streams_stop (self->streams);
   registration_stop (self->registration);
   registration_revoke (self->registration, on_revoked, self);
   main_loop_wait (has_left, self, LEAVE_MS);
   cluster_map_stop (self->map);
+}
+
+void
+cluster_free (Cluster *self)
+{
   etcd_free (self->etcd); // ends the calls of the others
+  streams_free (self->streams);
   registration_free (self->registration);
   cluster_map_free (self->map);
   g_hash_table_unref (self->seen);

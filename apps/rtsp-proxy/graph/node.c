@@ -202,6 +202,7 @@ start (Node *self)
   } else if (self->inlets->len == 1) {
     inlet_run (node_inlet (self, 0), TRUE);
   } else {
+    node_start_sharing (self);
     node_choose (self);
     self->tick =
         timer_add_tick (node_is_warm (self) ? NODE_WARM_TICK_MS : NODE_TICK_MS, node_tick, self);
@@ -240,6 +241,7 @@ static void
 stop (Node *self)
 {
   g_clear_pointer (&self->tick, timer_remove);
+  node_stop_sharing (self);
   insertion_free (self->insertion, "the mount's upstream was stopped");
   for (guint n = 0; n < self->inlets->len; n++) {
     inlet_run (node_inlet (self, n), FALSE);
@@ -308,6 +310,8 @@ node_get_state (Node *self)
     return NODE_IDLE;
   if (self->up)
     return NODE_UP;
+  if (node_waits_for_route (self))
+    return NODE_STARTING;
   for (guint n = 0; n < self->inlets->len; n++) {
     const Inlet *i = node_inlet (self, n);
 
@@ -353,27 +357,6 @@ guint
 node_get_id (Node *self)
 {
   return self->id;
-}
-
-gint64
-node_get_silence (Node *self)
-{
-  if (insertion_is_on_air (self->insertion))
-    return insertion_get_silence (self->insertion);
-  for (guint n = 0; n < self->inlets->len; n++) {
-    Inlet *i = node_inlet (self, n);
-
-    if (i->up && inlet_is_current (i))
-      return upstream_get_silence (i->upstream);
-  }
-  return G_MAXINT64;
-}
-
-gboolean
-node_has_standby (Node *self, gboolean *wanted)
-{
-  *wanted = node_is_warm (self);
-  return self->ready != NULL;
 }
 
 gchar *
@@ -450,6 +433,8 @@ node_new_pull (MountConfig *config, const GPtrArray *sources)
     else
       node_add_inlet (self, pull, pull->make);
   }
+  if (!sources)
+    node_add_members (self);
   if (config->slate.path) {
     gchar *uri = g_filename_to_uri (config->slate.path, NULL, NULL);
 
@@ -584,6 +569,7 @@ node_unref (Node *self)
   g_ptr_array_unref (self->users);
   relay_unref (self->relay);
   pull_config_clear (&self->own);
+  node_free_members (self);
   g_clear_pointer (&self->config, mount_config_unref);
   g_clear_pointer (&self->sides, g_ptr_array_unref);
   g_clear_pointer (&self->input, node_unref);

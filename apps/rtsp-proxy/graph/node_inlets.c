@@ -68,6 +68,8 @@ inlet_run (Inlet *i, gboolean on)
   i->running = on;
   if (on) {
     upstream_start (i->upstream);
+    if (node_is_shared (i->node))
+      upstream_look_again (i->upstream); // another member may be read than the one that failed
   } else {
     i->up = FALSE;
     upstream_stop (i->upstream);
@@ -196,7 +198,10 @@ node_choose (Node *self)
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = node_inlet (self, n), **role = wanted ? &spare : &wanted;
 
-    if (!*role && (!wanted || may_be_spare (i, wanted, current))) {
+    if (!inlet_is_allowed (i)) {
+      if (i != current || !i->up)
+        inlet_run (i, FALSE);
+    } else if (!*role && (!wanted || may_be_spare (i, wanted, current))) {
       inlet_run (i, TRUE);
       if (is_well (i) || is_promising (i))
         *role = i;
@@ -215,6 +220,8 @@ node_choose (Node *self)
   current_is_well = current && is_well (current);
   if (!current_is_well)
     replace (current, wanted);
+  else if (wanted->up && !inlet_is_allowed (current))
+    take (wanted, TRUE, FALSE);
   else if (wanted->up && clock_now () - wanted->up_since > (gint64) WELL_AFTER)
     take (wanted, TRUE, !current->is_slate);
   else
@@ -253,6 +260,7 @@ on_connecting (gpointer owner)
   Inlet *self = owner;
 
   self->changed = FALSE;
+  inlet_aim (self);
   node_start_sides (self->node);
   if (!self->node->up)
     node_tell_connecting (self->node);
@@ -302,6 +310,7 @@ on_down (gpointer owner, const gchar *reason, guint retry_ms)
                      ? g_strdup (reason)
                      : g_strdup_printf ("%s: %s", self->shown, reason);
   self->failed_us = g_get_real_time ();
+  inlet_tell_failure (self, reason);
   if (node->inlets->len > 1)
     log_event_limited (&self->failures, "upstream %s", self->reason);
   node_choose (node);
@@ -338,6 +347,27 @@ static const UpstreamCallbacks upstream_callbacks = { on_connecting, on_up, on_c
   on_excused, on_cued };
 
 // ---- properties ----
+
+gint64
+node_get_silence (Node *self)
+{
+  if (insertion_is_on_air (self->insertion))
+    return insertion_get_silence (self->insertion);
+  for (guint n = 0; n < self->inlets->len; n++) {
+    Inlet *i = node_inlet (self, n);
+
+    if (i->up && inlet_is_current (i))
+      return upstream_get_silence (i->upstream);
+  }
+  return G_MAXINT64;
+}
+
+gboolean
+node_has_standby (Node *self, gboolean *wanted)
+{
+  *wanted = node_is_warm (self);
+  return self->ready != NULL;
+}
 
 Node *
 node_get_source (Node *self, guint i)

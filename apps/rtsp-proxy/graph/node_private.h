@@ -8,6 +8,7 @@
 #include "base/timer.h"
 #include "graph/node.h"
 #include "relay/publisher.h"
+#include "sources/sharing.h"
 #include "sources/upstream.h"
 
 // Interval at which a node with several upstreams chooses among them, in ms; with a warm standby,
@@ -42,6 +43,14 @@ typedef struct {
   gpointer user;
 } User;
 
+// The stream as other members of a cluster have it.
+typedef struct {
+  Inlet *inlets[SHARING_SLOTS]; // NULL: it is not shared
+  PullConfig configs[SHARING_SLOTS];
+  const Sharing *sharing; // of `use`
+  gpointer use;           // NULL: the node does not run
+} NodeShare;
+
 struct _Node {
   guint refs;
   guint id;
@@ -58,6 +67,7 @@ struct _Node {
   MountConfig *config; // owns the configuration of the upstreams
   gboolean is_source;  // reads one upstream for source stages; the node behind them inserts
   PullConfig own;      // configuration of the slate or the stage
+  NodeShare share;
   Relay *relay;
   GPtrArray *inlets;    // of Inlet
   Inlet *ready;         // the warm standby, if it could take over now; or NULL
@@ -120,6 +130,26 @@ void node_come_back (Node *self);
 
 // Calls node_choose(), as a GSourceFunc.
 gboolean node_tick (gpointer node);
+
+// ---- node_share.c ----
+
+// Adds the inlets of other members if the stream is shared. They have no effect while the node does
+// not run.
+void node_add_members (Node *self);
+void node_free_members (Node *self);
+gboolean node_is_shared (const Node *self);
+void node_start_sharing (Node *self);
+void node_stop_sharing (Node *self);
+
+// Reports whether it is being asked who has the stream.
+gboolean node_waits_for_route (const Node *self);
+
+// Reports whether an inlet may run: one of another member, or one of this one.
+gboolean inlet_is_allowed (const Inlet *self);
+
+// A run of the inlet begins, or has ended; no effect for those of this member.
+void inlet_aim (Inlet *self);
+void inlet_tell_failure (Inlet *self, const gchar *reason);
 
 // ---- insertion.c ----
 

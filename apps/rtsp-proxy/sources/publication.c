@@ -48,6 +48,23 @@ dup_key (const gchar *path, guint rank)
   return rank > 0 ? g_strdup_printf ("%s\n%u", path, rank) : g_strdup (path);
 }
 
+static void (*watch) (const gchar *path); // atomic
+
+void
+publication_set_watch (void (*changed) (const gchar *path))
+{
+  g_atomic_pointer_set (&watch, changed);
+}
+
+static void
+tell_watch (const gchar *path)
+{
+  void (*changed) (const gchar *path) = g_atomic_pointer_get (&watch);
+
+  if (changed)
+    changed (path);
+}
+
 static Slot *
 find_slot (const gchar *key)
 {
@@ -266,6 +283,8 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
   self->transport = transport;
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
+  if (!former)
+    tell_watch (self->path);
   g_clear_pointer (&former, g_ptr_array_unref);
   if (run) {
     run->context->callbacks->begun (
@@ -287,6 +306,7 @@ publication_give_back (Publication *self)
     slot->current = NULL;
   forget_slot_if_empty (self->key);
   g_mutex_unlock (&table);
+  tell_watch (self->path);
 }
 
 void

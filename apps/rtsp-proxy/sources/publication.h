@@ -58,6 +58,11 @@ void publication_give_back (Publication *self);
 // with `reason`. No publication_enter() may run or come later.
 void publication_end (Publication *self, const gchar *reason);
 
+// Sets who is told that the mount `path` has got a publisher whose tracks have begun, or has it no
+// more: publication_find() says which. `changed` is called from any thread, with no lock held,
+// until it is set to NULL; it must not block.
+void publication_set_watch (void (*changed) (const gchar *path));
+
 typedef struct {
   gchar *peer;            // address and port
   const gchar *transport; // static

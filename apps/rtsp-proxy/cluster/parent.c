@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cluster/parent.h"
+
+#include "cluster/placement.h"
+
+#include <string.h>
+
+typedef struct {
+  const ParentQuery *query;
+  GPtrArray *names;   // of those who serve the stream, in order
+  GPtrArray *parents; // their names, or NULL
+} Order;
+
+static void
+add (Order *self, const gchar *name, const gchar *parent)
+{
+  g_ptr_array_add (self->names, (gpointer) name);
+  g_ptr_array_add (self->parents, (gpointer) parent);
+}
+
+static void
+list_members (Order *self)
+{
+  const ParentQuery *query = self->query;
+  const ClusterStream *stream = cluster_map_get_stream (query->map, query->path);
+  gboolean have_me = FALSE;
+
+  if (stream && stream->owner) {
+    add (self, stream->owner, NULL);
+    have_me = g_str_equal (stream->owner, query->me);
+  }
+  for (guint i = 0; stream && i < stream->takers->len; i++) {
+    const ClusterTaker *taker = g_ptr_array_index (stream->takers, i);
+    const gboolean is_me = g_str_equal (taker->member, query->me);
+
+    if (g_strcmp0 (taker->member, stream->owner) == 0)
+      continue;
+    add (self, taker->member, is_me ? query->present : taker->parent);
+    have_me |= is_me;
+  }
+  if (!have_me)
+    add (self, query->me, query->present);
+}
+
+static size_t
+find (const Order *self, const gchar *name)
+{
+  for (guint i = 0; name && i < self->names->len; i++) {
+    if (g_str_equal (g_ptr_array_index (self->names, i), name))
+      return i;
+  }
+  return WEIR_PLACEMENT_NONE;
+}
+
+static WeirPlacementMember
+describe (const Order *self, guint i)
+{
+  const ParentQuery *query = self->query;
+  const gchar *name = g_ptr_array_index (self->names, i);
+  const ClusterMember *member = cluster_map_get_member (query->map, name);
+  const Suspicion *suspicion = g_hash_table_lookup (query->suspected, name);
+  WeirPlacementMember it = { .name = weir_placement_hash (name, strlen (name)),
+    .parent = find (self, g_ptr_array_index (self->parents, i)) };
+
+  if (g_str_equal (name, query->me))
+    return it;
+  it.load = member ? member->rate : 0;
+  it.gone_until = !member || member->drains ? G_MAXINT64 : suspicion ? suspicion->until : 0;
+  return it;
+}
+
+gchar *
+parent_dup (const ParentQuery *query)
+{
+  g_autoptr (GPtrArray) names = g_ptr_array_new (), parents = g_ptr_array_new ();
+  Order order = { query, names, parents };
+  g_autofree WeirPlacementMember *members = NULL;
+  g_autofree WeirPlaced *placed = NULL;
+  size_t parent;
+
+  list_members (&order);
+  members = g_new (WeirPlacementMember, names->len);
+  placed = g_new (WeirPlaced, names->len);
+  for (guint i = 0; i < names->len; i++)
+    members[i] = describe (&order, i);
+  weir_placement_run (members, names->len, WEIR_PLACEMENT_FAN_OUT,
+      weir_placement_hash (query->path, strlen (query->path)), query->now, placed);
+  parent = placed[find (&order, query->me)].parent;
+  return parent == WEIR_PLACEMENT_NONE ? NULL : g_strdup (g_ptr_array_index (names, parent));
+}

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "cluster/streams.h"
+
+#include "access/member_token.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/timer.h"
+#include "cluster/etcd_requests.h"
+#include "cluster/parent.h"
+#include "sources/publication.h"
+#include "sources/sharing.h"
+
+#include <string.h>
+
+#define MS G_GINT64_CONSTANT (1000000)
+#define TICK_MS 500
+#define WAIT_NS (1000 * MS)  // for the answer who has a stream
+#define CLAIM_NS (1000 * MS) // between two claims; and for the one that runs the upstream by now
+// A suspicion lasts for as long as the lease of a member that has died, and doubles each time.
+#define SUSPICION_NS ((CLUSTER_LEASE_S + 2) * 1000 * MS)
+#define SUSPICION_MAX_NS (60000 * MS)
+#define TOKEN_S 90
+// Times of a member that is read: it starts its own upstream for this one, or has it running.
+#define START_MS 10000
+#define CONNECT_MS 800
+#define SILENCE_MS 1200
+#define SILENT_MAX 8 // runs
+
+struct _Streams {
+  Etcd *etcd;
+  ClusterMap *map;
+  Registration *registration;
+  gchar *secret;
+  GHashTable *wants; // path -> Want
+  Timer *timer;
+};
+
+// A stream that this member serves.
+typedef struct {
+  Streams *streams;
+  gchar *path;
+  gboolean publishes;     // the upstream is `publish`
+  gboolean has_publisher; // here
+  GPtrArray *uses;        // of Use
+  SharingRoute route;
+  guint slot;
+  gchar *parent;  // who is read, or NULL
+  guint n_silent; // runs in a row of the parent that ended by silence: it must answer at once
+  gboolean claiming;
+  gint64 claim_at, waits_until; // ns
+  gint64 ownerless;             // ns; since when nobody owns the stream; 0: somebody does
+  gboolean owns;                // its key is under the lease
+  gboolean takes;               // the same for the key of who reads it
+  gchar *said_parent;           // in that key
+  GHashTable *suspected;        // name -> Suspicion
+  LogLimit routes;
+} Want;
+
+typedef struct {
+  Want *want;
+  void (*routed) (gpointer user);
+  gpointer user;
+} Use;
+
+// An answer that is awaited. The want may go meanwhile.
+typedef struct {
+  Streams *streams;
+  gchar *path;
+  gint64 lease;
+} Claim;
+
+static Streams *the_streams; // of on_publication(); main thread only
+
+static void look (Want *want);
+
+// ---- keys ----
+
+static const gchar *
+my_name (Want *want)
+{
+  return registration_get_name (want->streams->registration);
+}
+
+static gchar *
+dup_json (const gchar *name, const gchar *value)
+{
+  return g_strdup_printf ("{\"%s\":\"%s\"}", name, value); // names need no escapes
+}
+
+static void
+ignore_answer (JsonObject *answer, const GError *error, gpointer data)
+{
+}
+
+static void
+delete_key (Streams *self, const gchar *key, gint64 lease)
+{
+  etcd_call (self->etcd, "/v3/kv/txn", etcd_delete_body (key, lease), ignore_answer, NULL);
+}
+
+static void
+give_up_ownership (Want *want)
+{
+  Streams *self = want->streams;
+  const gint64 lease = registration_get_lease (self->registration);
+  g_autofree gchar *key = cluster_map_dup_owner_key (self->map, want->path);
+
+  if (!want->owns)
+    return;
+  want->owns = FALSE;
+  cluster_map_note_owner (self->map, want->path, NULL);
+  if (lease)
+    delete_key (self, key, lease);
+}
+
+static void
+stop_taking (Want *want)
+{
+  Streams *self = want->streams;
+  const gint64 lease = registration_get_lease (self->registration);
+  g_autofree gchar *key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
+
+  g_clear_pointer (&want->said_parent, g_free);
+  if (want->takes && lease)
+    delete_key (self, key, lease);
+  want->takes = FALSE;
+}
+
+// Says that this member has the stream from its parent.
+static void
+take (Want *want)
+{
+  Streams *self = want->streams;
+  const gint64 lease = registration_get_lease (self->registration);
+  const gchar *parent = want->parent ? want->parent : "";
+  g_autofree gchar *key = NULL, *value = NULL;
+
+  if (!lease || (want->takes && g_strcmp0 (want->said_parent, parent) == 0))
+    return;
+  key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
+  value = dup_json ("parent", parent);
+  want->takes = TRUE;
+  g_free (want->said_parent);
+  want->said_parent = g_strdup (parent);
+  etcd_call (self->etcd, "/v3/kv/put", etcd_put_body (key, value, lease), ignore_answer, NULL);
+}
+
+// ---- claims ----
+
+static void
+on_claimed (JsonObject *answer, const GError *error, gpointer data)
+{
+  Claim *claim = data;
+  Streams *self = claim->streams;
+  Want *want = g_hash_table_lookup (self->wants, claim->path);
+  const gboolean is_valid = claim->lease == registration_get_lease (self->registration);
+  const gchar *me = registration_get_name (self->registration);
+  g_autofree gchar *existing = NULL, *owner = NULL;
+  gboolean is_mine = FALSE;
+
+  if (answer) {
+    is_mine = etcd_create_succeeded (answer, &existing);
+    owner = is_mine ? g_strdup (me) : existing ? cluster_owner_dup_member (existing) : NULL;
+  }
+  if (want) {
+    want->claiming = FALSE;
+    want->claim_at = clock_now () + CLAIM_NS;
+    want->owns |= is_mine && is_valid;
+  } else if (is_mine && is_valid) {
+    g_autofree gchar *key = cluster_map_dup_owner_key (self->map, claim->path);
+
+    delete_key (self, key, claim->lease);
+    g_clear_pointer (&owner, g_free);
+  }
+  if (owner)
+    cluster_map_note_owner (self->map, claim->path, owner);
+  if (want && want->publishes && want->has_publisher && owner && !g_str_equal (owner, me))
+    log_event (
+        "cluster: %s is published to %s, too; its readers see that publisher", claim->path, owner);
+  if (want)
+    look (want);
+  g_free (claim->path);
+  g_free (claim);
+}
+
+static void
+claim (Want *want, gint64 now)
+{
+  Streams *self = want->streams;
+  const gint64 lease = registration_get_lease (self->registration);
+  g_autofree gchar *key = NULL, *value = NULL;
+  Claim *new;
+
+  if (want->claiming || !lease || now < want->claim_at)
+    return;
+  key = cluster_map_dup_owner_key (self->map, want->path);
+  value = dup_json ("member", my_name (want));
+  new = g_new (Claim, 1);
+  *new = (Claim) { self, g_strdup (want->path), lease };
+  want->claiming = TRUE;
+  etcd_call (self->etcd, "/v3/kv/txn", etcd_create_body (key, value, lease), on_claimed, new);
+}
+
+// ---- the route ----
+
+static void
+set_route (Want *want, SharingRoute route, const gchar *parent)
+{
+  g_autoptr (GPtrArray) uses = NULL;
+
+  if (want->route == route && g_strcmp0 (want->parent, parent) == 0)
+    return;
+  if (want->route == SHARING_MEMBER && route == SHARING_MEMBER)
+    want->slot = (want->slot + 1) % SHARING_SLOTS;
+  if (route == SHARING_MEMBER)
+    log_event_limited (&want->routes, "cluster: %s is read from %s", want->path, parent);
+  else if (want->route == SHARING_MEMBER)
+    log_event_limited (&want->routes, "cluster: %s is read from its own upstream", want->path);
+  want->route = route;
+  g_free (want->parent);
+  want->parent = g_strdup (parent);
+  want->n_silent = 0;
+  uses = g_ptr_array_copy (want->uses, NULL, NULL);
+  for (guint i = 0; i < uses->len; i++) {
+    Use *use = g_ptr_array_index (uses, i);
+
+    if (g_ptr_array_find (want->uses, use, NULL))
+      use->routed (use->user);
+  }
+}
+
+static const gchar *
+get_owner (Want *want)
+{
+  const ClusterStream *stream = cluster_map_get_stream (want->streams->map, want->path);
+
+  return stream ? stream->owner : NULL;
+}
+
+// Reads a member, or the upstream if this one is the first of those who have the stream.
+static void
+follow (Want *want, gint64 now)
+{
+  const ParentQuery query = { want->streams->map, want->path, my_name (want), want->parent,
+    want->suspected, now };
+  g_autofree gchar *parent = parent_dup (&query);
+
+  if (want->ownerless && (!parent || now - want->ownerless >= CLAIM_NS))
+    claim (want, now);
+  if (want->claiming && want->route == SHARING_WAITS && now < want->waits_until)
+    return;
+  set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
+  if (parent || get_owner (want))
+    take (want);
+}
+
+// Nobody but the member with the publisher can run the upstream.
+static void
+follow_publisher (Want *want, gint64 now)
+{
+  const ParentQuery query = { want->streams->map, want->path, my_name (want), want->parent,
+    want->suspected, now };
+  g_autofree gchar *parent = get_owner (want) ? parent_dup (&query) : NULL;
+
+  set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
+  if (parent)
+    take (want);
+  else
+    stop_taking (want);
+}
+
+static void
+look (Want *want)
+{
+  const gint64 now = clock_now ();
+  const gchar *owner = get_owner (want);
+  const gboolean is_mine = want->owns || g_strcmp0 (owner, my_name (want)) == 0;
+
+  want->ownerless = owner ? 0 : want->ownerless ? want->ownerless : now;
+  if (want->publishes && !want->has_publisher) {
+    give_up_ownership (want);
+    follow_publisher (want, now);
+  } else if (is_mine || want->publishes) {
+    if (!want->owns)
+      claim (want, now); // under an earlier lease it runs out
+    if (is_mine)
+      stop_taking (want);
+    set_route (want, SHARING_OWN, NULL);
+  } else {
+    follow (want, now);
+  }
+}
+
+void
+streams_look (Streams *self, const gchar *path)
+{
+  Want *want = path ? g_hash_table_lookup (self->wants, path) : NULL;
+  g_autoptr (GList) paths = NULL;
+
+  if (want)
+    look (want);
+  if (path)
+    return;
+  paths = g_hash_table_get_keys (self->wants);
+  for (GList *each = paths; each; each = each->next) {
+    want = g_hash_table_lookup (self->wants, each->data);
+    if (want)
+      look (want);
+  }
+}
+
+void
+streams_lose_keys (Streams *self)
+{
+  GHashTableIter iter;
+  gpointer each;
+
+  g_hash_table_iter_init (&iter, self->wants);
+  while (g_hash_table_iter_next (&iter, NULL, &each)) {
+    Want *want = each;
+
+    want->owns = want->takes = FALSE;
+    g_clear_pointer (&want->said_parent, g_free);
+  }
+}
+
+// ---- wants ----
+
+static void
+want_free (gpointer data)
+{
+  Want *self = data;
+
+  g_ptr_array_unref (self->uses);
+  g_hash_table_unref (self->suspected);
+  g_free (self->parent);
+  g_free (self->said_parent);
+  g_free (self->path);
+  g_free (self);
+}
+
+static Want *
+get_want (Streams *self, const gchar *path)
+{
+  Want *want = g_hash_table_lookup (self->wants, path);
+  const gint64 now = clock_now ();
+
+  if (want)
+    return want;
+  want = g_new0 (Want, 1);
+  *want = (Want) { .streams = self,
+    .path = g_strdup (path),
+    .uses = g_ptr_array_new (),
+    .route = SHARING_WAITS,
+    .claim_at = now,
+    .waits_until = now + WAIT_NS,
+    .suspected = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free),
+    .routes = LOG_LIMIT_FAILURES };
+  g_hash_table_insert (self->wants, want->path, want);
+  return want;
+}
+
+static void
+forget_if_unused (Want *want)
+{
+  if (want->uses->len > 0 || want->has_publisher)
+    return;
+  give_up_ownership (want);
+  stop_taking (want);
+  g_hash_table_remove (want->streams->wants, want->path);
+}
+
+static gpointer
+use (gpointer data, const gchar *path, gboolean publishes, void (*routed) (gpointer user),
+    gpointer user)
+{
+  Want *want = get_want (data, path);
+  Use *self = g_new (Use, 1);
+
+  *self = (Use) { want, routed, user };
+  want->publishes |= publishes;
+  g_ptr_array_add (want->uses, self);
+  look (want);
+  return self;
+}
+
+static void
+leave (gpointer data)
+{
+  Use *self = data;
+
+  g_ptr_array_remove (self->want->uses, self);
+  forget_if_unused (self->want);
+  g_free (self);
+}
+
+static SharingRoute
+get_route (gpointer data, guint *slot)
+{
+  const Want *want = ((Use *) data)->want;
+
+  *slot = want->slot;
+  return want->route;
+}
+
+static void
+aim (gpointer data, PullConfig *config)
+{
+  Want *want = ((Use *) data)->want;
+  Streams *self = want->streams;
+  const ClusterMember *member =
+      want->parent ? cluster_map_get_member (self->map, want->parent) : NULL;
+  const gint64 now_s = g_get_real_time () / G_USEC_PER_SEC;
+  g_autofree gchar *token = NULL;
+  gboolean is_ipv6;
+
+  config->connect_timeout_ms = want->n_silent > 0 ? CONNECT_MS : START_MS;
+  config->read_timeout_ms = SILENCE_MS;
+  if (!member)
+    return;
+  token = member_token_new (
+      self->secret, my_name (want), member->name, now_s + member->ahead_s + TOKEN_S);
+  is_ipv6 = strchr (member->address, ':') != NULL;
+  g_free (config->uri);
+  config->uri = g_strdup_printf ("%s://%s%s%s:%u%s?token=%s", member->rtsp ? "rtsp" : "rtsps",
+      is_ipv6 ? "[" : "", member->address, is_ipv6 ? "]" : "",
+      member->rtsp ? member->rtsp : member->rtsps, want->path, token);
+}
+
+static void
+suspect (Want *want, const gchar *name)
+{
+  Suspicion *suspicion = g_hash_table_lookup (want->suspected, name);
+  const gint64 now = clock_now ();
+  gint64 lasts = SUSPICION_NS;
+
+  if (!suspicion) {
+    suspicion = g_new0 (Suspicion, 1);
+    g_hash_table_insert (want->suspected, g_strdup (name), suspicion);
+  }
+  if (now - suspicion->until > SUSPICION_MAX_NS)
+    suspicion->n = 0;
+  for (guint i = 0; i < suspicion->n && lasts < SUSPICION_MAX_NS; i++)
+    lasts *= 2;
+  suspicion->n++;
+  suspicion->until = now + MIN (lasts, SUSPICION_MAX_NS);
+}
+
+// A member that is silent has answered before, and its camera may be at fault: whether it lives,
+// the next try tells. One that answers that it has nothing lives, too.
+static void
+failed (gpointer data, guint slot, const gchar *reason)
+{
+  Want *want = ((Use *) data)->want;
+
+  if (want->route != SHARING_MEMBER || slot != want->slot)
+    return;
+  if (strstr (reason, "answered") && strstr (reason, " with 5"))
+    return;
+  if (g_str_has_prefix (reason, "no media") && ++want->n_silent < SILENT_MAX)
+    return;
+  want->n_silent = 0;
+  suspect (want, want->parent);
+  look (want);
+}
+
+// ---- publishers ----
+
+static gboolean
+take_publication (gpointer data)
+{
+  const gchar *path = data;
+  PublisherFacts facts = { NULL };
+  const gboolean is_there = publication_find (path, &facts);
+  Want *want = the_streams ? g_hash_table_lookup (the_streams->wants, path) : NULL;
+
+  g_free (facts.peer);
+  if (!the_streams || (!is_there && !want))
+    return G_SOURCE_REMOVE;
+  want = get_want (the_streams, path);
+  want->publishes = TRUE;
+  want->has_publisher = is_there;
+  look (want);
+  forget_if_unused (want);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+on_publication (const gchar *path)
+{
+  g_idle_add_full (G_PRIORITY_DEFAULT, take_publication, g_strdup (path), g_free);
+}
+
+// ---- construction ----
+
+static gboolean
+on_tick (gpointer data)
+{
+  streams_look (data, NULL);
+  return G_SOURCE_CONTINUE;
+}
+
+Streams *
+streams_new (Etcd *etcd, ClusterMap *map, Registration *registration, const ClusterConfig *config)
+{
+  static const Sharing sharing = { use, leave, get_route, aim, failed };
+  Streams *self = g_new0 (Streams, 1);
+
+  *self = (Streams) { .etcd = etcd, .map = map, .registration = registration };
+  self->secret = g_strdup (config->secret);
+  self->wants = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, want_free);
+  self->timer = timer_add (TICK_MS, on_tick, self);
+  the_streams = self;
+  sharing_set (&sharing, self);
+  publication_set_watch (on_publication);
+  return self;
+}
+
+void
+streams_stop (Streams *self)
+{
+  publication_set_watch (NULL);
+  sharing_set (NULL, NULL);
+  the_streams = NULL;
+  g_clear_pointer (&self->timer, timer_remove);
+}
+
+void
+streams_free (Streams *self)
+{
+  g_hash_table_unref (self->wants);
+  g_free (self->secret);
+  g_free (self);
+}
