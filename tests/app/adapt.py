@@ -111,7 +111,7 @@ def by_url():
             said = int(re.search(r'seq=(\d+)', reader.rtp_info)[1])
             assert reader.first_seq == said, (layers, reader.rtp_info, reader.first_seq)
             told = layers_of(proxy, reader)
-            assert told['adapt'] == 'aimd' and told['limit'] == told['wanted'] == layers, told
+            assert told['adapt'] == 'gcc' and told['line'] is None and told['limit'] == told['wanted'] == layers, told
             assert in_stream(told['now']) == in_stream(layers), told
 
 

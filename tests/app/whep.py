@@ -334,6 +334,38 @@ def packets_have_transport_wide_numbers():
         assert result['status'] == 'ok' and result['numbered'] == 0, result
 
 
+def line_of(proxy):
+    """What the API says of the only reader: its state, and its line."""
+    readers = proxy.readers()
+    return (readers[0]['state'], readers[0]['layers'] and readers[0]['layers']['line']) if readers else (None, None)
+
+
+@test(timeout=120)
+def a_reader_gets_what_its_line_carries():
+    with WebrtcProxy(f'file://{keyframes_every(25)}') as proxy:
+        with Proc(program(), 'read', '--twcc', '--duration', '60', f'{proxy.web}/cam/whep'):
+            wait_until(lambda: line_of(proxy)[1], 30, 'an estimate of the line')
+            time.sleep(4)
+            state, line = line_of(proxy)
+            assert state == 'ok' and line['state'] == 'clear' and line['gets'] == 'layers', line
+            assert line['reason'] == 'all that is allowed', line
+            estimate = proxy.readers()[0]['layers']['estimate']
+            assert estimate > 50000, estimate
+            assert proxy.metric('readers_by_line{mount="/cam",state="clear"}') == 1
+        wait_until(lambda: not proxy.readers(), 20, 'no readers')
+        # Half of the packets are lost, whatever it gets.
+        with Proc(program(), 'read', '--twcc', '--lose', '2', '--duration', '60', f'{proxy.web}/cam/whep'):
+            wait_until(lambda: line_of(proxy)[0] == 'keyframes', 30, 'keyframes only')
+            line = line_of(proxy)[1]
+            assert line['gets'] == 'keyframes' and line['reason'] == 'its line loses packets', line
+            assert proxy.metric('adaptation_down_total') >= 1
+        # One without feedback on each packet has no estimate.
+        wait_until(lambda: not proxy.readers(), 20, 'no readers')
+        with Proc(program(), 'read', '--duration', '60', f'{proxy.web}/cam/whep'):
+            wait_until(lambda: proxy.readers() and proxy.readers()[0]['packets'] > 100, 30, 'packets')
+            assert line_of(proxy) == ('ok', None), line_of(proxy)
+
+
 @test
 def what_the_port_refuses_is_counted():
     with WebrtcProxy() as proxy:

@@ -22,7 +22,7 @@ static const gchar *const clients[] = { "rtspsrc", "light", NULL };      // by P
 static const gchar *const fan_outs[] = { "engine", "elements", NULL };   // by MountFanOut
 static const gchar *const standbys[] = { "cold", "warm", NULL };         // by MountStandby
 static const gchar *const joins[] = { "keyframe", "live", NULL };
-const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", NULL };
+const gchar *const mount_adapt_names[] = { "off", "fixed", "bandwidth", "aimd", "gcc", NULL };
 static const gchar *const catch_ups[] = { "live", "delay", NULL };
 static const gchar *const drop_policies[] = { "slowest", "head", "tail", NULL };
 
@@ -327,10 +327,12 @@ static const SchemaKey mount_keys[] = {
           "what serves RTSP readers; `engine`: a media without a thread; `elements`: a media of "
           "gst-rtsp-server's own, with its `rtpbin`, for comparison: it costs more, and lacks "
           "what [architecture](architecture.md#a-mount-as-elements) says" },
-  { "adapt", SCHEMA_INDEX, AT (adapt), "aimd", .words = mount_adapt_names,
+  { "adapt", SCHEMA_INDEX, AT (adapt), "gcc", .words = mount_adapt_names,
       .effect = MOUNT_EFFECT_LAYERS,
-      .help = "which layers of a layered stream a reader gets; `aimd`, `bandwidth`: as many as its "
-              "line can carry; `fixed`: the layers that its URL asks for; `off`: all" },
+      .help =
+          "how much of a stream a reader gets; `gcc`: what its line carries by the feedback on "
+          "each packet, or as with `aimd` without such feedback; `aimd`, `bandwidth`: as many "
+          "layers as its reports allow; `fixed`: the layers that its URL asks for; `off`: all" },
   { "template", SCHEMA_OTHER, .form = "NAME", .value = &template_value, .effect = MOUNT_EFFECT_NONE,
       .file_only = TRUE,
       .help = "the one of the file's `templates` whose keys the mount has, too" },

@@ -17,6 +17,7 @@ typedef enum {
   MOUNT_ADAPT_FIXED,
   MOUNT_ADAPT_BANDWIDTH,
   MOUNT_ADAPT_AIMD,
+  MOUNT_ADAPT_GCC,
 } MountAdapt;
 
 // Whether the next of several upstreams is connected before it is needed.

@@ -12,6 +12,25 @@ add_layers (JsonBuilder *builder, const gchar *name, WeirLayerSet layers)
   api_add_text (builder, name, text);
 }
 
+// What the estimate of the line says: null for readers whose feedback allows none.
+static void
+write_line (JsonBuilder *builder, const AdaptationView *view)
+{
+  json_builder_set_member_name (builder, "line");
+  if (!view->line) {
+    json_builder_add_null_value (builder);
+    return;
+  }
+  json_builder_begin_object (builder);
+  api_add_text (builder, "state", view->line);
+  json_builder_set_member_name (builder, "queue-seconds");
+  json_builder_add_double_value (
+      builder, (gdouble) view->queue_ns / G_GINT64_CONSTANT (1000000000));
+  api_add_text (builder, "gets", view->step);
+  api_add_text (builder, "reason", view->reason);
+  json_builder_end_object (builder);
+}
+
 static void
 write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
 {
@@ -32,6 +51,7 @@ write_layers (JsonBuilder *builder, Reader *reader, const ReaderLayers *layers)
     json_builder_add_int_value (builder, (gint64) view.estimate);
   else
     json_builder_add_null_value (builder);
+  write_line (builder, &view);
   json_builder_end_object (builder);
 }
 

@@ -23,10 +23,14 @@
 #include "isolate/pool.h"
 #include "access/refusals.h"
 #include "base/memory.h"
+#include "readers/adaptation.h"
+#include "readers/line_choice.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
 
 #define TRANSPORTS_MAX 16 // of reader_transports
+
+static const gchar *const lines[] = { "clear", "warning", "congested" };
 
 // The values of one mount.
 typedef struct {
@@ -38,7 +42,7 @@ typedef struct {
   MountSessions sessions;
   Totals totals;
   guint states[READER_STATES], priorities[READER_PRIORITIES], transports[TRANSPORTS_MAX],
-      kernel[WEIR_N_CLONES];
+      kernel[WEIR_N_CLONES], lines[G_N_ELEMENTS (lines)];
 } Sample;
 
 // ---- sampling ----
@@ -51,6 +55,7 @@ sample_readers (GHashTable *samples)
   for (guint i = 0; i < readers->len; i++) {
     Reader *reader = g_ptr_array_index (readers, i);
     Sample *sample = g_hash_table_lookup (samples, reader_get_mount (reader));
+    AdaptationView view;
     ReaderSample from;
 
     if (!sample)
@@ -63,6 +68,10 @@ sample_readers (GHashTable *samples)
     sample->priorities[MIN (from.priority, READER_PRIORITIES - 1)]++;
     for (guint k = 0; k < WEIR_N_CLONES; k++)
       sample->kernel[k] += g_strcmp0 (from.kernel, weir_clones_name (k)) == 0;
+    if (!adaptation_view (reader, &view))
+      view.line = NULL;
+    for (guint k = 0; k < G_N_ELEMENTS (lines); k++)
+      sample->lines[k] += g_strcmp0 (view.line, lines[k]) == 0;
     for (guint t = 0; reader_transports[t]; t++)
       sample->transports[t] += g_str_equal (reader_get_transport (reader), reader_transports[t]);
   }
@@ -260,6 +269,13 @@ gauges (Page *page)
       line (page, "readers_in_state", &page->samples[i], "state", reader_state_names[s],
           page->samples[i].states[s]);
   }
+  head (page, "readers_by_line", "gauge",
+      "Playing readers whose line is estimated by their feedback on each packet, by its state.");
+  for (guint i = 0; i < page->n; i++) {
+    for (guint k = 0; k < G_N_ELEMENTS (lines) && page->samples[i].used; k++)
+      line (
+          page, "readers_by_line", &page->samples[i], "state", lines[k], page->samples[i].lines[k]);
+  }
   head (page, "readers_with_priority", "gauge", "Playing readers, by priority.");
   for (guint i = 0; i < page->n; i++) {
     for (guint p = 0; p < READER_PRIORITIES && page->samples[i].used; p++) {
@@ -319,6 +335,22 @@ simple (Page *page, const gchar *name, const gchar *type, guint64 value, const g
 {
   head (page, name, type, help);
   g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
+}
+
+static void
+adaptation (Page *page)
+{
+  LineChoiceCounts counts;
+
+  line_choice_count (&counts);
+  simple (page, "adaptation_down_total", "counter", counts.down,
+      "Times that a reader got less, by the estimate of its line.");
+  simple (page, "adaptation_up_total", "counter", counts.up,
+      "Times that a reader got more, by the estimate of its line.");
+  simple (page, "adaptation_probes_total", "counter", counts.probes,
+      "Times that a reader's line was filled to see whether it carries more.");
+  simple (page, "adaptation_failed_total", "counter", counts.failed,
+      "Of these, and of rises on trial, those that showed no room.");
 }
 
 static void
@@ -535,6 +567,7 @@ metrics_dup_text (Proxy *proxy)
   handshakes (&page, proxy_get_tls (proxy));
   intervals (&page);
   gauges (&page);
+  adaptation (&page);
   kernel_path (&page);
   guards (&page);
   if (WITH_SRT)

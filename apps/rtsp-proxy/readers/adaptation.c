@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "readers/adaptation.h"
 
+#include "base/clock.h"
 #include "config/mount_keys.h"
+#include "readers/line_choice.h"
 #include "svc/adapt.h"
 #include "text/layer_choice.h"
 
 #define LAG_INTERVAL                                                                               \
-  (5 * GST_SECOND) // between checks of a TCP reader; RTCP reports have this interval
+  (5 * GST_SECOND)           // between checks of a TCP reader; RTCP reports have this interval
+#define LOOK_INTERVAL_MS 100 // at readers whose feedback tells of each packet
 #define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
 #define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
 
@@ -27,10 +30,14 @@ typedef struct {
   guint64 last_n;   // of `n_reports` then
   GstClockTime last_time;
   gdouble arrived; // bit/s received between the last two reports
+  LineChoice line; // with the policy gcc
+  gchar *address;  // the reader's, without a port
 } Entry;
 
 static GMutex lock;
 static GHashTable *entries; // Reader -> Entry; use with `lock` held
+
+static guint looks; // GSource of look(); 0: no reader needs it. Main thread only.
 
 static Entry *
 entry_ref (Entry *self)
@@ -48,6 +55,7 @@ entry_unref (gpointer data)
     return;
   presentation_unref (self->presentation);
   g_clear_pointer (&self->n_reports, g_atomic_rc_box_release);
+  g_free (self->address);
   reader_unref (self->reader);
   g_free (self);
 }
@@ -91,10 +99,11 @@ adaptation_limit (const MountConfig *config, WeirLayerSet chosen)
 
 // ---- one reader ----
 
+// With gcc, a reader whose feedback allows no estimate is adapted by aimd.
 static WeirAdaptPolicy
 find_policy (MountAdapt adapt)
 {
-  if (adapt == MOUNT_ADAPT_AIMD)
+  if (adapt == MOUNT_ADAPT_AIMD || adapt == MOUNT_ADAPT_GCC)
     return WEIR_ADAPT_AIMD;
   return adapt == MOUNT_ADAPT_BANDWIDTH ? WEIR_ADAPT_BANDWIDTH : WEIR_ADAPT_FIXED;
 }
@@ -114,6 +123,7 @@ configure (Entry *self)
     self->counted = FALSE;
     weir_adapt_init (&self->adapt, find_policy (self->policy), limit,
         (guint32) reader_get_id (self->reader) * SPREAD);
+    line_choice_begin (&self->line, self->reader, limit, clock_now ());
     reader_set_layers (self->reader, limit);
   }
 }
@@ -192,6 +202,72 @@ is_due (const Entry *self, GstClockTime now)
   return !self->counted || now >= self->last_time + LAG_INTERVAL;
 }
 
+// ---- by the estimate of the line ----
+
+// Reports whether a reader is adapted by the estimate of its line, which is read.
+static gboolean
+has_estimate (Entry *self, gint64 now)
+{
+  return self->begun && self->policy == MOUNT_ADAPT_GCC
+         && line_choice_read (&self->line, self->reader, now);
+}
+
+// Returns a set of the addresses whose readers are probed. (transfer full)
+static GHashTable *
+find_probed (GPtrArray *all)
+{
+  GHashTable *probed = g_hash_table_new (g_str_hash, g_str_equal);
+
+  for (guint i = 0; i < all->len; i++) {
+    Entry *entry = g_ptr_array_index (all, i);
+
+    if (line_choice_is_probing (&entry->line))
+      g_hash_table_add (probed, entry->address);
+  }
+  return probed;
+}
+
+static void
+look_at (Entry *self, GHashTable *rates, GHashTable *probed, gint64 now)
+{
+  gboolean probing = line_choice_is_probing (&self->line);
+  const WeirRates *sink_rates = find_rates (rates, self->reader);
+
+  if (!sink_rates)
+    return;
+  line_choice_decide (&self->line, self->reader, self->limit, sink_rates,
+      !probing && g_hash_table_contains (probed, self->address), now);
+  if (line_choice_is_probing (&self->line))
+    g_hash_table_add (probed, self->address);
+}
+
+// Looks at all readers with an estimate. A reader who gets all and whose line is not congested
+// costs one look at the estimate only.
+static gboolean
+look (gpointer unused)
+{
+  g_autoptr (GHashTable) rates = g_hash_table_new_full (NULL, NULL, gst_object_unref, g_free);
+  g_autoptr (GPtrArray) all = dup_entries ();
+  g_autoptr (GHashTable) probed = find_probed (all);
+  gint64 now = clock_now ();
+  gboolean any = FALSE;
+
+  for (guint i = 0; i < all->len; i++) {
+    Entry *entry = g_ptr_array_index (all, i);
+
+    if (!has_estimate (entry, now))
+      continue;
+    any = TRUE;
+    if (line_choice_is_open (&entry->line, entry->limit))
+      look_at (entry, rates, probed, now);
+  }
+  if (!any)
+    looks = 0;
+  return any;
+}
+
+// ---- all of them ----
+
 static void
 adapt (Entry *self, GstClockTime now, GHashTable *rates)
 {
@@ -199,6 +275,11 @@ adapt (Entry *self, GstClockTime now, GHashTable *rates)
   ReaderVideo video;
 
   configure (self);
+  if (has_estimate (self, clock_now ())) {
+    if (looks == 0)
+      looks = g_timeout_add (LOOK_INTERVAL_MS, look, NULL);
+    return;
+  }
   if (self->adapt.policy == WEIR_ADAPT_FIXED || !is_due (self, now))
     return;
   sink_rates = find_rates (rates, self->reader);
@@ -225,6 +306,15 @@ adaptation_run (gpointer unused)
   return G_SOURCE_CONTINUE;
 }
 
+// Returns a peer without its port. (transfer full)
+static gchar *
+dup_address (const gchar *peer)
+{
+  const gchar *port = strrchr (peer, ':');
+
+  return port ? g_strndup (peer, (gsize) (port - peer)) : g_strdup (peer);
+}
+
 void
 adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chosen)
 {
@@ -235,6 +325,7 @@ adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chose
   self->presentation = presentation_ref (presentation);
   self->n_reports = reader_ref_report_count (reader);
   self->chosen = chosen;
+  self->address = dup_address (reader_get_peer (reader));
   g_mutex_lock (&lock);
   if (!entries)
     entries = g_hash_table_new_full (NULL, NULL, NULL, entry_unref);
@@ -276,8 +367,17 @@ adaptation_view (Reader *reader, AdaptationView *view)
   if (!self)
     return FALSE;
   configure (self);
-  *view = (AdaptationView) { mount_adapt_names[self->policy], self->policy != MOUNT_ADAPT_OFF,
-    self->limit, MAX (self->adapt.allowed, self->arrived) };
+  *view = (AdaptationView) { .policy = mount_adapt_names[self->policy],
+    .may_choose = self->policy != MOUNT_ADAPT_OFF,
+    .limit = self->limit,
+    .estimate = MAX (self->adapt.allowed, self->arrived) };
+  if (has_estimate (self, clock_now ())) {
+    view->estimate = (gdouble) self->line.line.bits;
+    view->line = line_choice_get_state (&self->line);
+    view->queue_ns = self->line.line.queue_ns;
+    view->step = line_choice_get_step (&self->line);
+    view->reason = line_choice_get_reason (&self->line);
+  }
   entry_unref (self);
   return TRUE;
 }

@@ -2,7 +2,8 @@
 #pragma once
 
 // Chooses the layers of each reader: those that the mount allows and the reader has chosen, reduced
-// by the mount's policy (svc/adapt.h) to those that the reader's line can carry.
+// by the mount's policy to those that the reader's line can carry: by the estimate of the line
+// (line_choice.h), or by the reader's reports (svc/adapt.h).
 
 #include "mounts/presentation.h"
 #include "readers/readers.h"
@@ -28,7 +29,13 @@ typedef struct {
   const gchar *policy; // a word of the key `adapt`
   gboolean may_choose; // the mount lets its readers choose layers
   WeirLayerSet limit;  // see adaptation_limit()
-  gdouble estimate;    // lower bound of the line's bit rate, in bit/s; 0 if not known
+  gdouble estimate; // of the line's bit rate, in bit/s; 0 if not known. A lower bound, unless the
+                    // line is congested
+  // By the estimate of the line; `line` is NULL if the reader's feedback allows none.
+  const gchar *line;   // "clear", "warning" or "congested"
+  gint64 queue_ns;     // queue delay
+  const gchar *step;   // "layers", "references" or "keyframes"
+  const gchar *reason; // for the step, in words
 } AdaptationView;
 
 // Returns FALSE if the reader has left. Call from the main thread only.

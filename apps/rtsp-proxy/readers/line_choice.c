@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "readers/line_choice.h"
+
+// A reader that joins gets the past faster than real time, which fills its line on purpose.
+#define JOIN_TIME (2 * GST_SECOND)
+#define SPREAD 0x9e3779b9u // spreads consecutive ids over the range of seeds
+
+static LineChoiceCounts counts;
+
+static const gchar *const states[] = { [WEIR_ESTIMATE_CLEAR] = "clear",
+  [WEIR_ESTIMATE_WARNING] = "warning",
+  [WEIR_ESTIMATE_CONGESTED] = "congested" };
+
+static const gchar *const steps[] = { [WEIR_STEP_KEYFRAMES] = "keyframes",
+  [WEIR_STEP_REFERENCES] = "references",
+  [WEIR_STEP_LAYERS] = "layers" };
+
+void
+line_choice_begin (LineChoice *self, Reader *reader, WeirLayerSet limit, gint64 now)
+{
+  self->can_probe = TRUE;
+  if (self->since == 0)
+    self->since = now;
+  weir_steps_init (&self->steps, limit, (guint32) reader_get_id (reader) * SPREAD, now);
+  reader_restrict (reader, 0);
+}
+
+gboolean
+line_choice_read (LineChoice *self, Reader *reader, gint64 now)
+{
+  WeirEstimateView view;
+
+  if (!reader_read_estimate (reader, now, &view))
+    return FALSE;
+  self->line = view;
+  self->known |= view.bits > 0;
+  return self->known;
+}
+
+gboolean
+line_choice_is_open (const LineChoice *self, WeirLayerSet limit)
+{
+  return self->line.state == WEIR_ESTIMATE_CONGESTED || self->steps.now.kind != WEIR_STEP_LAYERS
+         || !weir_layer_set_equal (self->steps.now.set, limit);
+}
+
+// ---- deciding ----
+
+// Returns the state of a step, an index in reader_state_names.
+static guint
+find_restriction (WeirStepKind kind)
+{
+  for (guint i = 0; kind != WEIR_STEP_LAYERS && i < READER_STATES; i++) {
+    if (g_str_equal (reader_state_names[i], steps[kind]))
+      return i;
+  }
+  return 0;
+}
+
+static void
+take_step (Reader *reader, const WeirStep *step)
+{
+  reader_set_layers (reader, step->set);
+  reader_restrict (reader, find_restriction (step->kind));
+}
+
+static void
+note_change (const WeirSteps *now)
+{
+  if (now->reason == WEIR_STEPS_DELAY || now->reason == WEIR_STEPS_LOSS)
+    counts.down++;
+  else
+    counts.up++;
+}
+
+static gboolean
+is_same (const WeirStep *a, const WeirStep *b)
+{
+  return a->kind == b->kind && weir_layer_set_equal (a->set, b->set);
+}
+
+void
+line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit, const WeirRates *rates,
+    gboolean others, gint64 now)
+{
+  WeirStepsInput input = { .line = self->line,
+    .key_ns = rates->key_ns ? rates->key_ns : INT64_MIN,
+    .can_probe = self->can_probe,
+    .others = others };
+  WeirStep list[WEIR_STEPS_MAX];
+  size_t n = weir_steps_list (rates, limit, list);
+  WeirSteps before = self->steps;
+  WeirStepsDecision decision;
+
+  if (now - self->since < (gint64) JOIN_TIME)
+    return;
+  decision = weir_steps_decide (&self->steps, &input, list, n, now);
+  if (!is_same (&before.now, &decision.step)) {
+    take_step (reader, &decision.step);
+    note_change (&self->steps);
+  }
+  counts.failed += self->steps.n_failed - before.n_failed;
+  if (decision.probe_bits == 0)
+    return;
+  if (reader_probe (reader, decision.probe_bits, (guint) (decision.probe_ns / GST_MSECOND))) {
+    counts.probes++;
+  } else {
+    self->can_probe = FALSE;
+    weir_steps_cancel_probe (&self->steps);
+  }
+}
+
+gboolean
+line_choice_is_probing (const LineChoice *self)
+{
+  return weir_steps_is_probing (&self->steps);
+}
+
+// ---- figures ----
+
+const gchar *
+line_choice_get_state (const LineChoice *self)
+{
+  return states[self->line.state];
+}
+
+const gchar *
+line_choice_get_step (const LineChoice *self)
+{
+  return steps[self->steps.now.kind];
+}
+
+const gchar *
+line_choice_get_reason (const LineChoice *self)
+{
+  return weir_steps_reason_name (self->steps.reason);
+}
+
+void
+line_choice_count (LineChoiceCounts *out)
+{
+  *out = counts;
+}
