@@ -470,11 +470,12 @@ static gboolean
 take_publication (gpointer data)
 {
   const gchar *path = data;
-  PublisherFacts facts = { NULL };
+  PublisherFacts facts = { 0 };
   const gboolean is_there = publication_find (path, &facts);
   Want *want = the_streams ? g_hash_table_lookup (the_streams->wants, path) : NULL;
 
   g_free (facts.peer);
+  g_free (facts.layer);
   if (!the_streams || (!is_there && !want))
     return G_SOURCE_REMOVE;
   want = get_want (the_streams, path);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "sources/publication.h"
 
+#include <string.h>
+
 #define SILENT_NS G_GINT64_CONSTANT (1000000000)
 
 // A run of the upstream `publish`. The upstream holds a reference, as do the slot and everybody who
@@ -56,13 +58,14 @@ publication_set_watch (void (*changed) (const gchar *path))
   g_atomic_pointer_set (&watch, changed);
 }
 
+// Only the publication of rank 0 is told of, whose key is the path.
 static void
-tell_watch (const gchar *path)
+tell_watch (const gchar *key)
 {
   void (*changed) (const gchar *path) = g_atomic_pointer_get (&watch);
 
-  if (changed)
-    changed (path);
+  if (changed && !strchr (key, '\n'))
+    changed (key);
 }
 
 static Slot *
@@ -284,7 +287,7 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
   if (!former)
-    tell_watch (self->path);
+    tell_watch (self->key);
   g_clear_pointer (&former, g_ptr_array_unref);
   if (run) {
     run->context->callbacks->begun (
@@ -306,7 +309,7 @@ publication_give_back (Publication *self)
     slot->current = NULL;
   forget_slot_if_empty (self->key);
   g_mutex_unlock (&table);
-  tell_watch (self->path);
+  tell_watch (self->key);
 }
 
 void
