@@ -143,6 +143,18 @@ def who_comes_second_is_told_so():
 
 
 @test(timeout=180)
+def a_camera_is_published_in_three_sizes_where_readers_may_choose():
+    with Publish({'choices': {'pull': ['simulcast']}}) as proxy, Chromium(*FAKE) as browser:
+        open_page(browser, proxy)
+        browser.run('camera.click()')
+        browser.wait(r'/^Publishing(, \d+×\d+){3}, \d+\.\d Mb\/s$/.test(state.textContent)', 40, 'three pictures to leave')
+        wait_until(lambda: (proxy.publisher() or {}).get('layer') == 'h', 20, 'the largest one')
+        sizes = [streams(f'{proxy.url("/cam")}{query}')['video']['width'] for query in ('', '?simulcast=2', '?simulcast=3')]
+        print(f'# {sizes} {browser.run("state.textContent")}')
+        assert sizes[0] == 2 * sizes[1] == 4 * sizes[2], sizes
+
+
+@test(timeout=180)
 def a_broken_connection_is_made_again_and_one_that_the_server_ends_is_not():
     with Publish({'takeover': 'yes'}) as proxy, Chromium(*FAKE) as browser:
         open_page(browser, proxy)

@@ -4,9 +4,11 @@
 import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import groupby
 
+from chromium import Chromium
 from hlsweb import attributes
 from proxy import wait_until
 from sent import frames
@@ -163,6 +165,80 @@ def hls_goes_on_with_another_size():
         got = frames(f'{proxy.web}/hls/live/index.m3u8', seconds=14)
         assert len(got['audio']) > 500, len(got['audio'])
         assert check(got['video']) == ['l', 'm', 'h']
+
+
+PUBLISH = """(async () => {
+    const stream = await navigator.mediaDevices.getUserMedia({ video: { width: 960, height: 540 }, audio: true });
+    window.peer = new RTCPeerConnection();
+    const layers = [{ rid: 'h' }, { rid: 'm', scaleResolutionDownBy: 2 }, { rid: 'l', scaleResolutionDownBy: 4 }];
+    for (const track of stream.getTracks())
+      peer.addTransceiver(track, { direction: 'sendonly', streams: [stream], sendEncodings: track.kind === 'video' ? layers : [{}] });
+    await peer.setLocalDescription();
+    const answer = await fetch('/live/whip', { method: 'POST', body: peer.localDescription.sdp,
+                                               headers: { 'Content-Type': 'application/sdp' } });
+    await peer.setRemoteDescription({ type: 'answer', sdp: await answer.text() });
+    return answer.status;
+  })()"""
+# The layers that are sent, with their pictures a second.
+SENT = """(async () => [...(await peer.getStats()).values()].filter((each) => each.type === 'outbound-rtp' && each.kind === 'video')
+    .map((each) => [each.rid, each.frameHeight, each.framesPerSecond || 0, each.nackCount, each.pliCount]))()"""
+# Lets the browser send the layers whose names are in a list.
+ACTIVATE = """(async () => {
+    const sender = peer.getSenders().find((each) => each.track.kind === 'video');
+    const parameters = sender.getParameters();
+    for (const each of parameters.encodings)
+      each.active = NAMES.includes(each.rid);
+    await sender.setParameters(parameters);
+    return 1;
+  })()"""
+
+
+def widths(proxy, path, seconds):
+    """Returns [(time in s, width)] of the pictures that a reader over RTSP gets. FFmpeg knows no time of the first one."""
+    done = subprocess.run(['ffprobe', '-v', 'error', '-rtsp_transport', 'tcp', '-select_streams', 'v', '-read_intervals', f'%+{seconds}',
+                           '-show_entries', 'frame=best_effort_timestamp_time,width', '-of', 'csv=p=0', proxy.url(path)],
+                          capture_output=True, text=True, timeout=60 * SLOWER, check=True)
+    assert not done.stderr, done.stderr
+    lines = [line.split(',') for line in done.stdout.split()]
+    return [(float(time) if time != 'N/A' else 0, int(width)) for time, width, *_ in lines]
+
+
+@contextmanager
+def chromium(proxy):
+    """A browser that publishes three layers."""
+    with Chromium('--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream') as browser:
+        browser.open(f'{proxy.web}/')
+        browser.wait('location.port && document.readyState === "complete"', 30, 'the page')
+        assert browser.run(PUBLISH) == 201
+        try:
+            wait_for_layer(proxy, 'h', 40)
+            yield browser
+        finally:
+            print(f'# {browser.run(SENT)}')
+
+
+@test(timeout=180)
+def three_layers_of_chromium_are_three_streams():
+    with Whip(LIVE) as proxy, chromium(proxy):
+        for path, wanted in ('/live', 960), ('/live?simulcast=2', 480), ('/live?simulcast=3', 240):
+            got = widths(proxy, path, 3)
+            assert len(got) > 30 and {width for _, width in got} == {wanted}, (path, got)
+
+
+@test(timeout=180)
+def a_layer_that_chromium_stops_breaks_no_reader():
+    with Whip(LIVE) as proxy, chromium(proxy) as browser, ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(widths, proxy, '/live', 14)
+        proxy.wait_for_line(r' reader \S+ in: /live over TCP')
+        for names, name in (['l', 'm'], 'm'), (['l'], 'l'), (['l', 'm', 'h'], 'h'):
+            assert browser.run(ACTIVATE.replace('NAMES', json.dumps(names)))
+            wait_for_layer(proxy, name)
+        got = reading.result()
+        runs = [width for width, _ in groupby(width for _, width in got)]
+        gaps = [b - a for (a, _), (b, _) in zip(got, got[1:])]
+        print(f'# {runs} {len(got)} {max(gaps)}')
+        assert runs in ([960, 480, 240, 960], [960, 480, 240, 480, 960]), runs
+        assert min(gaps[1:]) > 0 and max(gaps) < 2 * SLOWER, (min(gaps), max(gaps))
 
 
 run()

@@ -13,7 +13,8 @@ G_STATIC_ASSERT (SDP_LAYERS_MAX <= WEIR_SIMULCAST_LAYERS);
 typedef struct {
   WebrtcSimulcast *of;
   Publication *publication;
-  WeirSimulcastView pictures; // guarded by the lock
+  guint64 run;                // that took its last packet; 0: none did; guarded by the lock
+  WeirSimulcastView pictures; // likewise
   gint asked; // the layer of which a keyframe was asked for; NOBODY: none is wanted; likewise
 } View;
 
@@ -42,16 +43,35 @@ get_n (const WebrtcSimulcast *self)
 // ---- views ----
 
 static void
+push (const PublishRun *run, guint track, const WeirIngestPacket *packet)
+{
+  EngineTrack out = { .context = publication_context (run), .index = track };
+
+  engine_track_push (&out, packet, RELAY_NO_BASE);
+}
+
+static void
 view_push (const View *self, guint track, const WeirIngestPacket *packet)
 {
   PublishRun *run = publication_enter (self->publication);
-  EngineTrack out = { .index = track };
 
   if (!run)
     return;
-  out.context = publication_context (run);
-  engine_track_push (&out, packet, RELAY_NO_BASE);
+  push (run, track, packet);
   publication_leave (run);
+}
+
+// An upstream that begins gets a keyframe first. Call with the lock held.
+static void
+view_note_run (View *self, const PublishRun *run)
+{
+  const guint64 number = run ? publication_get_number (run) : 0;
+
+  if (number && number != self->run) {
+    weir_simulcast_view_init (&self->pictures, self->pictures.rank, self->pictures.ssrc);
+    self->asked = NOBODY;
+  }
+  self->run = number;
 }
 
 static gboolean
@@ -128,19 +148,22 @@ static void
 offer (View *view, const WeirSimulcastPacket *read, const WeirIngestPacket *packet)
 {
   WebrtcSimulcast *self = view->of;
+  PublishRun *run = publication_enter (view->publication);
   gboolean is_taken, changes;
   gint former, request;
 
   g_mutex_lock (&self->lock);
   former = view->pictures.current;
+  view_note_run (view, run);
   is_taken = weir_simulcast_view_take (&self->layers, &view->pictures, read, packet->data);
   changes = view->pictures.current != former;
   request = view_find_request (view);
   g_mutex_unlock (&self->lock);
   if (changes && view == self->views)
     note_change (self, (guint) read->layer);
-  if (is_taken)
-    view_push (view, self->track, packet);
+  if (is_taken && run)
+    push (run, self->track, packet);
+  g_clear_pointer (&run, publication_leave);
   if (request != NOBODY)
     self->ask_key (self->owner, (guint) request);
 }
