@@ -6,15 +6,17 @@ import sys
 import time
 
 import glass_source
+import webrtc_page
 from chromium import Chromium
 from hls import Hls, HlsMediaMtx
 from proc import Proc
 from report import Column
 from servers import PORT, Upstream
 from tap import Skip
+from webrtc import RTC_PORT, WhepMediaMtx
 
 NAME = 'glass'
-TITLE = 'age of the picture in a browser that plays HLS'
+TITLE = 'age of the picture in a browser that plays HLS, or over WebRTC'
 CASE, WHO, YARDSTICK = 'player', 'server', 'mediamtx'
 LOG = False
 COLUMNS = (
@@ -67,6 +69,14 @@ class Page(Hls):
         return self.url('s').replace('/hls/', '/watch/').removesuffix('/index.m3u8')
 
 
+class RtcPage(Page):
+    """Its page plays over WebRTC, as browsers can."""
+
+    def __init__(self, rig, *words):
+        self.whole = {**Page.whole, 'webrtc': {'listen': f'{rig.server_address}:{RTC_PORT}'}}
+        super().__init__(rig, *words)
+
+
 class PageMediaMtx(HlsMediaMtx):
     source = 'publisher'
 
@@ -74,11 +84,19 @@ class PageMediaMtx(HlsMediaMtx):
         return self.url('s').removesuffix('index.m3u8')
 
 
+class RtcPageMediaMtx(WhepMediaMtx):
+    source = 'publisher'
+
+    def page(self, path='s'):
+        return super().page(path)
+
+
 def one(rig, server_type, plain, seconds):
-    with server_type(rig, {'s': server_type.source}, Upstream(always=server_type is PageMediaMtx)) as server, \
+    with server_type(rig, {'s': server_type.source}, Upstream(always=server_type.source == 'publisher')) as server, \
          Proc(*rig.server, sys.executable, glass_source.__file__, f'rtsp://{server.address}:{PORT}/s'), \
          Chromium(prefix=rig.readers) as browser:
         time.sleep(2)  # until the stream is there
+        webrtc_page.look(browser)
         browser.open(server.page())
         browser.wait('document.querySelector("video").currentTime > 0', START, 'it plays')
         time.sleep(SETTLE)
@@ -88,8 +106,12 @@ def one(rig, server_type, plain, seconds):
         browser.run(SAMPLE)
         time.sleep(seconds)
         ages, stalls = sorted(browser.run('ages')), browser.run('stalls')
+        assert ('inbound-rtp' in str(webrtc_page.video(browser))) == (server_type in RTC), 'the page plays otherwise'
     assert len(ages) > 10 * seconds, f'{server_type.name} shows {len(ages)} pictures whose time can be read'
     return {'p50': ages[len(ages) // 2], 'p95': ages[len(ages) * 95 // 100], 'stalls': stalls}
+
+
+RTC = RtcPage, RtcPageMediaMtx
 
 
 def run(rig, quick):
@@ -101,3 +123,7 @@ def run(rig, quick):
             for server_type in (Page,) if plain else (Page, PageMediaMtx):
                 if server_type.there():
                     yield case, server_type.name, one(rig, server_type, plain, SECONDS // 2 if quick else SECONDS)
+    for _ in range(1 if quick else 3):
+        for server_type in RTC:
+            if server_type.there():
+                yield 'WebRTC', server_type.name, one(rig, server_type, False, SECONDS // 2 if quick else SECONDS)

@@ -109,15 +109,21 @@ class Rig:
         full queue does not hold the server back. The device does not segment, as a switch judges
         each packet by itself.
         """
-        features = 'ethtool', '-K', 'veth', 'tx-udp-segmentation'
         ports = f'udp dport {FIRST_PORT}-65535'
+        with self.unsegmented():
+            # For the counts, a bucket of tokens is a queue.
+            self._rules(self._namespaces[1], ('arrived', 'lost'), 'netdev', 'ingress device "veth"',
+                        [f'{ports} limit rate over {rate}/second burst {queue} packets counter name lost '
+                         'drop',
+                         f'{ports} counter name arrived drop'])
+            yield
+
+    @contextlib.contextmanager
+    def unsegmented(self):
+        """While the context lasts, the device does not segment, so that rules see each packet."""
+        features = 'ethtool', '-K', 'veth', 'tx-udp-segmentation'
         before = self._namespaces[0].run('ethtool', '-k', 'veth')
         self._namespaces[0].run(*features, 'off')
-        # For the counts, a bucket of tokens is a queue.
-        self._rules(self._namespaces[1], ('arrived', 'lost'), 'netdev', 'ingress device "veth"',
-                    [f'{ports} limit rate over {rate}/second burst {queue} packets counter name lost '
-                     'drop',
-                     f'{ports} counter name arrived drop'])
         try:
             yield
         finally:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measures what readers over WebRTC cost a server, and how soon they have a picture."""
+"""Measures what readers over WebRTC cost a server, how soon they have a picture, and what Chromium shows
+of a stream that loses packets."""
 
 import os
+import shutil
+import statistics
 import time
 
+import webrtc_page
+from chromium import Chromium
 from load import JsonProc
 from report import Column
 from servers import BUILD, PLUGINS, MediaMtx, Origin, Upstream, Weir
@@ -23,11 +28,15 @@ COLUMNS = (
     Column('p50', 'first keyframe p50 ms'),
     Column('p99', 'p99 ms'),
     Column('failed', 'failed'),
+    Column('shown', 'first picture in Chromium p50 ms', spread=True),
+    Column('freezes', 'freezes in 30 s'),
 )
 
 HTTP_PORT, RTC_PORT = 18889, 18189
 SECONDS = 10   # that each reader reads
 ARRIVALS = 50  # readers a second
+PAGES = 12     # that are opened for the first picture
+LOSS_EVERY, LOSS_SECONDS = 50, 30
 
 
 class Whep(Weir):
@@ -38,6 +47,9 @@ class Whep(Weir):
     def url(self, path):
         return f'http://{self.address}:{HTTP_PORT}/{path}/whep'
 
+    def page(self, path):
+        return f'http://{self.address}:{HTTP_PORT}/watch/{path}'
+
 
 class WhepMediaMtx(MediaMtx):
     whole = {'webrtc': True, 'webrtcAddress': f':{HTTP_PORT}', 'webrtcLocalUDPAddress': f':{RTC_PORT}'}
@@ -45,12 +57,63 @@ class WhepMediaMtx(MediaMtx):
     def url(self, path):
         return f'http://{self.address}:{HTTP_PORT}/{path}/whep'
 
+    def page(self, path):
+        return f'http://{self.address}:{HTTP_PORT}/{path}/'
+
 
 class Readers(JsonProc):
-    def __init__(self, rig, url, readers, seconds):
+    def __init__(self, rig, url, readers, seconds, at_once=False):
+        arrivals = () if at_once else ('--arrivals', f'uniform:{ARRIVALS}')
         super().__init__(*rig.readers, BUILD / 'apps/rtsp-load/rtsp-load', '--whep', '--json', '--readers', readers,
-                         '--duration', seconds, '--arrivals', f'uniform:{ARRIVALS}', url,
-                         env={**os.environ, **PLUGINS})
+                         '--duration', seconds, *arrivals, url, env={**os.environ, **PLUGINS})
+
+
+def at_once(rig, server_type, readers):
+    rig.let_all_through()
+    with Origin(rig, 1) as origin, \
+         server_type(rig, {'s': origin.url}, Upstream(always=True)) as server:
+        with Readers(rig, server.url('s'), 1, 4) as first:
+            first.result(40)
+        with Readers(rig, server.url('s'), readers, SECONDS, at_once=True) as load:
+            result = load.result(60)
+    row = {'received': result['packets'], 'lost': result['lost'], 'delivered': result['delivered'],
+           'failed': result['failed'], 'answer': result['answer_p50_ms']}
+    if result['keyframes']:
+        row.update(p50=result['keyframe_p50_ms'], p99=result['keyframe_p99_ms'])
+    return row
+
+
+def first_pictures(rig, server_type):
+    rig.let_all_through()
+    with Origin(rig, 1) as origin, \
+         server_type(rig, {'s': origin.url}, Upstream(always=True)) as server, \
+         Chromium(prefix=rig.readers) as browser:
+        webrtc_page.look(browser)
+        webrtc_page.open_page(browser, server.page('s'))  # the browser's own first time
+        shown = []
+        for i in range(PAGES):
+            time.sleep(1 + i * 2 / PAGES)  # everywhere between two keyframes
+            shown.append(webrtc_page.open_page(browser, server.page('s')))
+    return {'shown': statistics.median(shown)}
+
+
+def losses(rig, server_type):
+    rig.let_all_through()
+    with Origin(rig, 1) as origin, \
+         server_type(rig, {'s': origin.url}, Upstream(always=True)) as server, \
+         Chromium(prefix=rig.readers) as browser, rig.unsegmented():
+        webrtc_page.look(browser)
+        webrtc_page.open_page(browser, server.page('s'))
+        time.sleep(3)
+        rig.lose_udp(LOSS_EVERY)
+        before = webrtc_page.video(browser)
+        time.sleep(LOSS_SECONDS)
+        after = webrtc_page.video(browser)
+    rig.let_all_through()
+    assert after['nackCount'] > before['nackCount'], 'nothing was lost'
+    # What has come as a retransmission of RFC 4588 stays counted as lost.
+    lost, again = (after.get(key, 0) - before.get(key, 0) for key in ('packetsLost', 'retransmittedPacketsReceived'))
+    return {'freezes': after['freezeCount'] - before['freezeCount'], 'lost': max(0, lost - again)}
 
 
 def one(rig, server_type, megabits, readers):
@@ -82,3 +145,11 @@ def run(rig, quick):
             for server_type in Whep, WhepMediaMtx:
                 if server_type.there():
                     yield f'{megabits} Mb/s, {readers}', server_type.name, one(rig, server_type, megabits, readers)
+    cases = [('1 Mb/s, 200 at once', lambda *words: at_once(*words, 200))]
+    if shutil.which('chromium') and rig.real:
+        cases += ('1 Mb/s, Chromium', first_pictures), (f'1 Mb/s, Chromium, 1 packet in {LOSS_EVERY} lost', losses)
+    for case, measure in cases:
+        for _ in range(1 if quick else 3):
+            for server_type in Whep, WhepMediaMtx:
+                if server_type.there():
+                    yield case, server_type.name, measure(rig, server_type)
