@@ -16,7 +16,7 @@ from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, se
 from tap import Skip
 
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
-         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt', 'line',
+         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_seed', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt', 'line',
          'tls', 'progressive', 'strict', 'hls', 'webrtc', 'glass', 'ts', 'titles', 'files', 'recorded', 'recordings', 'omss', 'svcproxy',
          'amps', 'omss_more', 'svc_more')
 
@@ -86,10 +86,10 @@ def all_benches():
     return {bench.NAME: bench for bench in map(importlib.import_module, NAMES)}
 
 
-def chosen(names, benches, parts):
+def chosen(names, quick, benches, parts):
     """Returns the benches and parts of these names in turn."""
     if names[:1] == ['papers']:
-        names = names[1:] or papers.benches()
+        names = names[1:] or (papers.by_need(papers.benches()) if quick else papers.benches())
     return [part for name in names or benches for part in parts[name]]
 
 
@@ -128,7 +128,7 @@ def main():
               f'rig: {facts["rig"]}')
         leave_out_those_that_fail(rig)
         print(f'servers: {", ".join(server.name for server in servers())}')
-        for part in chosen(options.names, benches, parts):
+        for part in chosen(options.names, options.quick, benches, parts):
             try:
                 if of_papers:
                     run_paper(part, rig, facts, limits)

@@ -26,7 +26,7 @@ class Throughput(Part):
 
     @staticmethod
     def run(_rig, quick):
-        for titles in (1, 5) if quick else (1, 2, 3, 4, 5, 6, 10):
+        for titles in (5,) if quick else (1, 2, 3, 4, 5, 6, 10):
             offered, sent = throughput(titles)
             yield f'{titles}', 'offered', offered
             yield f'{titles}', 'sent', sent

@@ -151,6 +151,17 @@ def a_quick_run_leaves_out_what_would_begin_too_late():
 
 
 @test
+def a_quick_run_begins_with_what_has_no_results_of_a_quiet_machine():
+    with results_in_a_folder():
+        for name, busy in ('quiet', 0.1), ('busy', 1.5):
+            class Named(Bench):
+                NAME = name
+
+            assert papers.keep(Named, samples(1), {**FACTS, 'busy': busy})
+        assert papers.by_need(['quiet', 'none', 'busy', 'other']) == ['none', 'other', 'busy', 'quiet']
+
+
+@test
 def a_function_belongs_to_the_folder_of_its_source_or_to_a_group_of_the_kernel():
     where = {'weir_ingest_run': 'ingest', 'get': 'config', 'weir_window_add': 'window'}
     parts = amps_functions.parts_of(

@@ -59,6 +59,15 @@ def benches():
                                  if figure.bench), *tables]))
 
 
+def by_need(names):
+    """Returns the names as a quick run takes them: first those without results, then those with
+    results of a busy machine."""
+    def has(name):
+        results = results_of(name)
+        return 0 if not results else 1 if is_busy(results) else 2
+    return sorted(names, key=has)
+
+
 # ---- results ----
 
 def results_of(bench):
@@ -192,7 +201,7 @@ Weir does in the same experiment, and why they differ where they do. `./dev docs
 results in [docs/papers](papers) and from `tests/bench/papers_*.py`.
 
 ```sh
-sudo ./dev bench --quick papers     # all of them, in {minutes} minutes at most, with fewer cases
+sudo ./dev bench --quick papers     # with fewer cases, for {minutes} minutes: first those without results
 sudo ./dev bench papers             # all of them, in hours
 sudo ./dev bench papers omss-bulk   # one
 ```

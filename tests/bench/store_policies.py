@@ -3,7 +3,7 @@
 dissertation)."""
 
 from report import Column
-from store_disks import Scale, check, largest, model, store
+from store_disks import NEAR, Scale, check, largest, model, store
 from store_work import ARRIVALS, Zipf, arriving, even, uniform
 
 NAME = 'store-policies'
@@ -27,8 +27,8 @@ NEAR_ZIPF = 0.025
 # By exponent: the most streams that are tried, as a part of the model's number. More titles would
 # have more files than slowdisk can have open, which is 20,000 on many machines.
 MOST_ZIPF = {0.5: 1.15, 1.0: 1.6}
-QUICK = (('within a slice', ('naive', 'rda', 'random')), (1.0, ('naive worst', 'rda')))
-QUICK_SLICES = 20
+QUICK = ('within a slice', ('naive', 'rda', 'random')),
+QUICK_SLICES, QUICK_NEAR = 20, 0.03
 FIRST = {'random': 0.92}  # part of the model's number with which the search begins
 BETWEEN = 0.1  # s between arrivals, before time is scaled
 STARTS = {      # of streams with uniform popularity
@@ -49,13 +49,13 @@ def figures(scale, streams, result):
             'second': 100 * result['second'] / result['blocks'], 'cpu': result['cpu']}
 
 
-def measure_uniform(scale, starts, policy, slices):
+def measure_uniform(scale, starts, policy, slices, near=NEAR):
     expected = model(scale, DISKS, MEGABITS)
     most = int(1.1 * expected)
     with store(scale, DISKS, policy, MEGABITS, slices, even(policy, DISKS, most)) as filled:
         streams, result = largest(
             lambda n: filled.trial(STARTS[starts](n, scale), slices),
-            FIRST.get(policy, 1) * expected, most)
+            FIRST.get(policy, 1) * expected, most, near)
     check(streams, expected)
     if starts == 'within a slice':
         found[policy] = streams
@@ -91,6 +91,7 @@ def run(_rig, quick):
     for case, names in QUICK if quick else cases:
         for name in names:
             if case in STARTS:
-                yield f'uniform, {case}', name, measure_uniform(scale, case, name, slices)
+                yield f'uniform, {case}', name, measure_uniform(
+                    scale, case, name, slices, QUICK_NEAR if quick else NEAR)
             else:
                 yield f'Zipf {case}', name, measure_zipf(scale, case, name, slices)

@@ -28,7 +28,8 @@ QUICK = ((0, 20, 100), (95,), ('naive', 'raid1', 'rda'), 20)
 
 def most_streams(scale, policy, slices):
     if policy not in store_policies.found:
-        store_policies.measure_uniform(scale, 'within a slice', policy, slices)
+        store_policies.measure_uniform(
+            scale, 'within a slice', policy, slices, store_policies.QUICK_NEAR if slices < SLICES else store_policies.NEAR)
     return store_policies.found[policy]
 
 

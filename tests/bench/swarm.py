@@ -4,4 +4,4 @@
 import swarm_parts as parts
 
 NAME = 'swarm'
-PARTS = parts.Upload, parts.Window, parts.Leaving, parts.Storage, parts.Arrivals, parts.Choking
+PARTS = parts.Upload, parts.Window, parts.Leaving, parts.Storage, parts.Arrivals, parts.Choking, parts.Seed

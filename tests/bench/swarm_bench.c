@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Simulates viewers of a title of 1 hour who help each other, for ./dev bench swarm.
 //
-// swarm_bench PICKER UPLOAD LEAVING ARRIVALS VIEWERS GAP WINDOW SPREAD STORAGE CHOKING PIECES SEED
+// swarm_bench PICKER UPLOAD LEAVING ARRIVALS VIEWERS GAP WINDOW SPREAD STORAGE CHOKING SOURCE
+// PIECES
+//     SEED
 //   UPLOAD in rates of the title; LEAVING download, stream or seed; ARRIVALS uniform, poisson or
 //   together; GAP between arrivals, WINDOW and SPREAD in s; STORAGE as a share of the title;
-//   CHOKING tit-for-tat or blind; PIECES of the title; SEED of random numbers, above 0
+//   CHOKING tit-for-tat or blind; SOURCE the upload of a seed beside the origin, in rates of the
+//   title; PIECES of the title; SEED of random numbers, above 0
 //   prints the shares of saved traffic and of traffic that came twice, and the pieces that were
 //   late
 
@@ -31,7 +34,7 @@ main (int argc, char **argv)
   SimResult result;
   int picker, leave, come;
 
-  if (argc != 13)
+  if (argc != 14)
     return 2;
   picker = weir_picker_find (argv[1]);
   leave = find (argv[3], leaving, 3);
@@ -48,8 +51,9 @@ main (int argc, char **argv)
   sim.spread_s = atof (argv[8]);
   sim.storage = atof (argv[9]);
   sim.blind = strcmp (argv[10], "blind") == 0;
-  sim.n_pieces = (uint32_t) atoi (argv[11]);
-  sim.seed = strtoull (argv[12], NULL, 10);
+  sim.seed_upload = atof (argv[11]);
+  sim.n_pieces = (uint32_t) atoi (argv[12]);
+  sim.seed = strtoull (argv[13], NULL, 10);
   if (!sim_run (&sim, &result))
     return 1;
   printf ("%g %g %llu\n", result.saved, result.wasted, (unsigned long long) result.late);

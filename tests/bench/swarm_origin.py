@@ -25,7 +25,7 @@ VIEWERS = 1, 10
 RUNS = 10
 VIEW = {'rate': RATE, 'gap': 0.1, 'arrivals': 'together', 'upload': 1, 'picker': 'hybrid', 'window': 60,
         'leave': 'stream', 'storage': '100%', 'choking': 'tit-for-tat', 'unchoke': 1, 'seed': 1,
-        'outage': 0, 'outage_s': 0, 'delays': '', 'port': FIRST_PORT}
+        'outage': 0, 'outage_s': 0, 'delays': '', 'source': 0, 'port': FIRST_PORT}
 
 
 def view(viewers, path, torrent, origin):

@@ -15,14 +15,14 @@ MINUTE = 60
 @functools.lru_cache(maxsize=None)
 def simulate(picker, upload=1.0, leaving='stream', arrivals='uniform', viewers=300, gap=36,
              window=15 * MINUTE, spread=10 * MINUTE, storage=1.0, choking='tit-for-tat',
-             quick=False):
+             source=0, quick=False):
     """Returns saved and repeated traffic in %: the means of one to three simulations."""
     runs = []
     for seed in range(1, 2 if quick else 4):
         done = subprocess.run(
             [BUILD / 'tests/bench/swarm_bench',
              *map(str, (picker, upload, leaving, arrivals, viewers, gap, window, spread, storage,
-                        choking, 430 if quick else 858, seed))],
+                        choking, source, 430 if quick else 858, seed))],
             capture_output=True, text=True, check=True)
         saved, twice, late = map(float, done.stdout.split())
         assert late == 0, f'{late:.0f} pieces were late'
@@ -117,3 +117,16 @@ class Choking(Part):
         for choking in 'tit-for-tat', 'blind':
             for picker in PICKERS:
                 yield choking, picker, simulate(picker, choking=choking, quick=quick)
+
+
+class Seed(Part):
+    NAME = 'swarm-seed'
+    TITLE = 'A seed beside the origin, as in all tests of the paper; what it sends counts as the origin\'s'
+    CASE = 'upload / bit rate, that of the seed'
+
+    @staticmethod
+    def run(_rig, quick):
+        for upload in 1.0, 0.5:
+            for source in (0, 1) if quick else (0, 1, 4):
+                for picker in PICKERS:
+                    yield f'{upload}, {source}', picker, simulate(picker, upload, source=source, quick=quick)

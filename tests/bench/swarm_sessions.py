@@ -39,6 +39,7 @@ class Scale(NamedTuple):
     viewers: int
     gap: float
     cores: float
+    rate: int = RATE
 
     def at_once(self):
         """Returns how many runs the CPUs bear."""
@@ -47,6 +48,7 @@ class Scale(NamedTuple):
 
 SCALES = Scale(60, 20, 1 / 10, 0.05), Scale(120, 60, 1 / 20, 0.1)  # with --quick, and without
 LONG_SCALE = Scale(300, 150, 1 / 50, 0.35)
+HOUR_SCALES = Scale(60, 300, 1 / 100, 0.35), Scale(3600, 300, 1 / 100, 0.35, 100_000)
 
 
 class Case(NamedTuple):
@@ -59,6 +61,7 @@ class Case(NamedTuple):
     storage: str = '100%'
     choking: str = 'tit-for-tat'
     delays: str = ''
+    source: float = 0  # upload of a seed beside the origin, in rates of the title
 
 
 class Origin:
@@ -107,6 +110,7 @@ class Title:
         self.origin = origin
         self.length = scale.length
         self.viewers = scale.viewers
+        self.rate = scale.rate
         self.gap = scale.gap * scale.length
         self.file = origin.file('title')
         self.torrent = origin.file('title.torrent')
@@ -114,7 +118,7 @@ class Title:
         for slot in range(scale.at_once()):
             self.slots.put(slot)
         with open(self.file, 'wb') as file:
-            file.write(random.Random(21).randbytes(self.length * RATE // 8))
+            file.write(random.Random(21).randbytes(self.length * self.rate // 8))
         subprocess.run([BUILD / 'apps/weir-store/weir-store', 'torrent', self.file, '-o',
                         self.torrent], check=True, capture_output=True)
 
@@ -137,9 +141,9 @@ class Title:
     def view(self, case, slot, outage=(0, 0)):
         """Runs the viewers with an `outage` of the origin: when and how long, in s. Returns their
         sums."""
-        ports = 2 * self.viewers + 1  # of the viewers, of the relays before them and the origin
+        ports = 2 * self.viewers + 2  # of the viewers, of the relays before them and the origin, and a seed
         values = {**case._asdict(), 'torrent': self.torrent, 'file': self.file,
-                  'origin': self.origin.url + 'title', 'rate': RATE,
+                  'origin': self.origin.url + 'title', 'rate': self.rate,
                   'port': FIRST_PORT + slot * ports, 'viewers': self.viewers, 'gap': self.gap,
                   'window': self.length * case.minutes / HOUR, 'unchoke': 1, 'seed': 1,
                   'outage': outage[0], 'outage_s': outage[1]}
@@ -171,15 +175,18 @@ class Title:
             f'a viewer has not read all, or has no port: {sums}'
         assert sums['wrong'] == 0, f'pieces did not hash: {sums}'
         assert came - sums['duplicate'] >= whole * 0.98, f'more was read than came: {sums}'
-        assert sums['origin'] >= sums['size'], f'nobody had fetched the title: {sums}'
+        # A seed is of the origin's side.
+        served = sums['origin'] + sums['seed_sent'] + sums['seed_read']
+        assert served >= sums['size'], f'nobody had fetched the title: {sums}'
         assert sums['late_wakes_ms'] <= LATE, f'the machine was too busy: {sums}'
-        saved = 1 - sums['origin'] / whole
+        saved = 1 - served / whole
         assert case.leave == 'seed' or saved <= min(1, case.upload) + TOLERANCE, \
             f'peers sent more than their upload: {sums}'
         return {'saved': 100 * saved, 'twice': 100 * sums['duplicate'] / came,
                 'stalls': sums['stalls'] / self.viewers, 'start': 1000 * sums['start_up_s'],
                 'slowest': 1000 * sums['start_up_most_s'], 'traffic': 100 * came / whole,
-                'cores': sums['cores'], 'wakes': sums['late_wakes_ms']}
+                'cores': sums['cores'], 'wakes': sums['late_wakes_ms'],
+                'seed': 100 * sums['seed_sent'] / whole, 'direct': 100 * sums['origin'] / whole}
 
 
 class Part:
@@ -309,6 +316,17 @@ class Long(Leaving):
                 yield cls.name(upload, leave), Case('adaptive', upload, leave)
 
 
+class Hour(Leaving):
+    NAME = 'sessions-hour'
+    TITLE = '300 viewers of a title of an hour, one each 36 s (of figure 5.3)'
+    SCALES = HOUR_SCALES
+
+    @classmethod
+    def cases(cls, quick):
+        for upload in (1.0,) if quick else (1.0, 0.5):
+            yield cls.name(upload, 'stream'), Case('hybrid', upload)
+
+
 class Outage:
     NAME = 'sessions-outage'
     TITLE = 'The origin is down for half a title, upload twice the bit rate'
@@ -348,4 +366,4 @@ class Outage:
 
 
 NAME = 'swarm_sessions'
-PARTS = Upload, Window, Leaving, Others, Latency, Outage, Long
+PARTS = Upload, Window, Leaving, Others, Latency, Outage, Long, Hour

@@ -6,6 +6,9 @@
 //   port                    of the first viewer; the others have those above it
 //   viewers, rate (bits a second), gap (s between arrivals), arrivals (uniform, poisson, together)
 //   upload (in rates of the title), picker, window (s), leave, storage, choking, unchoke (s), seed
+//   source                  upload of a seed beside the viewers, in rates of the title, which has
+//   read
+//                           the title from the origin before they come; 0: none
 //   outage, outage_s        s after the start, the origin is to be stopped for so long; 0: never.
 //                           "down" and "up" are printed, and each waits for a line from stdin
 //   delays                  one way, in ms, of the viewers in turn ("4", "0,4,5"); the last one is
@@ -53,6 +56,7 @@ static GMutex lock;
 static gint64 down_us, up_us; // the outage; under `lock`
 static gint wakes[WAKES + 1]; // by how many ms they were late; atomic
 static const gchar *origin;   // its URL, as viewers know it
+static GstElement *source;    // the seed; NULL: none
 
 static const gchar *
 get (const gchar *name)
@@ -191,6 +195,13 @@ set_element (Viewer *self, GstElement *element)
 
 // ---- a viewer ----
 
+// Behind the ports of the viewers and of their relays.
+static guint
+source_port (void)
+{
+  return (guint) number ("port") + 2 * n_viewers + 1;
+}
+
 // Returns the viewers that a tracker would tell of: those who came before and have not left; all,
 // if they come together.
 static GArray *
@@ -224,22 +235,31 @@ dup_peers (const Viewer *self)
         peers, "%s127.0.0.1:%u", n ? "," : "", port + g_array_index (others, guint, i));
     g_array_remove_index_fast (others, i);
   }
+  if (source)
+    g_string_append_printf (peers, "%s127.0.0.1:%u", peers->len ? "," : "", source_port ());
   g_array_unref (others);
   g_rand_free (dice);
   return g_string_free (peers, FALSE);
 }
 
 static GstElement *
-make_element (const Viewer *self)
+make_swarmsrc (void)
 {
-  static const gchar *const same[] = { "torrent", "picker", "leave", "storage", "choking" };
   GstElement *element = gst_element_factory_make ("swarmsrc", NULL);
-  gchar *peers = dup_peers (self);
-  gchar *listen = g_strdup_printf ("127.0.0.1:%u", (guint) number ("port") + self->number);
 
   if (!element)
     g_error ("swarm_viewers: there is no swarmsrc");
-  gst_object_ref_sink (element);
+  return gst_object_ref_sink (element);
+}
+
+static GstElement *
+make_element (const Viewer *self)
+{
+  static const gchar *const same[] = { "torrent", "picker", "leave", "storage", "choking" };
+  GstElement *element = make_swarmsrc ();
+  gchar *peers = dup_peers (self);
+  gchar *listen = g_strdup_printf ("127.0.0.1:%u", (guint) number ("port") + self->number);
+
   for (guint i = 0; i < G_N_ELEMENTS (same); i++)
     gst_util_set_object_arg (G_OBJECT (element), same[i], get (same[i]));
   // A viewer would be told of those who have left.
@@ -340,6 +360,58 @@ run (gpointer data)
   return NULL;
 }
 
+// ---- a seed ----
+
+static void
+start_source (void)
+{
+  const gsize size = g_mapped_file_get_length (file);
+  gchar *listen = g_strdup_printf ("127.0.0.1:%u", source_port ());
+  GstElement *element;
+  GstPad *pad;
+
+  if (number ("source") > 0) {
+    element = make_swarmsrc ();
+    g_object_set (element, "torrent", get ("torrent"), "origin", get ("origin"), "own-session",
+        TRUE, "tracker", FALSE, "exchange", FALSE, "listen", listen, "bitrate",
+        (guint64) number ("rate"), "upload", (guint64) (number ("source") * number ("rate")),
+        "timeout", 0, NULL);
+    gst_util_set_object_arg (G_OBJECT (element), "leave", "seed");
+    gst_util_set_object_arg (G_OBJECT (element), "storage", "100%");
+    gst_element_set_state (element, GST_STATE_READY);
+    pad = gst_element_get_static_pad (element, "src");
+    if (!gst_pad_activate_mode (pad, GST_PAD_MODE_PULL, TRUE))
+      g_error ("swarm_viewers: the seed does not start");
+    for (gsize at = 0; at < size; at += CHUNK) {
+      GstBuffer *buffer = NULL;
+
+      if (gst_pad_get_range (pad, at, (guint) MIN (CHUNK, size - at), &buffer) != GST_FLOW_OK)
+        g_error ("swarm_viewers: the seed cannot read the title");
+      gst_buffer_unref (buffer);
+    }
+    gst_object_unref (pad);
+    source = element;
+  }
+  g_free (listen);
+}
+
+// Stores what the seed has sent to viewers, and what it has read from the origin.
+static void
+stop_source (guint64 *sent, guint64 *read)
+{
+  GstStructure *stats = NULL;
+
+  *sent = *read = 0;
+  if (!source)
+    return;
+  g_object_get (source, "stats", &stats, NULL);
+  gst_structure_get (
+      stats, "sent-bytes", G_TYPE_UINT64, sent, "origin-bytes", G_TYPE_UINT64, read, NULL);
+  gst_structure_free (stats);
+  gst_element_set_state (source, GST_STATE_NULL);
+  gst_clear_object (&source);
+}
+
 // ---- all ----
 
 static void
@@ -375,8 +447,10 @@ print_sums (void)
 {
   Viewer sum = { 0 };
   struct rusage usage;
+  guint64 seed_sent, seed_read;
   guint failed = 0;
 
+  stop_source (&seed_sent, &seed_read);
   for (guint i = 0; i < n_viewers; i++) {
     const Viewer *viewer = &viewers[i];
 
@@ -396,11 +470,12 @@ print_sums (void)
 #define N G_GUINT64_FORMAT
   printf ("{\"size\": %" G_GSIZE_FORMAT ", \"failed\": %u, \"read\": %" N ", \"peer\": %" N
           ", \"origin\": %" N ", \"duplicate\": %" N ", \"late\": %" N ", \"wrong\": %" N
-          ", \"sent\": %" N ", \"stalls\": %u, \"stalled_s\": %.3f, \"start_up_s\": %.3f, "
+          ", \"sent\": %" N ", \"seed_sent\": %" N ", \"seed_read\": %" N
+          ", \"stalls\": %u, \"stalled_s\": %.3f, \"start_up_s\": %.3f, "
           "\"start_up_most_s\": %.3f, \"cpu_s\": %.3f, \"late_wakes_ms\": %d, \"outage\": [",
       g_mapped_file_get_length (file), failed, sum.read, sum.peer, sum.origin, sum.duplicate,
-      sum.late, sum.wrong, sum.sent, sum.stalls, (gdouble) sum.stalled_us / 1e6,
-      (gdouble) viewers[n_viewers / 2].start_up_us / 1e6,
+      sum.late, sum.wrong, sum.sent, seed_sent, seed_read, sum.stalls,
+      (gdouble) sum.stalled_us / 1e6, (gdouble) viewers[n_viewers / 2].start_up_us / 1e6,
       (gdouble) viewers[n_viewers - 1].start_up_us / 1e6,
       (gdouble) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
           + (gdouble) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
@@ -430,6 +505,7 @@ main (int argc, char **argv)
   viewers = g_new0 (Viewer, n_viewers);
   set_arrivals ();
   start_delays ();
+  start_source ();
   began_us = g_get_monotonic_time ();
   for (guint i = 0; i < n_viewers; i++)
     viewers[i].thread = g_thread_new ("viewer", run, &viewers[i]);
