@@ -34,11 +34,11 @@ def connections(origin):
 
 
 @contextlib.contextmanager
-def cluster(names='abc', mounts=None, **settings):
+def cluster(names='abc', mounts=None, gop=1, **settings):
     """An etcd, a camera and members, which know each other. Yields (etcd, camera, members by name)."""
     with contextlib.ExitStack() as stack:
         etcd = stack.enter_context(Etcd())
-        origin = stack.enter_context(Origin(clip=clip(1, 20)))
+        origin = stack.enter_context(Origin(clip=clip(gop, 20)))
         members = {name: stack.enter_context(Member(name, etcd, mounts or camera(origin, **settings)))
                    for name in names}
         for member in members.values():
@@ -143,6 +143,24 @@ def the_owner_hangs():
             assert longest_gap(result) < 3 * SLOWER, longest_gap(result)
         result = readers['a'].result(None)
         assert result['readers'][0]['status'] == 'ok', result
+        assert origin.count('play') == 2, origin.lines
+
+
+@test
+def ownership_passes_to_another_member():
+    """an owner whose key is deleted follows the next one, and nobody misses a picture"""
+    with cluster(gop=5) as (etcd, origin, members), reading(members, 'abc', 24) as readers:
+        wait_until(lambda: owner(members['c']) == 'a', 5, 'a owns the stream')
+        time.sleep(1)
+        etcd.delete('/weir/1/owners/cam')
+        wait_until(lambda: owner(members['a']) == 'b', 10, 'b owns the stream')
+        wait_until(lambda: [each['from'] for each in stream(members['a'])['readers']] == ['b', 'b'], 10,
+                   'a and c read from b')
+        for reader in readers.values():
+            result = reader.result()
+            check_continuous(result)
+            # b has no picture of its own before the camera's next keyframe, and stays with a until then.
+            assert longest_gap(result) < 2.5, longest_gap(result)
         assert origin.count('play') == 2, origin.lines
 
 

@@ -92,6 +92,7 @@ taker_free (gpointer data)
 
   g_free (self->member);
   g_free (self->parent);
+  g_free (self->fed);
   g_free (self);
 }
 
@@ -211,7 +212,9 @@ put_taker (ClusterMap *self, const gchar *rest, const EtcdEntry *entry)
     g_ptr_array_add (stream->takers, taker);
   }
   g_free (taker->parent);
+  g_free (taker->fed);
   taker->parent = g_strdup (json_strict_text (object, "parent"));
+  taker->fed = g_strdup (json_strict_text (object, "fed"));
   taker->created = entry->created;
   g_ptr_array_sort (stream->takers, compare_takers);
   tell_stream (self, stream);

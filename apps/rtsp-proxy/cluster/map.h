@@ -22,7 +22,8 @@ typedef struct {
 
 typedef struct {
   gchar *member;
-  gchar *parent;  // whom it reads, or NULL
+  gchar *parent;  // whom it is to read, or NULL
+  gchar *fed;     // from whom its stream comes at the moment, or NULL: from its own upstream
   gint64 created; // revision
 } ClusterTaker;
 

@@ -69,6 +69,34 @@ describe (const Order *self, guint i)
   return it;
 }
 
+static const gchar *
+find_feed (const ClusterStream *stream, const gchar *name)
+{
+  for (guint i = 0; i < stream->takers->len; i++) {
+    const ClusterTaker *taker = g_ptr_array_index (stream->takers, i);
+
+    if (g_str_equal (taker->member, name))
+      return taker->fed && *taker->fed ? taker->fed : NULL;
+  }
+  return NULL;
+}
+
+gboolean
+parent_is_fed_by_me (const ParentQuery *query, const gchar *name)
+{
+  const ClusterStream *stream = cluster_map_get_stream (query->map, query->path);
+
+  if (!stream)
+    return FALSE;
+  // A way that is longer than their number goes round.
+  for (guint i = 0; name && i <= stream->takers->len; i++) {
+    if (g_str_equal (name, query->me))
+      return TRUE;
+    name = find_feed (stream, name);
+  }
+  return name != NULL;
+}
+
 gchar *
 parent_dup (const ParentQuery *query)
 {

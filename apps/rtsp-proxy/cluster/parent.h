@@ -20,5 +20,9 @@ typedef struct {
   gint64 now;            // ns
 } ParentQuery;
 
+// Reports whether the stream of the member `name` comes from this one at the moment: who read that
+// would get its own packets.
+gboolean parent_is_fed_by_me (const ParentQuery *query, const gchar *name);
+
 // Returns the member to read, or NULL if this one has to run the upstream. (transfer full)
 gchar *parent_dup (const ParentQuery *query);

@@ -44,14 +44,16 @@ typedef struct {
   GPtrArray *uses;        // of Use
   SharingRoute route;
   guint slot;
-  gchar *parent;  // who is read, or NULL
+  gchar *parent;               // who is to be read, or NULL
+  gchar *fed;                  // who is read at the moment, or NULL
+  gchar *aimed[SHARING_SLOTS]; // the member of each slot, or NULL
   guint n_silent; // runs in a row of the parent that ended by silence: it must answer at once
   gboolean claiming;
   gint64 claim_at, waits_until; // ns
   gint64 ownerless;             // ns; since when nobody owns the stream; 0: somebody does
   gboolean owns;                // its key is under the lease
   gboolean takes;               // the same for the key of who reads it
-  gchar *said_parent;           // in that key
+  gchar *said;                  // in that key
   GHashTable *suspected;        // name -> Suspicion
   LogLimit routes;
 } Want;
@@ -79,12 +81,6 @@ static const gchar *
 my_name (Want *want)
 {
   return registration_get_name (want->streams->registration);
-}
-
-static gchar *
-dup_json (const gchar *name, const gchar *value)
-{
-  return g_strdup_printf ("{\"%s\":\"%s\"}", name, value); // names need no escapes
 }
 
 static void
@@ -120,28 +116,28 @@ stop_taking (Want *want)
   const gint64 lease = registration_get_lease (self->registration);
   g_autofree gchar *key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
 
-  g_clear_pointer (&want->said_parent, g_free);
+  g_clear_pointer (&want->said, g_free);
   if (want->takes && lease)
     delete_key (self, key, lease);
   want->takes = FALSE;
 }
 
-// Says that this member has the stream from its parent.
+// Says that this member has the stream, and from whom.
 static void
 take (Want *want)
 {
   Streams *self = want->streams;
   const gint64 lease = registration_get_lease (self->registration);
-  const gchar *parent = want->parent ? want->parent : "";
-  g_autofree gchar *key = NULL, *value = NULL;
+  g_autofree gchar *key = NULL;
+  g_autofree gchar *value = g_strdup_printf ("{\"parent\":\"%s\",\"fed\":\"%s\"}",
+      want->parent ? want->parent : "", want->fed ? want->fed : ""); // names need no escapes
 
-  if (!lease || (want->takes && g_strcmp0 (want->said_parent, parent) == 0))
+  if (!lease || (want->takes && g_strcmp0 (want->said, value) == 0))
     return;
   key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
-  value = dup_json ("parent", parent);
   want->takes = TRUE;
-  g_free (want->said_parent);
-  want->said_parent = g_strdup (parent);
+  g_free (want->said);
+  want->said = g_strdup (value);
   etcd_call (self->etcd, "/v3/kv/put", etcd_put_body (key, value, lease), ignore_answer, NULL);
 }
 
@@ -194,7 +190,7 @@ claim (Want *want, gint64 now)
   if (want->claiming || !lease || now < want->claim_at)
     return;
   key = cluster_map_dup_owner_key (self->map, want->path);
-  value = dup_json ("member", my_name (want));
+  value = g_strdup_printf ("{\"member\":\"%s\"}", my_name (want));
   new = g_new (Claim, 1);
   *new = (Claim) { self, g_strdup (want->path), lease };
   want->claiming = TRUE;
@@ -249,6 +245,8 @@ follow (Want *want, gint64 now)
     claim (want, now);
   if (want->claiming && want->route == SHARING_WAITS && now < want->waits_until)
     return;
+  if (parent && g_strcmp0 (parent, want->parent) != 0 && parent_is_fed_by_me (&query, parent))
+    return; // until it has another source
   set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
   if (parent || get_owner (want))
     take (want);
@@ -263,7 +261,7 @@ follow_publisher (Want *want, gint64 now)
   g_autofree gchar *parent = get_owner (want) ? parent_dup (&query) : NULL;
 
   set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
-  if (parent)
+  if (parent || want->fed)
     take (want);
   else
     stop_taking (want);
@@ -274,8 +272,9 @@ look (Want *want)
 {
   const gint64 now = clock_now ();
   const gchar *owner = get_owner (want);
-  const gboolean is_mine = want->owns || g_strcmp0 (owner, my_name (want)) == 0;
+  const gboolean is_mine = g_strcmp0 (owner, my_name (want)) == 0;
 
+  want->owns &= is_mine; // an operator may have deleted the key
   want->ownerless = owner ? 0 : want->ownerless ? want->ownerless : now;
   if (want->publishes && !want->has_publisher) {
     give_up_ownership (want);
@@ -283,9 +282,11 @@ look (Want *want)
   } else if (is_mine || want->publishes) {
     if (!want->owns)
       claim (want, now); // under an earlier lease it runs out
-    if (is_mine)
-      stop_taking (want);
     set_route (want, SHARING_OWN, NULL);
+    if (want->fed)
+      take (want);
+    else if (is_mine)
+      stop_taking (want);
   } else {
     follow (want, now);
   }
@@ -320,7 +321,7 @@ streams_lose_keys (Streams *self)
     Want *want = each;
 
     want->owns = want->takes = FALSE;
-    g_clear_pointer (&want->said_parent, g_free);
+    g_clear_pointer (&want->said, g_free);
   }
 }
 
@@ -333,8 +334,11 @@ want_free (gpointer data)
 
   g_ptr_array_unref (self->uses);
   g_hash_table_unref (self->suspected);
+  for (guint i = 0; i < SHARING_SLOTS; i++)
+    g_free (self->aimed[i]);
   g_free (self->parent);
-  g_free (self->said_parent);
+  g_free (self->fed);
+  g_free (self->said);
   g_free (self->path);
   g_free (self);
 }
@@ -418,6 +422,8 @@ aim (gpointer data, PullConfig *config)
   config->read_timeout_ms = SILENCE_MS;
   if (!member)
     return;
+  g_free (want->aimed[want->slot]);
+  want->aimed[want->slot] = g_strdup (member->name);
   token = member_token_new (
       self->secret, my_name (want), member->name, now_s + member->ahead_s + TOKEN_S);
   is_ipv6 = strchr (member->address, ':') != NULL;
@@ -464,6 +470,19 @@ failed (gpointer data, guint slot, const gchar *reason)
   look (want);
 }
 
+static void
+fed (gpointer data, gint slot)
+{
+  Want *want = ((Use *) data)->want;
+  const gchar *name = slot < 0 ? NULL : want->aimed[slot];
+
+  if (g_strcmp0 (want->fed, name) == 0)
+    return;
+  g_free (want->fed);
+  want->fed = g_strdup (name);
+  look (want);
+}
+
 // ---- publishers ----
 
 static gboolean
@@ -504,7 +523,7 @@ on_tick (gpointer data)
 Streams *
 streams_new (Etcd *etcd, ClusterMap *map, Registration *registration, const ClusterConfig *config)
 {
-  static const Sharing sharing = { use, leave, get_route, aim, failed };
+  static const Sharing sharing = { use, leave, get_route, aim, failed, fed };
   Streams *self = g_new0 (Streams, 1);
 
   *self = (Streams) { .etcd = etcd, .map = map, .registration = registration };

@@ -193,8 +193,10 @@ node_choose (Node *self)
   Inlet *wanted = NULL, *spare = NULL, *current = find_current (self);
   gboolean current_is_well;
 
-  if (current)
+  if (current) {
     log_current (self, current);
+    inlet_tell_feed (current);
+  }
   for (guint n = 0; n < self->inlets->len; n++) {
     Inlet *i = node_inlet (self, n), **role = wanted ? &spare : &wanted;
 

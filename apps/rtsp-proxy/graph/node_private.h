@@ -49,6 +49,7 @@ typedef struct {
   PullConfig configs[SHARING_SLOTS];
   const Sharing *sharing; // of `use`
   gpointer use;           // NULL: the node does not run
+  gint fed;               // the slot that feeds the relay, or -1
 } NodeShare;
 
 struct _Node {
@@ -150,6 +151,9 @@ gboolean inlet_is_allowed (const Inlet *self);
 // A run of the inlet begins, or has ended; no effect for those of this member.
 void inlet_aim (Inlet *self);
 void inlet_tell_failure (Inlet *self, const gchar *reason);
+
+// The inlet feeds the relay, or did so last.
+void inlet_tell_feed (Inlet *self);
 
 // ---- insertion.c ----
 

@@ -71,6 +71,7 @@ node_start_sharing (Node *self)
   self->share.use = sharing->use (data, self->config->path,
       pull_config_awaits (g_ptr_array_index (self->config->pulls, 0)), on_routed, self);
   self->share.sharing = sharing;
+  self->share.fed = -1;
 }
 
 void
@@ -137,4 +138,16 @@ inlet_tell_failure (Inlet *self, const gchar *reason)
 
   if (slot >= 0 && self->node->share.use)
     self->node->share.sharing->failed (self->node->share.use, (guint) slot, reason);
+}
+
+void
+inlet_tell_feed (Inlet *self)
+{
+  NodeShare *share = &self->node->share;
+  const gint slot = self->up ? find_slot (self) : -1;
+
+  if (!share->use || share->fed == slot)
+    return;
+  share->fed = slot;
+  share->sharing->fed (share->use, slot);
 }

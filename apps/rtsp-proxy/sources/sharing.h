@@ -26,6 +26,9 @@ typedef struct {
   void (*aim) (gpointer use, PullConfig *config);
   // A run of the slot has ended.
   void (*failed) (gpointer use, guint slot, const gchar *reason);
+  // The stream comes from the member of this slot now, or from none (-1): the old route feeds
+  // it until the new one has media.
+  void (*fed) (gpointer use, gint slot);
 } Sharing;
 
 // Says that upstreams will be shared, before mounts are made.
