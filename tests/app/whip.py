@@ -4,17 +4,36 @@
 import base64
 import hashlib
 import json
+import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
 
 from chromium import Chromium
 from lipsync import CLICK, FLASH, lateness
+from proc import Proc
 from proxy import wait_until
 from sent import frames
-from tap import SLOWER, run, test
-from webrtcproxy import ALLOWED, SDP, media_port, offer, program, raw_socket, send_as
+from tap import SLOWER, Skip, run, test
+from webrtcproxy import ALLOWED, SDP, folder, media_port, offer, program, raw_socket, send_as
 from whipproxy import Whip, clip, pion, told
+
+
+@lru_cache
+def ffmpeg_with_whip():
+    """Returns an FFmpeg that publishes over WebRTC: version 8 or later, of the system or of imageio-ffmpeg (PyPI)."""
+    programs = ['ffmpeg']
+    with suppress(ImportError):
+        import imageio_ffmpeg  # pylint: disable=import-outside-toplevel
+        programs.append(imageio_ffmpeg.get_ffmpeg_exe())
+    for program_name in programs:
+        with suppress(OSError):
+            muxers = subprocess.run([program_name, '-hide_banner', '-muxers'], capture_output=True, text=True, check=False).stdout
+            if ' whip ' in muxers:
+                return program_name
+    raise Skip('no FFmpeg publishes over WebRTC')
 
 
 def check_frames(proxy, seconds=3):
@@ -167,6 +186,56 @@ def a_reader_over_webrtc_gets_what_is_published():
         tracks = {track['kind']: track for track in result['tracks']}
         assert result['status'] == 'ok' and tracks['video']['units'] > 50 and tracks['audio']['units'] > 150, result
         assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
+
+
+ENCODERS = {'vp8': ('libvpx', '-deadline', 'realtime', '-auto-alt-ref', '0', '-b:v', '800k'),
+            'vp9': ('libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-b:v', '800k'),
+            'av1': ('libsvtav1', '-preset', '12', '-svtav1-params', 'pred-struct=1:lookahead=0:keyint=25'),
+            'h265': ('libx265', '-preset', 'ultrafast', '-tune', 'zerolatency', '-x265-params', 'log-level=error:keyint=25:bframes=0')}
+
+
+def encoded(codec):
+    """Returns the name of a file with 5 s of pictures."""
+    path = os.path.join(folder().name, f'clip.{"h265" if codec == "h265" else codec + ".ivf"}')
+    subprocess.run(['ffmpeg', '-v', 'error', '-y', '-f', 'lavfi', '-i', 'testsrc2=size=640x360:rate=25', '-t', '5', '-pix_fmt', 'yuv420p',
+                    '-g', '25', '-c:v', *ENCODERS[codec], *(['-f', 'hevc'] if codec == 'h265' else []), path],
+                   check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60 * SLOWER)
+    return path
+
+
+@test(timeout=180)
+def other_codecs_than_h264_arrive():
+    """VP8, VP9, AV1 and H.265 of Pion arrive over RTSP and WebRTC, of which FFmpeg reads all but AV1"""
+    for codec in ENCODERS:
+        path = encoded(codec)
+        with Whip() as proxy, pion(proxy, '--lose', '100', files=(path, clip()[1])):
+            proxy.wait_for_publisher()
+            done = subprocess.run([program(), 'read', '--json', '--duration', '3', '--codecs', f'{codec},opus', f'{proxy.web}/live/whep'],
+                                  check=True, timeout=60 * SLOWER, capture_output=True, text=True)
+            result, = json.loads(done.stdout)
+            tracks = {track['kind']: track for track in result['tracks']}
+            print(f'# {codec}: {tracks["video"]}')
+            assert tracks['video']['units'] > 50 and tracks['audio']['units'] > 100, result
+            assert not tracks['video']['ts_backward'] and tracks['video']['codec'].lower() == f'video/{codec}', result
+            if codec != 'av1':
+                whole = [frame for _, frame in frames(path, seconds=10)['video']]
+                got = [frame for _, frame in frames(proxy.url('/live'), '-rtsp_transport', 'tcp')['video']]
+                assert len(got) > 40 and not set(got) - set(whole), (codec, len(got), len(set(got) - set(whole)))
+
+
+@test(timeout=90)
+def what_ffmpeg_publishes_arrives_unchanged():
+    program_name, film = ffmpeg_with_whip(), os.path.join(folder().name, 'film.mkv')
+    picture, sound = clip()
+    subprocess.run(['ffmpeg', '-v', 'error', '-y', '-r', '25', '-i', picture, '-i', sound, '-c', 'copy', film], check=True, timeout=60 * SLOWER)
+    with Whip() as proxy:
+        # It waits for the answer to DELETE.
+        with Proc(program_name, '-nostdin', '-v', 'error', '-re', '-stream_loop', '3', '-i', film, '-c', 'copy', '-f', 'whip',
+                  f'{proxy.web}/live/whip') as publisher:
+            proxy.wait_for_publisher()
+            check_frames(proxy)
+            publisher.wait(30)
+        proxy.wait_for_none('the client has ended the session')
 
 
 PUBLISH = '''(async () => {

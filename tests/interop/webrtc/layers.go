@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,19 +59,18 @@ func (s *silences) Set(text string) error {
 }
 
 // newLayers adds one line of video with several layers.
-func newLayers(peer *webrtc.PeerConnection, first [][]byte, o publishOptions) (clips []*clip, err error) {
+func newLayers(peer *webrtc.PeerConnection, o publishOptions) (clips []*clip, err error) {
 	var sender *webrtc.RTPSender
 	for _, each := range append(layers{{firstRID, ""}}, o.layers...) {
-		pictures := first
+		codec, pictures := o.codec, o.pictures
 		if each.file != "" {
-			data, err := os.ReadFile(each.file)
-			if err != nil {
+			if codec, pictures, err = loadPictures(each.file); err != nil {
 				return nil, err
 			}
-			pictures = splitPictures(data)
 		}
-		track, err := webrtc.NewTrackLocalStaticSample(webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeH264},
-			"video", "publisher", webrtc.WithRTPStreamID(each.rid))
+		track, err := webrtc.NewTrackLocalStaticSample(
+			webrtc.RTPCodecCapability{MimeType: offered[codec].params[0].MimeType}, "video", "publisher",
+			webrtc.WithRTPStreamID(each.rid))
 		if err != nil {
 			return nil, err
 		}

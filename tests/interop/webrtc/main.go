@@ -8,7 +8,7 @@ import (
 )
 
 const usage = `usage: webrtc read [flags] http://HOST:PORT/PATH/whep
-       webrtc publish [flags] FILE.h264 http://HOST:PORT/PATH/whip
+       webrtc publish [flags] FILE http://HOST:PORT/PATH/whip
 webrtc COMMAND --help prints the flags; ../README.md explains them.`
 
 func main() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -30,11 +29,13 @@ type publishOptions struct {
 	file, sound string
 	step        time.Duration
 	lose        int
+	codec       string // that of the file
+	pictures    [][]byte
 	layers      layers
 	silent      silences
 }
 
-// runPublish sends the H.264 of a file, and the Opus of another one, each in a loop, in real time.
+// runPublish sends the video of a file, and the Opus of another one, each in a loop, in real time.
 func runPublish(args []string) int {
 	var o publishOptions
 	var rate, seconds float64
@@ -53,7 +54,13 @@ func runPublish(args []string) int {
 		fmt.Fprintln(os.Stderr, "publish: needs a file and a URL, and --rate > 0")
 		return 64
 	}
-	o.file, o.step, o.codecs = fs.Arg(0), time.Duration(float64(time.Second)/rate), []string{"h264", "opus"}
+	o.file, o.step = fs.Arg(0), time.Duration(float64(time.Second)/rate)
+	var err error
+	if o.codec, o.pictures, err = loadPictures(o.file); err != nil {
+		fmt.Fprintln(os.Stderr, "publish:", err)
+		return 1
+	}
+	o.codecs = []string{o.codec, "opus"}
 	o.labelled = len(o.layers) > 0
 	o.numbered = []webrtc.RTPCodecType{webrtc.RTPCodecTypeVideo, webrtc.RTPCodecTypeAudio}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -104,18 +111,10 @@ func newClip(peer *webrtc.PeerConnection, mime string, pieces [][]byte, step tim
 }
 
 func loadClips(peer *webrtc.PeerConnection, o publishOptions) (clips []*clip, err error) {
-	data, err := os.ReadFile(o.file)
-	if err != nil {
-		return nil, err
-	}
-	pictures := splitPictures(data)
-	if len(pictures) == 0 {
-		return nil, errors.New(o.file + " has no picture")
-	}
 	if len(o.layers) > 0 {
-		clips, err = newLayers(peer, pictures, o)
+		clips, err = newLayers(peer, o)
 	} else {
-		video, problem := newClip(peer, webrtc.MimeTypeH264, pictures, o.step)
+		video, problem := newClip(peer, offered[o.codec].params[0].MimeType, o.pictures, o.step)
 		clips, err = []*clip{video}, problem
 	}
 	if err != nil || o.sound == "" {
@@ -282,23 +281,4 @@ func (f *feedback) follow(sender *webrtc.RTPSender, rid string) {
 			}
 		}
 	}
-}
-
-// splitPictures returns the access units of a byte stream whose pictures begin with first_mb 0.
-func splitPictures(data []byte) (pictures [][]byte) {
-	var picture []byte
-	begun := false // a slice is in it
-	for _, unit := range splitAnnexB(data) {
-		kind := unit[0] & 0x1f
-		slice := kind == 1 || kind == 5
-		if begun && (!slice && kind != 12 || slice && unit[1]&0x80 != 0) {
-			pictures, picture, begun = append(pictures, picture), nil, false
-		}
-		begun = begun || slice
-		picture = append(append(picture, 0, 0, 0, 1), bytes.TrimRight(unit, "\x00")...)
-	}
-	if begun {
-		pictures = append(pictures, picture)
-	}
-	return pictures
 }
