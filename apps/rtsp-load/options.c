@@ -198,6 +198,8 @@ check_numbers (const Options *self)
         self->hls    ? "hls"
         : self->whep ? "whep"
                      : "scheme");
+  if (self->twcc && !self->whep)
+    return fail_option ("--twcc goes with --whep only");
   if (self->against && self->mute)
     return fail_option ("--against and --mute exclude each other");
   return TRUE;
@@ -253,6 +255,8 @@ static const GOptionEntry reader_entries[] = {
       "Play Low-Latency HLS: the URL is that of a playlist, http://HOST/PATH", NULL },
   { "whep", 0, 0, G_OPTION_ARG_NONE, AT (options.whep),
       "Read over WebRTC by WHEP: the URL is that of the endpoint, http://HOST/PATH/whep", NULL },
+  { "twcc", 0, 0, G_OPTION_ARG_NONE, AT (options.twcc),
+      "With --whep: tell the server when each packet came (transport-wide feedback)", NULL },
   { "user", 'u', 0, G_OPTION_ARG_STRING, AT (options.user),
       "User name for basic or digest authentication, as the server asks", "NAME" },
   { "password", 'p', 0, G_OPTION_ARG_STRING, AT (options.password), "Password of --user", "WORD" },

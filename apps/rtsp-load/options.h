@@ -25,7 +25,7 @@ typedef struct {
   gdouble duration, timeout; // s
   gdouble zipf;              // exponent; 0: readers take the URLs in turn
   gdouble loss;              // % claimed in receiver reports; below 0: the true loss
-  gboolean video_only, mute, no_rr, json, verbose, version, scheme, hls, whep;
+  gboolean video_only, mute, no_rr, json, verbose, version, scheme, hls, whep, twcc;
   gint port_lo, port_hi; // 0: the kernel chooses
 } Options;
 

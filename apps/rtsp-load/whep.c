@@ -68,7 +68,8 @@ init (Whep *self, const Options *options)
     .random = g_rand_new_with_seed ((guint32) options->seed),
     .run = { .epoll = epoll_create1 (EPOLL_CLOEXEC),
         .receiver = receiver_new (),
-        .timeout_ns = (gint64) (options->timeout * SECOND) },
+        .timeout_ns = (gint64) (options->timeout * SECOND),
+        .twcc = options->twcc },
   };
   self->targets = g_new0 (Target, self->n_targets);
   if (!load_plugin ())
@@ -170,7 +171,7 @@ leave (Whep *self)
 
 typedef struct {
   guint playing, failed[WHEP_STATES], failed_all;
-  guint64 packets, bytes, lost, reordered, duplicates, foreign, forged, socket_drops;
+  guint64 packets, bytes, lost, reordered, duplicates, foreign, forged, again, socket_drops;
 } Sums;
 
 static void
@@ -180,6 +181,7 @@ add_media (Sums *sums, const WhepMedia *media)
   sums->bytes += media->bytes;
   sums->foreign += media->foreign;
   sums->forged += media->forged;
+  sums->again += media->again;
   for (guint i = 0; i < WHEP_KINDS; i++) {
     const WeirRtpStats *stats = &media->tracks[i].stats;
 
@@ -239,6 +241,7 @@ report (const Whep *self)
     { "delivered, %", "delivered", due > 0 ? 100 * (1 - (gdouble) sums.lost / (gdouble) due) : 0 },
     { "reordered", "reordered", (gdouble) sums.reordered },
     { "duplicates", "duplicates", (gdouble) sums.duplicates },
+    { "sent again", "again", (gdouble) sums.again },
     { "of no track", "foreign", (gdouble) sums.foreign },
     { "not authentic", "forged", (gdouble) sums.forged },
     { "socket drops", "socket_drops", (gdouble) sums.socket_drops },

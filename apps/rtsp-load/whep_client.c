@@ -226,6 +226,7 @@ begin_media (WhepClient *self, gint64 now)
   weir_histogram_add (&self->run->dtls_done, now - self->began_ns);
   self->consented_ns = now;
   go_on (self, WHEP_RECEIVING, now);
+  self->report_ns = now;
 }
 
 static void
@@ -287,6 +288,8 @@ read_datagrams (WhepClient *self)
 
   for (guint i = 0; i < READS_MAX && n == RECEIVER_BATCH; i++)
     n = receiver_read (self->run->receiver, self->fd, &self->socket_drops, take_datagram, self);
+  if (self->state == WHEP_RECEIVING)
+    self->due_ns = MIN (self->due_ns, whep_media_feedback_due (&self->media));
   if (self->state == WHEP_FAILED)
     close_socket (self);
 }
@@ -374,8 +377,8 @@ on_http (WhepClient *self, HttpCallState state, gint64 now)
 void
 whep_client_start (WhepClient *self, gint64 now)
 {
-  gchar *offer =
-      whep_sdp_offer (self->ufrag, self->password, dtls_context_get_fingerprint (self->run->dtls));
+  gchar *offer = whep_sdp_offer (
+      self->ufrag, self->password, dtls_context_get_fingerprint (self->run->dtls), self->run->twcc);
   gchar *path = target_dup_path (self->target->uri);
 
   self->began_ns = now;
@@ -423,7 +426,7 @@ report (WhepClient *self, gint64 now)
   }
 }
 
-// What a reader does that receives, once a second.
+// Once a second.
 static void
 keep_up (WhepClient *self, gint64 now)
 {
@@ -434,7 +437,29 @@ keep_up (WhepClient *self, gint64 now)
     fail (self, "no answer to STUN for %.0f s", (gdouble) CONSENT_LOST_NS / 1e9);
   else if (!self->media.first_ns && now - self->state_ns > self->run->timeout_ns)
     fail (self, "no media within %.0f s", (gdouble) self->run->timeout_ns / 1e9);
-  self->due_ns = MIN (self->due_ns + REPORT_NS, now + REPORT_NS);
+  self->report_ns = MIN (self->report_ns + REPORT_NS, now + REPORT_NS);
+}
+
+static void
+give_feedback (WhepClient *self)
+{
+  guint8 packet[WHEP_FEEDBACK_MAX];
+  gsize len = whep_media_feedback (&self->media, packet);
+
+  if (len > 0)
+    send (self->fd, packet, len, MSG_DONTWAIT);
+}
+
+// What a reader does that receives.
+static void
+tick_media (WhepClient *self, gint64 now)
+{
+  if (whep_media_feedback_due (&self->media) <= now)
+    give_feedback (self);
+  if (self->report_ns <= now)
+    keep_up (self, now);
+  if (self->state == WHEP_RECEIVING)
+    self->due_ns = MIN (self->report_ns, whep_media_feedback_due (&self->media));
 }
 
 static void
@@ -454,9 +479,9 @@ whep_client_tick (WhepClient *self, gint64 now)
 {
   gboolean is_late = now - self->state_ns > self->run->timeout_ns;
 
-  self->due_ns = self->state == WHEP_RECEIVING ? self->due_ns : now + SECOND / 10;
+  self->due_ns = now + SECOND / 10;
   if (self->state == WHEP_RECEIVING) {
-    keep_up (self, now);
+    tick_media (self, now);
   } else if (self->state == WHEP_LEAVING && is_late) {
     self->state = WHEP_GONE;
   } else if (self->state >= WHEP_ASKING && self->state <= WHEP_SHAKING && is_late) {

@@ -19,6 +19,7 @@ typedef struct {
   DtlsContext *dtls;
   Receiver *receiver;
   gint64 timeout_ns;
+  gboolean twcc;                                           // transport-wide feedback is offered
   WeirHistogram answer, dtls_done, first_packet, keyframe; // from the POST on
 } WhepRun;
 
@@ -44,6 +45,7 @@ typedef struct {
 
   gint64 began_ns, state_ns; // the POST; the state
   gint64 due_ns;             // of whep_client_tick()
+  gint64 report_ns;          // when the next report is due
   HttpCall call;
   gchar *session; // path of its URL; NULL: none
   WhepAnswer answer;

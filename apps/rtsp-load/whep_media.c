@@ -3,6 +3,10 @@
 
 #include "whep_media.h"
 
+#include "codec/dependency.h"
+#include "run/clock.h"
+#include "webrtc/srtp.h"
+
 #include <string.h>
 
 #define PACKET_MAX 2048 // bytes of a packet that is decrypted
@@ -17,6 +21,10 @@ whep_media_init (WhepMedia *self, const WhepAnswer *answer, const gchar *profile
   gchar *token = NULL;
 
   *self = (WhepMedia) { .answer = answer, .ssrc = g_random_int () };
+  if (answer->transport_id > 0) {
+    self->twcc = g_new (WeirTwcc, 1);
+    weir_twcc_init (self->twcc);
+  }
   self->srtp = g_object_new (g_type_from_name ("WeirSrtp"), "destination", "127.0.0.1", "profile",
       profile, "send-key", sends, "receive-key", receives, NULL);
   g_object_get (self->srtp, "token", &token, NULL);
@@ -30,6 +38,7 @@ void
 whep_media_clear (WhepMedia *self)
 {
   g_clear_object (&self->srtp);
+  g_clear_pointer (&self->twcc, g_free);
 }
 
 // Decrypts a copy of a packet. Returns its length, or -1.
@@ -62,6 +71,17 @@ find_keyframe (WhepMedia *self, WhepTrack *track, const guint8 *data, gsize len,
     self->keyframe_ns = arrival_ns;
 }
 
+// Header extensions are not encrypted.
+static void
+note_arrival (WhepMedia *self, const guint8 *data, const WeirRtp *rtp, gint64 arrival_ns)
+{
+  size_t len;
+  const guint8 *number = weir_rtp_extension (data, rtp, (guint8) self->answer->transport_id, &len);
+
+  if (number && len == 2)
+    weir_twcc_take (self->twcc, (guint16) (number[0] << 8 | number[1]), arrival_ns);
+}
+
 void
 whep_media_take_rtp (WhepMedia *self, const guint8 *data, gsize len, gint64 arrival_ns)
 {
@@ -77,6 +97,12 @@ whep_media_take_rtp (WhepMedia *self, const guint8 *data, gsize len, gint64 arri
     return;
   }
   payload = &self->answer->payloads[rtp.pt];
+  if (self->twcc)
+    note_arrival (self, data, &rtp, arrival_ns);
+  if (payload->is_again) {
+    self->again++;
+    return;
+  }
   track = &self->tracks[payload->kind];
   if (!track->known) {
     weir_rtp_stats_init (&track->stats, payload->clock_rate);
@@ -125,5 +151,23 @@ whep_media_report (WhepMedia *self, WhepKind kind, gint64 now, guint8 out[WHEP_R
   }
   len = weir_rtcp_write_rr (out, WHEP_REPORT_MAX, self->ssrc, &block, 1, CNAME);
   g_signal_emit_by_name (self->srtp, "protect", out, (guint) len, (guint) WHEP_REPORT_MAX, &n);
+  return n > 0 ? (gsize) n : 0;
+}
+
+gint64
+whep_media_feedback_due (const WhepMedia *self)
+{
+  return self->twcc ? self->twcc->due_ns : WEIR_NEVER;
+}
+
+gsize
+whep_media_feedback (WhepMedia *self, guint8 out[WHEP_FEEDBACK_MAX])
+{
+  gsize len =
+      weir_twcc_write (self->twcc, out, WHEP_FEEDBACK_MAX - WEIR_SRTP_RTCP_ROOM, self->ssrc, 0);
+  gint n = -1;
+
+  if (len > 0)
+    g_signal_emit_by_name (self->srtp, "protect", out, (guint) len, (guint) WHEP_FEEDBACK_MAX, &n);
   return n > 0 ? (gsize) n : 0;
 }

@@ -3,16 +3,18 @@
 
 // The media of one WebRTC reader. SRTP packets are counted by their headers, which are not
 // encrypted; video is decrypted only until its first keyframe is complete. Nothing is asked for
-// again.
+// again. When packets came is told if they have transport-wide numbers.
 
 #include "keyframe.h"
 #include "rtp/rtcp.h"
 #include "rtp/rtp_stats.h"
+#include "webrtc/twcc.h"
 #include "whep_sdp.h"
 
 #include <glib-object.h>
 
-#define WHEP_REPORT_MAX 128 // bytes
+#define WHEP_REPORT_MAX 128    // bytes
+#define WHEP_FEEDBACK_MAX 1200 // bytes
 
 typedef struct {
   gboolean known; // a packet came
@@ -31,6 +33,8 @@ typedef struct {
   gint64 first_ns, keyframe_ns; // arrival of the first packet; and of the one that completed the
                                 // first keyframe; 0: not yet
   guint64 bytes;                // of packets, with header and tag
+  guint64 again;                // retransmissions
+  WeirTwcc *twcc;               // NULL: packets have no transport-wide numbers
   guint64 foreign;              // packets of no track, or that are not RTP
   guint64 forged;               // packets that were to be decrypted, and are not authentic
 } WhepMedia;
@@ -47,3 +51,9 @@ void whep_media_take_rtcp (WhepMedia *self, const guint8 *data, gsize len, gint6
 // Writes the receiver report about a track, encrypted. Returns its length; 0: there is nothing to
 // report.
 gsize whep_media_report (WhepMedia *self, WhepKind kind, gint64 now, guint8 out[WHEP_REPORT_MAX]);
+
+// Returns when transport-wide feedback is due; WEIR_NEVER: none is.
+gint64 whep_media_feedback_due (const WhepMedia *self);
+
+// Writes feedback, encrypted. Returns its length; 0: there is none.
+gsize whep_media_feedback (WhepMedia *self, guint8 out[WHEP_FEEDBACK_MAX]);

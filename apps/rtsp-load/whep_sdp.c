@@ -13,9 +13,16 @@ static const gchar transport[] = "c=IN IP4 0.0.0.0\r\n"
                                  "a=rtcp-mux\r\n"
                                  "a=rtcp-rsize\r\n";
 
+#define TRANSPORT_CC "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+#define VIDEO_FIRST 96 // payload types of video
+#define VIDEO_LAST 103
+#define AGAIN 16 // from a payload type to that of its retransmissions
+
+static const gchar feedback[] = "a=extmap:3 " TRANSPORT_CC "\r\n"
+                                "a=rtcp-fb:* transport-cc\r\n";
+
 // The types of H.264 and those after it are what browsers offer.
 static const gchar video[] =
-    "m=video 9 UDP/TLS/RTP/SAVPF 96 97 98 99 100 101 102 103\r\n"
     "a=rtpmap:96 H264/90000\r\n"
     "a=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f\r\n"
     "a=rtpmap:97 H264/90000\r\n"
@@ -38,16 +45,35 @@ static const gchar audio[] = "m=audio 9 UDP/TLS/RTP/SAVPF 111 9 0 8\r\n"
                              "a=rtpmap:0 PCMU/8000\r\n"
                              "a=rtpmap:8 PCMA/8000\r\n";
 
-gchar *
-whep_sdp_offer (const gchar *ufrag, const gchar *password, const gchar *fingerprint)
+static gchar *
+make_video (gboolean twcc)
 {
+  GString *text = g_string_new ("m=video 9 UDP/TLS/RTP/SAVPF");
+
+  for (guint pt = VIDEO_FIRST; pt <= VIDEO_LAST; pt++)
+    g_string_append_printf (text, " %u", pt);
+  for (guint pt = VIDEO_FIRST; twcc && pt <= VIDEO_LAST; pt++)
+    g_string_append_printf (text, " %u", pt + AGAIN);
+  g_string_append_printf (text, "\r\n%s%s", video, twcc ? feedback : "");
+  for (guint pt = VIDEO_FIRST; twcc && pt <= VIDEO_LAST; pt++)
+    g_string_append_printf (
+        text, "a=rtpmap:%u rtx/90000\r\na=fmtp:%u apt=%u\r\n", pt + AGAIN, pt + AGAIN, pt);
+  return g_string_free (text, FALSE);
+}
+
+gchar *
+whep_sdp_offer (const gchar *ufrag, const gchar *password, const gchar *fingerprint, gboolean twcc)
+{
+  gchar *first = make_video (twcc);
   gchar *security = g_strdup_printf ("a=ice-ufrag:%s\r\na=ice-pwd:%s\r\n"
                                      "a=fingerprint:sha-256 %s\r\na=setup:actpass\r\n",
       ufrag, password, fingerprint);
   gchar *offer = g_strdup_printf ("v=0\r\no=- %u 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
-                                  "a=group:BUNDLE 0 1\r\n%s%s%sa=mid:0\r\n%s%s%sa=mid:1\r\n",
-      g_random_int () >> 1, video, transport, security, audio, transport, security);
+                                  "a=group:BUNDLE 0 1\r\n%s%s%sa=mid:0\r\n%s%s%s%sa=mid:1\r\n",
+      g_random_int () >> 1, first, transport, security, audio, twcc ? feedback : "", transport,
+      security);
 
+  g_free (first);
   g_free (security);
   return offer;
 }
@@ -138,6 +164,7 @@ read_payload (WhepAnswer *self, const GstSDPMedia *media, WhepKind kind, const g
     .kind = kind,
     .codec = weir_codec_from_sdp (gst_sdp_media_get_media (media), name),
     .clock_rate = rate,
+    .is_again = g_ascii_strcasecmp (name, "rtx") == 0,
   };
 }
 
@@ -155,6 +182,10 @@ read_media (WhepAnswer *self, const GstSDPMedia *media, const WeirAddress *serve
     read_payload (self, media, kind, gst_sdp_media_get_format (media, i));
   for (guint i = 0; (text = gst_sdp_media_get_attribute_val_n (media, "candidate", i)); i++)
     add_candidate (self, text, server);
+  for (guint i = 0; (text = gst_sdp_media_get_attribute_val_n (media, "extmap", i)); i++) {
+    if (g_str_has_suffix (text, " " TRANSPORT_CC))
+      self->transport_id = (guint) MIN (g_ascii_strtoull (text, NULL, 10), WHEP_EXTENSION_MAX);
+  }
 }
 
 // Returns the value of the first track that is not refused, or of the session.

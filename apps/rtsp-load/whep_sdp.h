@@ -12,6 +12,7 @@
 
 #define WHEP_PAYLOAD_TYPES 128
 #define WHEP_CANDIDATES_MAX 8
+#define WHEP_EXTENSION_MAX 14 // id of a header extension
 
 typedef enum { WHEP_NOTHING, WHEP_VIDEO, WHEP_AUDIO, WHEP_KINDS } WhepKind;
 
@@ -19,19 +20,23 @@ typedef struct {
   WhepKind kind;
   WeirCodec codec;
   guint32 clock_rate;
+  gboolean is_again; // retransmissions (RFC 4588)
 } WhepPayload;
 
 typedef struct {
   gchar *ufrag, *password; // of ICE
   guint8 fingerprint[TLS_FINGERPRINT_BYTES];
   gboolean peer_is_client; // of DTLS
+  guint transport_id;      // of the header extension with transport-wide numbers; 0: there is none
   WeirAddress candidates[WHEP_CANDIDATES_MAX];
   guint n_candidates;
   WhepPayload payloads[WHEP_PAYLOAD_TYPES];
 } WhepAnswer;
 
-// Returns an offer (transfer full). `fingerprint`: the SHA-256 of the certificate, as text.
-gchar *whep_sdp_offer (const gchar *ufrag, const gchar *password, const gchar *fingerprint);
+// Returns an offer (transfer full). `fingerprint`: the SHA-256 of the certificate, as text. With
+// `twcc`, transport-wide feedback is offered, and retransmissions with an SSRC of their own.
+gchar *whep_sdp_offer (
+    const gchar *ufrag, const gchar *password, const gchar *fingerprint, gboolean twcc);
 
 // Reads an answer. Returns NULL, or what it lacks; then, too, call whep_answer_clear().
 // Candidates of UDP are kept, those with the address `server` first.

@@ -134,6 +134,19 @@ def readers_get_the_media_of_the_proxy():
     assert result['first_packet_p50_ms'] <= result['keyframe_p50_ms'], result
 
 
+@test(timeout=90)
+def the_server_is_told_when_packets_came():
+    with whep() as proxy:
+        with Load('--whep', '--twcc', '-n', '2', '-d', '60', f'{proxy.web}/cam/whep') as running:
+            wait_until(lambda: [each['layers']['line'] and each['layers']['line']['state']
+                                for each in proxy.get('/v1/readers')['readers']] == ['clear'] * 2, 60, 'feedback')
+            assert all(each['layers']['estimate'] > 100000 for each in proxy.get('/v1/readers')['readers'])
+            result = running.finish()
+    assert result['playing'] == result['keyframes'] == 2, result
+    assert result['lost'] == result['failed'] == result['forged'] == result['foreign'] == 0, result
+    refuse('--twcc', 'rtsp://127.0.0.1/cam', line='--twcc goes with --whep only', status=2)
+
+
 def post(proxy, offer):
     return proxy.fetch('/cam/whep', {'Content-Type': 'application/sdp'}, 'POST', offer)[2].decode()
 
