@@ -173,6 +173,10 @@ class Rig:
         self._rules(self._namespaces[0], ('upstream',), 'inet', 'input',
                     [f'iif "lo" udp sport {port} counter name upstream'])
 
+    def count_to(self, port):
+        """Counts the datagrams that the readers' side sends to a port of the server's side."""
+        self._rules(self._namespaces[0], ('sent',), 'inet', 'input', [f'iif "veth" udp dport {port} counter name sent'])
+
     @staticmethod
     def _rules(side, counters, family, hook, rules):
         lines = [f'table {family} rig', f'delete table {family} rig', f'table {family} rig {{']

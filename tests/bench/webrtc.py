@@ -41,7 +41,8 @@ LOSS_EVERY, LOSS_SECONDS = 50, 30
 
 class Whep(Weir):
     def words(self, mounts):
-        self.whole = {'http': {'listen': f'{self.address}:{HTTP_PORT}'}, 'webrtc': {'listen': f'{self.address}:{RTC_PORT}'}}
+        self.whole = {**self.whole, 'http': {'listen': f'{self.address}:{HTTP_PORT}'},
+                      'webrtc': {'listen': f'{self.address}:{RTC_PORT}'}}
         return super().words(mounts)
 
     def url(self, path):

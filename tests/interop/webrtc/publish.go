@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type publishOptions struct {
 	lose        int
 	codec       string // that of the file
 	pictures    [][]byte
+	publishers  int
 	layers      layers
 	silent      silences
 }
@@ -46,12 +48,13 @@ func runPublish(args []string) int {
 	fs.Var(&o.layers, "layer", "RID=FILE.h264, a further layer (simulcast), the first one being h; may be repeated")
 	fs.Var(&o.silent, "silent", "RID=FROM-TO, seconds in which a layer is not sent; may be repeated")
 	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second")
+	fs.IntVar(&o.publishers, "publishers", 1, "number of publishers, each to the URL with its number, from 0, in place of {n}")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
-	if fs.NArg() != 2 || rate <= 0 {
-		fmt.Fprintln(os.Stderr, "publish: needs a file and a URL, and --rate > 0")
+	if fs.NArg() != 2 || rate <= 0 || o.publishers < 1 {
+		fmt.Fprintln(os.Stderr, "publish: needs a file and a URL, --rate > 0 and --publishers > 0")
 		return 64
 	}
 	o.file, o.step = fs.Arg(0), time.Duration(float64(time.Second)/rate)
@@ -69,11 +72,18 @@ func runPublish(args []string) int {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 		defer cancel()
 	}
-	if err := publish(ctx, fs.Arg(1), o); err != nil {
-		fmt.Fprintln(os.Stderr, "publish:", err)
-		return 1
+	results := make(chan error)
+	for i := range o.publishers {
+		go func() { results <- publish(ctx, strings.ReplaceAll(fs.Arg(1), "{n}", strconv.Itoa(i)), o) }()
 	}
-	return 0
+	status := 0
+	for range o.publishers {
+		if err := <-results; err != nil {
+			fmt.Fprintln(os.Stderr, "publish:", err)
+			status = 1
+		}
+	}
+	return status
 }
 
 // A clip is what a track sends in a loop, a piece at each step.
