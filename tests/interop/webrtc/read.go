@@ -64,6 +64,7 @@ func runRead(args []string) int {
 	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second and the last half second")
 	fs.IntVar(&o.pli, "pli", 0, "ask for a keyframe again and again, after so many milliseconds")
 	fs.BoolVar(&o.tcp, "tcp", false, "connect over TCP")
+	fs.BoolVar(&o.any, "any", false, "connect over UDP or TCP")
 	fs.BoolVar(&o.cm, "cm", false, "take AES128_CM_HMAC_SHA1_80 only")
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
 	fs.BoolVar(&o.twcc, "twcc", false, "offer transport-wide feedback, and send it")

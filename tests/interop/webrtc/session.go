@@ -36,6 +36,7 @@ type session struct {
 
 type sessionOptions struct {
 	tcp, cm bool   // only TCP candidates; only AES128_CM_HMAC_SHA1_80
+	any     bool   // UDP and TCP candidates
 	loses   bool   // packets that were lost on purpose may come again
 	token   string // of the header Authorization
 	codecs  []string
@@ -112,6 +113,10 @@ func newPeer(o sessionOptions, interceptors *interceptor.Registry) (*webrtc.Peer
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6})
 	if o.tcp {
 		settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6})
+	}
+	if o.any {
+		settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6,
+			webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6})
 	}
 	settings.DisableSRTPReplayProtection(o.loses)
 	if o.cm {
