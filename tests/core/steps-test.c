@@ -129,11 +129,12 @@ a_reader_goes_up_after_a_probe (void)
   WeirStepsDecision decision;
 
   begin_at (4);
+  steps.rose = true;
   decision = decide (WEIR_ESTIMATE_CLEAR, 370000, 2 * SECOND);
   CHECK_INT (decision.probe_bits, 0);
   decision = decide (WEIR_ESTIMATE_CLEAR, 370000, 4 * SECOND);
-  // It aims at 620 kb/s.
-  CHECK_INT (decision.probe_bits, 620000 * 6 / 5);
+  // It aims at twice what is known, at most.
+  CHECK_INT (decision.probe_bits, 740000);
   CHECK_INT (decision.probe_ns, 300 * MS);
   CHECK_INT (step_of (&decision.step), 4);
   decision = decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND + 400 * MS);
@@ -218,20 +219,44 @@ a_probe_that_fills_the_line_shows_what_it_carries (void)
   WeirStepsDecision decision;
 
   begin_at (4);
+  steps.rose = true;
   CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND).probe_bits > 0);
-  CHECK (steps.probed_bits >= 880000);
+  CHECK_INT (steps.probed_bits, 880000 * 11 / 10);
   // The line carries no 880 kb/s, but 620.
   decision = decide (WEIR_ESTIMATE_CONGESTED, 700000, 4 * SECOND + 400 * MS);
   CHECK_INT (step_of (&decision.step), 5);
   CHECK_INT (decision.reason, WEIR_STEPS_ROOM);
   // One that the line does not carry fails, and the next one aims lower.
   begin_at (4);
+  steps.rose = true;
   CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 4 * SECOND).probe_bits > 0);
   decision = decide (WEIR_ESTIMATE_CONGESTED, 620000, 4 * SECOND + 400 * MS);
   CHECK_INT (step_of (&decision.step), 4);
   CHECK_INT (steps.n_failures, 1);
   CHECK (decide (WEIR_ESTIMATE_CLEAR, 600000, 12 * SECOND).probe_bits > 0);
   CHECK_INT (steps.probed_bits, 682000);
+}
+
+static void
+a_step_far_above_is_approached (void)
+{
+  WeirStepsDecision decision;
+
+  begin_at (7);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1200000, 4 * SECOND);
+  CHECK_INT (decision.probe_bits, 1500000);
+  // It is shown, but is not enough: another one follows at once.
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 400 * MS);
+  CHECK_INT (step_of (&decision.step), 7);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 500 * MS);
+  CHECK_INT (decision.probe_bits, 1750000);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1700000, 4 * SECOND + 900 * MS);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1700000, 5 * SECOND);
+  CHECK_INT (decision.probe_bits, 2125000);
+  CHECK_INT (steps.n_failures, 0);
+  // The next one would be of 2460 kb/s: what is known is enough before.
+  decision = decide (WEIR_ESTIMATE_CLEAR, 2300000, 5400 * MS);
+  CHECK_INT (step_of (&decision.step), 8);
 }
 
 static void
@@ -633,6 +658,7 @@ main (void)
   RUN (no_probe_comes_at_the_wrong_time);
   RUN (probes_that_fail_come_seldom);
   RUN (a_probe_that_fills_the_line_shows_what_it_carries);
+  RUN (a_step_far_above_is_approached);
   RUN (a_reader_that_cannot_be_probed_rises_on_trial);
   RUN (a_step_that_has_ended_counts_as_the_highest);
   RUN (steps_are_listed_by_rate);

@@ -5,6 +5,7 @@
 #define SECOND (1000 * MS)
 
 #define WAIT (3 * SECOND)
+#define WAIT_EVEN 5 // failures
 #define WAIT_MOST (120 * SECOND)
 #define LOSS_URGENT 250 // of 1000 packets
 #define PATIENCE SECOND
@@ -13,7 +14,8 @@
 #define KEY_REST (2 * SECOND)
 #define PROBE (300 * MS)        // the estimate needs two whole groups of 100 ms
 #define PROBE_ANSWER (500 * MS) // until the feedback on its last packet has come
-#define PROBE_AIM 2             // a probe aims at most at this multiple of what is known
+#define BURST_USUAL (4 * SECOND)
+#define PROBE_AIM 2 // a probe aims at most at this multiple of what is known
 
 // ---- the list ----
 
@@ -103,7 +105,7 @@ wait (WeirSteps *self, int64_t now)
 {
   int64_t time = WAIT;
 
-  for (unsigned i = 0; i < self->n_failures && time < WAIT_MOST; i++)
+  for (unsigned i = WAIT_EVEN; i < self->n_failures && time < WAIT_MOST; i++)
     time += time / 2;
   time = time < WAIT_MOST ? time : WAIT_MOST;
   self->rise_ns = now + time * (80 + (int64_t) (draw (self) % 41)) / 100;
@@ -120,14 +122,19 @@ fail (WeirSteps *self, const WeirStepsInput *input, int64_t now)
   wait (self, now);
 }
 
-// Ends the wait after failures if packets come much faster than then: the line has changed.
+// Ends the wait after failures if packets that are sent together come much faster than in the first
+// seconds after the fall: the line has changed.
 static void
 note_burst (WeirSteps *self, uint64_t burst_bits, int64_t now)
 {
-  if (self->n_failures == 0 || burst_bits < self->failed_bits + self->failed_bits / 2)
-    return;
-  self->n_failures = 0;
-  self->rise_ns = now;
+  uint64_t usual = self->usual_burst > self->failed_bits ? self->usual_burst : self->failed_bits;
+
+  if (self->fell && now < self->moved_ns + BURST_USUAL) {
+    self->usual_burst = burst_bits > self->usual_burst ? burst_bits : self->usual_burst;
+  } else if (self->n_failures > 0 && burst_bits >= usual + usual / 2) {
+    self->n_failures = 0;
+    self->rise_ns = now;
+  }
 }
 
 static void
@@ -158,6 +165,8 @@ is_near_key (const WeirSteps *self, int64_t now)
 static void
 move (WeirSteps *self, const WeirStep *to, WeirStepsReason reason, int64_t now)
 {
+  if (to->bits < self->now.bits && !self->fell)
+    self->usual_burst = 0;
   self->fell = to->bits < self->now.bits;
   self->moved_ns = now;
   self->now = *to;
@@ -212,7 +221,9 @@ go_down (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, si
   self->down_ns = INT64_MAX;
 }
 
-// Aims at the step above what is known, or unless a probe has failed at most at twice that.
+// Aims at the step above what is known, or while the reader rises at most at twice that. Else what
+// is far above the known rate is approached by several probes, so that a line that does not carry
+// it has no long queue.
 static void
 probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t at, int64_t now,
     WeirStepsDecision *out)
@@ -220,14 +231,18 @@ probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t 
   size_t seen = highest_within (steps, n, known * 10 / 11);
   size_t far = highest_within (steps, n, known * PROBE_AIM * 10 / 11);
   size_t aim = (seen > at ? seen : at) + 1;
+  uint64_t most = self->rose ? known * PROBE_AIM : known * 5 / 4;
+  uint64_t rate;
 
-  if (self->n_failures == 0 && far > aim)
+  if (self->rose && far > aim)
     aim = far;
-  self->probed_bits = steps[aim].bits * 11 / 10;
+  // A fifth above the step: media and probe vary.
+  rate = steps[aim].bits * 6 / 5;
+  rate = rate < most ? rate : most;
+  self->probed_bits = rate * 11 / 12;
   self->probe_until = now + PROBE + PROBE_ANSWER;
   self->n_probes++;
-  // A fifth above the step: media and probe vary.
-  out->probe_bits = steps[aim].bits * 6 / 5;
+  out->probe_bits = rate;
   out->probe_ns = PROBE;
 }
 
@@ -236,14 +251,19 @@ static void
 judge_probe (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t at,
     size_t seen, int64_t now)
 {
-  if (now < self->probe_until && input->line.bits < self->probed_bits)
+  bool shown = input->line.bits >= self->probed_bits;
+
+  if (now < self->probe_until && !shown)
     return;
-  if (seen <= at) {
+  if (seen > at) {
+    self->n_failures = 0;
+    rise (self, &steps[seen], WEIR_STEPS_ROOM, now);
+  } else if (shown) {
+    self->probed_bits = 0; // the next probe follows, with a higher rate
+    self->rise_ns = now;
+  } else {
     fail (self, input, now);
-    return;
   }
-  self->n_failures = 0;
-  rise (self, &steps[seen], WEIR_STEPS_ROOM, now);
 }
 
 static void

@@ -9,11 +9,12 @@
 // - Up: to the highest step of which the line was seen to carry 1.1 times the rate. To see it, a
 //   probe is asked for: packets beside the media, for a short time. A reader that cannot be probed
 //   goes up by one step on trial.
-// - A rise or a probe waits 3 s after a change; after each probe or trial that failed 1.5 times as
-//   long, up to 2 min, unless packets that are sent together begin to come much faster; each wait
-//   is up to 20 % shorter or longer, at random, so that readers do not move together. None comes
-//   within 2 s of a keyframe, or within half the time between keyframes if that is shorter: a
-//   keyframe looks like a queue. None comes unless the line is clear.
+// - A rise or a probe waits 3 s after a change, and after a probe or trial that failed; from the
+//   sixth failure in a row on each wait is 1.5 times as long as the one before, up to 2 min, unless
+//   packets that are sent together begin to come much faster. Each wait is up to 20 % shorter or
+//   longer, at random, so that readers do not move together. None comes within 2 s of a keyframe,
+//   or within half the time between keyframes if that is shorter: a keyframe looks like a queue.
+//   None comes unless the line is clear.
 //
 // A WeirSteps belongs to one thread at a time. It reads no clock and draws no random number but
 // from its seed, so the same inputs give the same decisions.
@@ -81,6 +82,7 @@ typedef struct {
   int64_t moved_ns;     // when it was
   int64_t down_ns;      // when its patience ends; INT64_MAX: it has no reason to go down
   int64_t rise_ns;      // earliest time of the next probe or trial
+  uint64_t usual_burst; // the highest rate of bursts in the first seconds after a fall
   uint64_t failed_bits; // what the line carried at the last failure
   bool rose;            // the last change was a rise that has not failed
   int64_t trial_until;  // it fails if the line is congested before
