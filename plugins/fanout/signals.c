@@ -616,9 +616,9 @@ fanout_signals_install (GType type)
    * @bits: bit rate that the line is to carry, bit/s, up to 10^9
    * @duration: how long, in ms, up to 5000
    *
-   * Fills a reader's line for some time, to learn by its feedback whether it carries @bits: packets
-   * of the last second are sent again beside the stream, as many as are missing to that rate. It
-   * ends early when the line is congested. Only over UDP, and for tokens with an SSRC for
+   * Fills a reader's line for some time, to learn by its feedback whether it carries @bits: the
+   * last packets are sent again beside the stream, as many as are missing to that rate. It ends
+   * early when the line is congested. Only over UDP, and for tokens with an SSRC for
    * retransmissions. A new probe takes the place of one that runs.
    *
    * Returns: %FALSE if there is no such reader, it gets no retransmissions, or an argument is out

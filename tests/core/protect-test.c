@@ -888,11 +888,19 @@ a_probe_ends_when_nothing_can_be_sent (void)
   room = SIZE_MAX;
   CHECK_INT (run_for (20 * MS), WEIR_NEVER);
   CHECK_INT (peers[0].n_got_again, 0);
-  // What was sent is too old.
-  now += 1500 * MS;
-  CHECK_INT (probe (2000000, 200 * MS), 0);
-  CHECK_INT (run_for (20 * MS), WEIR_NEVER);
-  CHECK_INT (peers[0].n_got_again, 0);
+  finish ();
+}
+
+// As to one that gets keyframes only.
+static void
+a_reader_with_few_pictures_is_probed_with_old_packets (void)
+{
+  begin_again (100, 40);
+  now += 1900 * MS;
+  CHECK_INT (probe (2000000, 100 * MS), 0);
+  CHECK_INT (run_for (200 * MS), WEIR_NEVER);
+  CHECK (peers[0].n_got_again >= 22);
+  CHECK_INT (resend (peers[0].last_seq), 0);
   finish ();
 }
 
@@ -1055,6 +1063,7 @@ main (void)
   RUN (a_probe_fills_the_line);
   RUN (a_probe_adds_what_is_missing);
   RUN (a_probe_ends_when_nothing_can_be_sent);
+  RUN (a_reader_with_few_pictures_is_probed_with_old_packets);
   RUN (wrong_probes_are_refused);
   RUN (a_large_frame_is_spread_over_the_time_that_the_line_needs);
   RUN (a_frame_takes_no_longer_than_its_duration);

@@ -242,10 +242,10 @@ unsigned weir_fanout_resend (WeirFanout *fanout, WeirReader *reader, const uint1
     int64_t round_trip_ns, int64_t now_ns);
 
 // Fills the line of a protected reader over UDP, to learn whether it carries `bits` bit/s (up to
-// 10^9): for `duration_ns` (at most 5 s), packets of the last second are sent again beside the
-// stream, as many as are missing to that rate. It ends early if none can be sent: there is none,
-// the socket is full, or the protection refuses. A new probe takes the place of one that runs.
-// Returns 0, -EINVAL, or -ENOTSUP if the reader gets no retransmissions.
+// 10^9): for `duration_ns` (at most 5 s), the last packets are sent again beside the
+// stream, as many as are missing to that rate. It ends early if none can be sent: the window has
+// none, the socket is full, or the protection refuses. A new probe takes the place of one that
+// runs. Returns 0, -EINVAL, or -ENOTSUP if the reader gets no retransmissions.
 int weir_fanout_probe (
     WeirFanout *fanout, WeirReader *reader, uint64_t bits, int64_t duration_ns, int64_t now_ns);
 

@@ -488,7 +488,7 @@ weir_resends_pad (WeirFanout *fanout, WeirReader *reader, unsigned i, int64_t no
   if (find_run (self, (uint16_t) (seq - i % PADDING)))
     seq = (uint16_t) (seq - i % PADDING);
   run = find_run (self, seq);
-  if (!run || !is_fresh (run->sent_ms, now_ns))
+  if (!run)
     return 0;
   len = copy_packet (fanout, reader, run->position + (uint16_t) (seq - run->seq), packet);
   return len > 0 ? send_copy (fanout, reader, run, seq, packet, len, now_ns) : 0;
