@@ -37,8 +37,9 @@ Linux 2.6.32, and a MIPS of 180 MHz with Linux 2.4.''', (
         'the relay shares pages between its sockets.',
         'ns a packet: ' + '; '.join(f'at {n} readers ' + ns(f'{n} TCP', ('daemon', 'the daemon'), *SHARED)
                                     for n in (1000, 4000)) + '.',
-        'the cost of a packet is that of the system call and of TCP, not of the copy. A sockmap hands a packet '
-        'to one socket, so a relay to many cannot be made of it.'),
+        'the cost of a packet is that of the system call and of TCP, not of the copy. A program on a sockmap hands a '
+        'packet to one socket, and Linux 6.18 refuses one that makes copies ("program of this type cannot use helper '
+        'bpf_clone_redirect"), so a relay to many cannot be made of it.'),
     Figure(
         'Figures 6a and 6b, capacity', 'the most readers', 'omss-capacity',
         'over UDP 4000 readers instead of the daemon\'s 2200, over TCP 3500 instead of 2000.',

@@ -3,7 +3,7 @@
 dissertation), and gives one disk other work."""
 
 from report import Column
-from store_disks import Scale, largest, model, store
+from store_disks import NEAR, Scale, largest, model, store
 from store_policies import DISKS, MEGABITS, TIMES_FASTER
 from store_work import even, first_disks, overloaded, uniform
 
@@ -20,7 +20,7 @@ POLICIES = ('naive', 'raid1', 'rda')
 PERCENTS = (0, 20, 40, 60, 80)
 BUSY = (40, 80)  # % of its time that the disk is occupied by other work
 SLICES = 30
-QUICK_SLICES = 20
+QUICK_SLICES, QUICK_NEAR = 20, 0.04
 
 
 def expected_streams(scale, policy, percent):
@@ -29,7 +29,7 @@ def expected_streams(scale, policy, percent):
             * (places + percent / 100) / (1 + percent / 100))
 
 
-def measure(scale, policy, percent, slices):
+def measure(scale, policy, percent, slices, near=NEAR):
     """The titles of each trial are chosen anew, so each has a store of its own."""
     def trial(n):
         titles = overloaded(policy, DISKS, n, percent)
@@ -38,7 +38,7 @@ def measure(scale, policy, percent, slices):
 
     without = model(scale, DISKS, MEGABITS)
     expected = without if policy == 'rda' else expected_streams(scale, policy, percent)
-    return largest(trial, expected, int(1.1 * without))
+    return largest(trial, expected, int(1.1 * without), near)
 
 
 def measure_busy(scale, policy, percent, slices):
@@ -57,7 +57,7 @@ def run(_rig, quick):
     for policy in POLICIES:
         without = None
         for percent in (0, 80) if quick or policy == 'rda' else PERCENTS:
-            streams, result = measure(scale, policy, percent, slices)
+            streams, result = measure(scale, policy, percent, slices, QUICK_NEAR if quick else NEAR)
             without = without or streams
             yield f'{percent} % more readers', policy, figures(streams, without, result)
         for percent in () if quick else BUSY:
