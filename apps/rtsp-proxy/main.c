@@ -241,6 +241,8 @@ serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets
   api = start_api (config, proxy, reload, *cluster, error);
   if (api || config->api.is_off || !config->api.is_given) {
     run_proxy (proxy, config, reload);
+    if (*cluster)
+      cluster_hand_over (*cluster);
     log_event ("stopping");
     stop_outlets (all, N_SERVING);
   }

@@ -103,6 +103,7 @@ def every_operation_answers_as_documented():
         assert proxy.expect(200, 'GET', '/v1/mounts/cam/insert') == {'insertion': None}
         proxy.expect(200, 'PATCH', '/v1/readers/1', {'priority': 1})
         proxy.expect(200, 'POST', '/v1/reload')
+        assert proxy.expect(200, 'POST', '/v1/drain')['state'] == 'serving'
         proxy.expect(200, 'DELETE', '/v1/readers/1')
     answered = {(path, method) for path, method, status in contract.seen if status < 300}
     assert answered == contract.operations(), answered ^ contract.operations()

@@ -9,7 +9,7 @@ import time
 
 from clips import clip
 from etcdserver import Etcd, Member
-from proc import Proc
+from proc import Proc, Rtsp
 from openapi import Contract
 from proxy import CLIP, QUICK, Origin, Read, matches, program, wait_until
 from tap import SLOWER, run, test
@@ -161,6 +161,44 @@ def ownership_passes_to_another_member():
             check_continuous(result)
             # b has no picture of its own before the camera's next keyframe, and stays with a until then.
             assert longest_gap(result) < 2.5, longest_gap(result)
+        assert origin.count('play') == 2, origin.lines
+
+
+@test
+def a_member_drains_before_it_ends():
+    """at SIGTERM the others take over, and miss no packet"""
+    with cluster() as (_etcd, origin, members), reading(members, 'abc', 14) as readers:
+        wait_until(lambda: owner(members['c']) == 'a', 5, 'a owns the stream')
+        time.sleep(1)
+        members['a'].signal(signal.SIGTERM)
+        assert members['a'].wait(15) == 0
+        wait_until(lambda: owner(members['b']) == 'b' and owner(members['c']) == 'b', 12, 'b owns the stream')
+        for name in 'bc':
+            result = readers[name].result()
+            check_continuous(result)
+            assert longest_gap(result) < SLOWER, longest_gap(result)
+        assert origin.count('play') == 2, origin.lines
+
+
+@test
+def new_readers_go_elsewhere_while_a_member_drains():
+    with cluster() as (_etcd, origin, members), reading(members, 'ab', 14) as readers:
+        wait_until(lambda: owner(members['c']) == 'a', 5, 'a owns the stream')
+        answer = members['a'].http('POST', '/v1/drain')
+        Contract().check('POST', '/v1/drain', answer)
+        assert answer[2]['state'] == 'draining' and answer[2]['to'] in ('b', 'c'), answer
+        to = members[answer[2]['to']]
+        with Rtsp(members['a'].port) as rtsp:
+            status, headers, _ = rtsp.request('DESCRIBE', members['a'].url('/cam?delay=0&token=x%2Fy'))
+        assert (status, headers['location']) == (302, to.url('/cam?delay=0&token=x%2Fy')), headers
+        # Whoever follows the redirect plays, and those who play stay.
+        with Read(members['a'].url(), duration=3) as follower:
+            check_continuous(follower.result())
+        wait_until(lambda: owner(members['a']) == 'b', 10, 'b owns the stream')
+        assert [each['state'] for each in members['c'].cluster()['members']] == [
+            'draining', 'serving', 'serving']
+        for reader in readers.values():
+            check_continuous(reader.result())
         assert origin.count('play') == 2, origin.lines
 
 

@@ -6,10 +6,12 @@
 #include "base/timer.h"
 #include "cluster/registration.h"
 #include "cluster/streams.h"
+#include "readers/elsewhere.h"
 #include "sources/sharing.h"
 
 #define START_MS 3000
 #define LEAVE_MS 1000
+#define HAND_OVER_MS 5000
 #define TICK_MS 1000
 
 struct _Cluster {
@@ -19,7 +21,7 @@ struct _Cluster {
   Streams *streams;
   GHashTable *seen; // names of members that the log knows
   gboolean is_away; // the log says that etcd is
-  gboolean has_left;
+  gboolean drains, has_left;
   Timer *timer;
 };
 
@@ -38,6 +40,32 @@ log_gone (Cluster *self)
     log_event ("cluster: member %s is gone", (const gchar *) name);
     g_hash_table_iter_remove (&iter);
   }
+}
+
+// Returns who takes new readers, or NULL.
+static const ClusterMember *
+find_emptiest (Cluster *self)
+{
+  g_autoptr (GPtrArray) members = cluster_map_list_members (self->map);
+  const ClusterMember *best = NULL;
+
+  for (guint i = 0; i < members->len; i++) {
+    const ClusterMember *member = g_ptr_array_index (members, i);
+
+    if (member->drains || g_str_equal (member->name, registration_get_name (self->registration)))
+      continue;
+    if (!best || member->readers < best->readers)
+      best = member;
+  }
+  return best;
+}
+
+static void
+send_readers (Cluster *self)
+{
+  const ClusterMember *to = self->drains ? find_emptiest (self) : NULL;
+
+  elsewhere_set (to ? to->address : NULL, to ? to->rtsp : 0, to ? to->rtsps : 0);
 }
 
 static void
@@ -75,6 +103,7 @@ on_tick (gpointer data)
   else if (!is_away && self->is_away)
     log_event ("cluster: etcd answers again");
   self->is_away = is_away;
+  send_readers (self);
   return G_SOURCE_CONTINUE;
 }
 
@@ -258,6 +287,41 @@ static gboolean
 has_left (gpointer data)
 {
   return ((Cluster *) data)->has_left;
+}
+
+void
+cluster_drain (Cluster *self)
+{
+  if (self->drains || !find_emptiest (self))
+    return;
+  self->drains = TRUE;
+  log_event ("cluster: drains: new readers go to %s", find_emptiest (self)->name);
+  send_readers (self);
+  registration_drain (self->registration);
+  streams_drain (self->streams);
+}
+
+static gboolean
+is_unread (gpointer data)
+{
+  return !streams_are_read (((Cluster *) data)->streams);
+}
+
+void
+cluster_hand_over (Cluster *self)
+{
+  cluster_drain (self);
+  if (self->drains && !main_loop_wait (is_unread, self, HAND_OVER_MS))
+    log_event ("cluster: some streams were not taken over in time");
+}
+
+void
+cluster_write_drain (Cluster *self, JsonBuilder *builder)
+{
+  const ClusterMember *to = self && self->drains ? find_emptiest (self) : NULL;
+
+  add_text (builder, "state", self && self->drains ? "draining" : "serving");
+  add_text (builder, "to", to ? to->name : NULL);
 }
 
 void

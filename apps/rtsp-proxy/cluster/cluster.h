@@ -16,9 +16,19 @@ void cluster_prepare (const ProxyConfig *config);
 // refused, and sets `error`. `proxy` must outlive the result.
 Cluster *cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error);
 
+// Sends new readers to the member that has the fewest, and lets the others take over the streams
+// that they read from this one, before it leaves. No effect without others.
+void cluster_drain (Cluster *self);
+
+// Drains, and waits up to 5 s until nobody reads from this member. Call while readers are served.
+void cluster_hand_over (Cluster *self);
+
 // Leaves. The others know it at once. Free it after the mounts have stopped.
 void cluster_leave (Cluster *self);
 void cluster_free (Cluster *self);
+
+// Writes the state of the member: whether it drains, and to whom. `self` may be NULL.
+void cluster_write_drain (Cluster *self, JsonBuilder *builder);
 
 // Writes what the member knows as the members of a JSON object. `self` may be NULL.
 void cluster_write (Cluster *self, JsonBuilder *builder);

@@ -34,6 +34,7 @@ struct _Registration {
   EtcdLease *lease;
   gboolean asking; // an answer about the entry is awaited
   gboolean is_in;
+  gboolean drains, says_so; // the entry does
   gchar *refusal;
   LogLimit refusals;
   Load load;
@@ -135,7 +136,7 @@ dup_value (Registration *self)
   add_number (builder, "http", self->http);
   add_number (builder, "https", self->https);
   json_builder_end_object (builder);
-  add_text (builder, "state", "serving");
+  add_text (builder, "state", self->drains ? "draining" : "serving");
   add_number (builder, "readers", self->load.readers);
   add_number (builder, "rate", (gint64) self->load.rate);
   json_builder_set_member_name (builder, "cpu");
@@ -226,14 +227,23 @@ on_tick (gpointer data)
 
   if (self->asking || !etcd_lease_get_id (self->lease))
     return G_SOURCE_CONTINUE;
-  if (self->is_in && now - self->put < LOAD_NS)
+  if (self->is_in && now - self->put < LOAD_NS && self->drains == self->says_so)
     return G_SOURCE_CONTINUE;
   load = measure (self, now);
-  if (self->is_in && now - self->put < CLOCK_NS && !load_differs (&load, &self->load))
+  if (self->is_in && now - self->put < CLOCK_NS && !load_differs (&load, &self->load)
+      && self->drains == self->says_so)
     return G_SOURCE_CONTINUE;
   self->load = load;
+  self->says_so = self->drains;
   write_entry (self, self->is_in ? on_put : on_created, self->is_in);
   return G_SOURCE_CONTINUE;
+}
+
+void
+registration_drain (Registration *self)
+{
+  self->drains = TRUE;
+  on_tick (self);
 }
 
 // ---- the lease ----

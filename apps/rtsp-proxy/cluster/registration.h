@@ -20,6 +20,9 @@ typedef struct _Registration Registration;
 Registration *registration_new (Etcd *etcd, ClusterMap *map, Proxy *proxy,
     const ProxyConfig *config, const RegistrationOps *ops, gpointer owner);
 
+// Tells the others that this member drains: none of them may read from it any more.
+void registration_drain (Registration *self);
+
 // Stops its timers.
 void registration_stop (Registration *self);
 void registration_free (Registration *self);

@@ -32,6 +32,7 @@ struct _Streams {
   Registration *registration;
   gchar *secret;
   GHashTable *wants; // path -> Want
+  gboolean drains;
   Timer *timer;
 };
 
@@ -241,7 +242,7 @@ follow (Want *want, gint64 now)
     want->suspected, now };
   g_autofree gchar *parent = parent_dup (&query);
 
-  if (want->ownerless && (!parent || now - want->ownerless >= CLAIM_NS))
+  if (want->ownerless && (!parent || (!want->streams->drains && now - want->ownerless >= CLAIM_NS)))
     claim (want, now);
   if (want->claiming && want->route == SHARING_WAITS && now < want->waits_until)
     return;
@@ -308,6 +309,50 @@ streams_look (Streams *self, const gchar *path)
     if (want)
       look (want);
   }
+}
+
+static gboolean
+has_takers (Want *want)
+{
+  const ClusterStream *stream = cluster_map_get_stream (want->streams->map, want->path);
+
+  return stream && stream->takers->len > 0;
+}
+
+void
+streams_drain (Streams *self)
+{
+  GHashTableIter iter;
+  gpointer each;
+
+  self->drains = TRUE;
+  g_hash_table_iter_init (&iter, self->wants);
+  while (g_hash_table_iter_next (&iter, NULL, &each)) {
+    Want *want = each;
+
+    if (!want->has_publisher && has_takers (want))
+      give_up_ownership (want);
+  }
+  streams_look (self, NULL);
+}
+
+gboolean
+streams_are_read (Streams *self)
+{
+  const gchar *me = registration_get_name (self->registration);
+  g_autoptr (GPtrArray) streams = cluster_map_list_streams (self->map);
+
+  for (guint i = 0; i < streams->len; i++) {
+    const ClusterStream *stream = g_ptr_array_index (streams, i);
+
+    for (guint k = 0; k < stream->takers->len; k++) {
+      const ClusterTaker *taker = g_ptr_array_index (stream->takers, k);
+
+      if (g_strcmp0 (taker->fed, me) == 0 && !g_str_equal (taker->member, me))
+        return TRUE;
+    }
+  }
+  return FALSE;
 }
 
 void

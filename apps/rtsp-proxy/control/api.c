@@ -107,6 +107,7 @@ static const struct {
   { "GET", "/v1/graph.dot", api_get_graph_dot },
   { "GET", "/v1/graph.svg", api_get_graph_svg },
   { "GET", "/v1/cluster", api_get_cluster },
+  { "POST", "/v1/drain", api_post_drain },
   { "GET", "/v1/recordings", api_list_recordings },
   { "GET", RECORDING_PATH, api_get_recording },
   { "POST", "/v1/reload", api_reload },

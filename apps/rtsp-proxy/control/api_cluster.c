@@ -4,6 +4,7 @@
 
 #include "cluster/cluster.h"
 #include "control/api_handlers.h"
+#include "readers/readers.h"
 
 void
 api_get_cluster (ApiRequest *request)
@@ -12,6 +13,22 @@ api_get_cluster (ApiRequest *request)
 
   json_builder_begin_object (builder);
   cluster_write (request->api->cluster, builder);
+  json_builder_end_object (builder);
+  api_answer (request->message, SOUP_STATUS_OK, builder);
+}
+
+void
+api_post_drain (ApiRequest *request)
+{
+  Cluster *cluster = request->api->cluster;
+  g_autoptr (GPtrArray) readers = readers_dup_all ();
+  JsonBuilder *builder = json_builder_new ();
+
+  if (cluster)
+    cluster_drain (cluster);
+  json_builder_begin_object (builder);
+  cluster_write_drain (cluster, builder);
+  api_add_number (builder, "readers", readers->len);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
 }

@@ -28,6 +28,7 @@ void api_get_graph_dot (ApiRequest *request);
 void api_get_graph_svg (ApiRequest *request);
 
 void api_get_cluster (ApiRequest *request);
+void api_post_drain (ApiRequest *request);
 
 void api_list_recordings (ApiRequest *request);
 void api_get_recording (ApiRequest *request);

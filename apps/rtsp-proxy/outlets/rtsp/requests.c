@@ -8,6 +8,7 @@
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/setup_guard.h"
+#include "readers/elsewhere.h"
 #include "weir-rtsp.h"
 
 #include <string.h>
@@ -380,6 +381,28 @@ check_target (Requests *self, RequestTarget *request)
   return status;
 }
 
+// Sends a new reader to another member of the cluster while this one drains. The members that read
+// from this one find another by themselves.
+static GstRTSPStatusCode
+send_elsewhere (RequestTarget *request)
+{
+  const Demand *demand = request->demand;
+  g_autofree gchar *token = demand->token ? g_uri_escape_string (demand->token, NULL, FALSE) : NULL;
+  g_autofree gchar *rest = g_strconcat (
+      demand->url, token ? (demand->query ? "&" : "?") : "", token ? "token=" : "", token, NULL);
+  g_autofree gchar *url = NULL;
+  const gchar *user;
+
+  if (request->ctx->method == GST_RTSP_DESCRIBE)
+    url = elsewhere_dup_url (request->connection->tls, rest);
+  user = url ? access_decision_get_user (request->connection->asked) : NULL;
+  if (!url || (user && g_str_has_prefix (user, "member ")))
+    return GST_RTSP_STS_OK;
+  answer_begin (request->ctx, GST_RTSP_STS_MOVE_TEMPORARILY);
+  gst_rtsp_message_add_header (request->ctx->response, GST_RTSP_HDR_LOCATION, url);
+  return answer_send (request->ctx, NULL);
+}
+
 // A request for `*` has no URL. This decides which requests need one; what checks and answers those
 // takes the URL as an argument.
 static GstRTSPStatusCode
@@ -398,6 +421,8 @@ check_request (Requests *self, GstRTSPContext *ctx, const gchar *const **challen
   if (status == GST_RTSP_STS_OK && ctx->method == GST_RTSP_ANNOUNCE)
     status = publishing_announce (&self->publishing, ctx, ctx->uri);
   else if (status == GST_RTSP_STS_OK)
+    status = send_elsewhere (&request);
+  if (status == GST_RTSP_STS_OK && ctx->method != GST_RTSP_ANNOUNCE)
     status = check_target (self, &request);
   request_target_clear (&request);
   return status;
