@@ -70,8 +70,9 @@ Purdue University, 2007.''', (
         'Figures 4.5 to 4.7', 'a disk that transfers useless data too', 'store-stutter',
         'RDA has the shortest stoppages, RAID-1 the fewest.',
         'with 100 % useless data and 95 % of the load, rda stops {100 %, 95 %; rda; stoppages; .0f} times for '
-        '{100 %, 95 %; rda; mean; .2f} s on average, random {100 %, 95 %; random; stoppages; .0f} times for '
-        '{100 %, 95 %; random; mean; .2f} s.', '', STORE),
+        '{100 %, 95 %; rda; longest; .2f} s at most, raid1 {100 %, 95 %; raid1; stoppages; .0f} times for '
+        '{100 %, 95 %; raid1; longest; .2f} s at most.',
+        'rda reads each block from the disk that will be done with it first, so the sick disk is left out.', STORE),
     Figure(
         'Figure 5.3', 'saved by picker and upload rate', 'swarm-upload',
         'hybrid saves 80 % if viewers send at the title\'s rate, and 45 % at half of it.',
@@ -127,8 +128,13 @@ Purdue University, 2007.''', (
         'a viewer here stops asking for what its storage cannot hold.', SWARM),
     Figure(
         'Figure 5.9', 'delays between viewers', 'sessions-latency',
-        'delays of 10 ms change what is saved by 2.1 % at most.', '', '', SESSIONS),
+        'delays of 10 ms change what is saved by 2.1 % at most.',
+        'adaptive saves {1.0, none; adaptive; saved; .1f} % without delays and {1.0, 10 ms; adaptive; saved; .1f} % with '
+        '10 ms each way; at half of the rate, {0.5, none; adaptive; saved; .1f} and {0.5, 10 ms; adaptive; saved; .1f} %.',
+        '', SESSIONS),
     Figure(
         'Figures 5.10 and 5.11', 'all traffic', 'sessions-leaving',
-        '5 % more traffic than unicast.', '', 'the payload only, without tracker and headers.', SESSIONS),
+        '5 % more traffic than unicast.',
+        'hybrid receives {1.0, stream; hybrid; traffic; .0f} % of what is read if viewers send at the title\'s rate, and '
+        '{0.5, stream; hybrid; traffic; .0f} % at half of it.', 'the payload only, without tracker and headers.', SESSIONS),
 ))
