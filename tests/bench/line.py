@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 UPSTREAM, API, HTTP_PORT, RTC_PORT = 6000, 9554, 18889, 18189
-POLICIES = {'default': {}, 'aimd': {'adapt': 'aimd'}}
+POLICIES = {'gcc': {}, 'aimd': {'adapt': 'aimd'}}  # gcc is the default
 STEPS = 450e3, 1.3e6, 4e6  # bit/s of one, two and three layers
 TOP = len(STEPS) - 1
 OVERHEAD = 1.05  # of the line, to the payload
