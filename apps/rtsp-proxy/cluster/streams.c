@@ -438,8 +438,8 @@ leave (gpointer data)
 {
   Use *self = data;
 
+  // The next tick forgets the want, if nobody uses it: it may be the one that has called the user.
   g_ptr_array_remove (self->want->uses, self);
-  forget_if_unused (self->want);
   g_free (self);
 }
 
@@ -561,7 +561,12 @@ on_publication (const gchar *path)
 static gboolean
 on_tick (gpointer data)
 {
-  streams_look (data, NULL);
+  Streams *self = data;
+  g_autoptr (GList) wants = g_hash_table_get_values (self->wants);
+
+  for (GList *each = wants; each; each = each->next)
+    forget_if_unused (each->data);
+  streams_look (self, NULL);
   return G_SOURCE_CONTINUE;
 }
 
