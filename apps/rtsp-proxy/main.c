@@ -161,16 +161,23 @@ free_outlets (Outlets *self)
 }
 
 static void
-log_urls (Proxy *proxy, const ProxyConfig *config)
+log_urls_of (const GPtrArray *mounts, GStrv bases)
 {
-  g_auto (GStrv) bases = proxy_dup_base_urls (proxy);
-
-  for (guint i = 0; i < config->mounts->len; i++) {
-    const MountConfig *mount = g_ptr_array_index (config->mounts, i);
+  for (guint i = 0; i < mounts->len; i++) {
+    const MountConfig *mount = g_ptr_array_index (mounts, i);
 
     for (gchar **base = bases; *base; base++)
       log_event ("serves %s%s", *base, mount->path);
   }
+}
+
+static void
+log_urls (Proxy *proxy, const ProxyConfig *config)
+{
+  g_auto (GStrv) bases = proxy_dup_base_urls (proxy);
+
+  log_urls_of (config->mounts, bases);
+  log_urls_of (config->patterns, bases);
 }
 
 static void

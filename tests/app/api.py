@@ -165,7 +165,7 @@ def the_contract_knows_every_key():
     keys = set(re.findall(r'^\| `([a-z-]+)`', next(table for table in page.split('\n\n') if '\n| `upstream`' in table), re.M))
     schemas = Checked.contract.file['components']['schemas']
     assert set(schemas['MountConfig']['properties']) == keys - {
-        'password-file', 'password-env', 'keys-file', 'swarm', 'record', 'insert', 'template'}
+        'password-file', 'password-env', 'keys-file', 'swarm', 'record', 'insert', 'template', 'hosts', 'max-instances'}
 
 
 @test

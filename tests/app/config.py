@@ -1065,6 +1065,40 @@ def defaults_and_templates_work():
 
 
 @test
+def wrong_paths_with_variables_are_named():
+    """a variable is a whole segment, and cannot change the scheme, the user, the port, or a host that is not listed"""
+    one = 'The configuration is good: 1 mount.'
+    place = 'FILE:2:3: '
+    for path, upstream in (('/live/{key}', 'publish'), ('/{a}', 'rtsp://h/{a}?x={a}'), ('/x/{a*}', 'rtsp://h/{a}'),
+                           ('/{a}/{b}', 'srt://h:1?streamid={a}/{b}'), ('/{a}', 'file:///no/such/{a}.mp4'), ('/{a}', 'rtsp://u:p@h/{a}')):
+        shares('', one, f'{path}: {{upstream: "{upstream}"}}')
+    shares('', one, '/{a}: {upstream: "rtsp://{a}/x", hosts: [h, 192.0.2.7]}')
+    shares('', one, '/{a}: {upstream: "rtsp://{a}.example:5554/x", hosts: [h.example], max-instances: 3}')
+    segment = 'is no variable; between two slashes, write {NAME} with A-Z a-z 0-9 - _ and nothing else'
+    for path, wrong in (('/{a', f'"{{a" {segment}'), ('/a}', f'"a}}" {segment}'), ('/x{a}', f'"x{{a}}" {segment}'),
+                        ('/{a}{b}', f'"{{a}}{{b}}" {segment}'), ('/{}', f'"{{}}" {segment}'), ('/{*}', f'"{{*}}" {segment}'),
+                        ('/{a b}', f'"{{a b}}" {segment}'), ('/{a*}/b', '"{a*}" stands for all segments to the end; nothing follows it'),
+                        ('/{a}/{a}', 'the variable {a} appears twice'), ('/{a}/', '"/x/" is not a valid path; write it like /cam'),
+                        ('{a}', '"{a}" is not a valid path; write it like /{cam}')):
+        shares('', f'{place}{path}: {wrong}', f"'{path}': {{upstream: publish}}")
+    where = 'upstream: a variable may not stand in the scheme, the user, the password or the port'
+    for uri in '{a}://h/x', 'rtsp://{a}@h/x', 'rtsp://u:{a}@h/x', 'rtsp://h:{a}/x', 'rtsp://u:p@h:5{a}/x':
+        shares('', f'FILE:2:20: {where}', f'/{{a}}: {{upstream: "{uri}"}}')
+    shares('', 'FILE:2:20: upstream: there is no variable {b} in the path /{a}', '/{a}: {upstream: "rtsp://h/{b}"}')
+    shares('', 'FILE:2:20: upstream: a variable is written {NAME}', '/{a}: {upstream: "rtsp://h/{a"}')
+    shares('', 'FILE:2:3: hosts: a variable is in the host of the upstream: list the whole hosts that it may lead to, such as '
+           '[cam1.example.org]', '/{a}: {upstream: "rtsp://{a}/x"}')
+    shares('', 'FILE:2:43: hosts: no upstream has a variable in its host', '/{a}: {upstream: "rtsp://h/{a}", hosts: [a]}')
+    shares('', f'FILE:2:{len("  /a: {upstream: , max-instances: 3") + len(URI)}: max-instances: this is for a path with variables, such as /live/{{key}}',
+           f'/a: {{upstream: {URI}, max-instances: 3}}')
+    shares('', 'FILE:2:20: upstream: a pattern serves no folder; a folder serves many titles already',
+           f'/{{a}}: {{upstream: "file://{os.path.dirname(CLIP)}/"}}')
+    shares('listen: 127.0.0.1:7554\n', 'FILE:3:3: /{a}: a path with variables may not read from this proxy: it could read from itself',
+           '/{a}: {upstream: "rtsp://127.0.0.1:7554/{a}x"}')
+    shares('', 'FILE:3:3: /{a}: "/{a}" appears twice', '/{a}: {upstream: publish}', '/{a}: {upstream: publish}')
+
+
+@test
 def arguments_override_the_file():
     # --listen is checked after the file's own; if it is wrong, it is an error.
     assert load(MOUNT, '--listen', 'x')[1:] == (

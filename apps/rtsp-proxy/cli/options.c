@@ -9,6 +9,7 @@
 #include "cli/explain.h"
 #include "cli/stage_list.h"
 #include "config/mount_keys.h"
+#include "config/mount_loop.h"
 #include "config/mounts_check.h"
 #include "config/users_check.h"
 #include "config/variables.h"
@@ -249,6 +250,17 @@ check_mounts (const Options *self, const ProxyConfig *config, GError **error)
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE, "%s: %s: %s", place, mount->path, wrong);
     return FALSE;
   }
+  for (guint i = 0; i < config->patterns->len; i++) {
+    const MountConfig *pattern = g_ptr_array_index (config->patterns, i);
+
+    if (!mount_loop_is_own (pattern, own))
+      continue;
+    g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_VALUE,
+        "%s:%u:%u: %s: a path with variables may not read from this proxy: it could read from "
+        "itself",
+        self->file, pattern->line, pattern->column, pattern->path);
+    return FALSE;
+  }
   return TRUE;
 }
 
@@ -265,7 +277,7 @@ build (const Options *self, ProxyConfig *config, gboolean *has_password, GError 
     if (!proxy_config_add_mount (config, self->mounts[i], has_password, error))
       return FALSE;
   }
-  if (config->mounts->len == 0) {
+  if (config->mounts->len + config->patterns->len == 0) {
     g_set_error (error, CONFIG_ERROR, CONFIG_ERROR_KEY,
         "%s: no mounts; add at least one /PATH under mounts", self->file);
     return FALSE;
@@ -300,6 +312,7 @@ options_build_config (const Options *self, int *status)
   ProxyConfig *config = proxy_config_new ();
   gboolean has_password = FALSE;
   GError *error = NULL;
+  guint n_mounts;
 
   if (!build (self, config, &has_password, &error)) {
     print_errors (error);
@@ -311,9 +324,9 @@ options_build_config (const Options *self, int *status)
   if (has_password)
     fprintf (stderr, "rtsp-proxy: warning: ps shows the password in --mount to every user of "
                      "this machine; put it into a configuration file (password-file)\n");
+  n_mounts = config->mounts->len + config->patterns->len;
   if (self->check_config)
-    printf ("The configuration is good: %u mount%s.\n", config->mounts->len,
-        config->mounts->len == 1 ? "" : "s");
+    printf ("The configuration is good: %u mount%s.\n", n_mounts, n_mounts == 1 ? "" : "s");
   *status = EXIT_SUCCESS;
   return config;
 }

@@ -304,9 +304,7 @@ cluster_drain (Cluster *self)
 static gboolean
 is_unread (gpointer data)
 {
-  Cluster *self = data;
-
-  return !cluster_map_feeds_others (self->map, registration_get_name (self->registration));
+  return !streams_are_read (((Cluster *) data)->streams);
 }
 
 void

@@ -3,6 +3,7 @@
 
 #include "config/mount_broadcast.h"
 #include "config/mount_keys.h"
+#include "config/mount_pattern.h"
 #include "sources/pull.h"
 #include "stages/stage.h"
 
@@ -44,6 +45,7 @@ mount_config_unref (MountConfig *self)
   g_free (self->stage_files);
   g_free (self->source_files);
   g_free (self->lack);
+  g_clear_pointer (&self->pattern, mount_pattern_unref);
   g_ptr_array_unref (self->pulls);
   g_clear_pointer (&self->stages, g_ptr_array_unref);
   g_clear_pointer (&self->source_chain, g_ptr_array_unref);

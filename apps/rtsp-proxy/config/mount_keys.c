@@ -4,6 +4,7 @@
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_insert.h"
+#include "config/mount_pattern.h"
 #include "config/mount_path.h"
 #include "config/mount_pipeline.h"
 #include "config/mount_push.h"
@@ -333,6 +334,15 @@ static const SchemaKey mount_keys[] = {
           "how much of a stream a reader gets; `gcc`: what its line carries by the feedback on "
           "each packet, or as with `aimd` without such feedback; `aimd`, `bandwidth`: as many "
           "layers as its reports allow; `fixed`: the layers that its URL asks for; `off`: all" },
+  { "hosts", SCHEMA_LIST, AT (hosts), .max = 1000, .form = "[HOST, ...]",
+      .check = mount_pattern_check_host, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
+      .unshown = TRUE,
+      .help = "of a path with variables, one of which is in the host of the upstream: the hosts "
+              "that it may lead to; other paths are not served" },
+  { "max-instances", SCHEMA_NUMBER, AT (max_instances), "100", 1, 100000,
+      .effect = MOUNT_EFFECT_NONE, .file_only = TRUE, .unshown = TRUE,
+      .help = "of a path with variables: how many mounts it may make at once; a further one gets "
+              "503" },
   { "template", SCHEMA_OTHER, .form = "NAME", .value = &template_value, .effect = MOUNT_EFFECT_NONE,
       .file_only = TRUE,
       .help = "the one of the file's `templates` whose keys the mount has, too" },

@@ -127,3 +127,18 @@ mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const ListenAddres
   g_ptr_array_unref (search.trail);
   return loop;
 }
+
+gboolean
+mount_loop_is_own (const MountConfig *mount, const ListenAddress *own)
+{
+  const Search search = { .own = own };
+
+  for (guint i = 0; i < mount->pulls->len; i++) {
+    const PullConfig *pull = g_ptr_array_index (mount->pulls, i);
+    g_autofree gchar *path = dup_own_path (&search, pull->uri);
+
+    if (path)
+      return TRUE;
+  }
+  return FALSE;
+}

@@ -9,3 +9,6 @@
 // MountConfigs. `own` says where the proxy listens, and ends with an entry without an address; port
 // 0 matches no upstream.
 gchar *mount_loop_find (GPtrArray *mounts, const MountConfig *mount, const ListenAddress *own);
+
+// Reports whether an upstream of the mount leads to this proxy.
+gboolean mount_loop_is_own (const MountConfig *mount, const ListenAddress *own);

@@ -4,6 +4,8 @@
 #include "config/mount_broadcast.h"
 #include "config/mount_cache.h"
 #include "config/mount_inputs.h"
+#include "config/mount_instance.h"
+#include "config/mount_pattern.h"
 #include "config/mount_keys.h"
 #include "config/mount_stages.h"
 #include "config/mount_upstreams.h"
@@ -238,6 +240,23 @@ check_takeover (const Reading *self)
 }
 
 static gboolean
+check_pattern (const Reading *self)
+{
+  static const gchar *const keys[] = { "hosts", "max-instances" };
+  const gchar *key, *wrong;
+
+  if (mount_is_pattern (self->mount)) {
+    wrong = mount_instance_find_wrong (self->mount, &key);
+    return note_wrong (self, key, wrong);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++) {
+    if (find_value (self, keys[i]))
+      return note_wrong (self, keys[i], "this is for a path with variables, such as /live/{key}");
+  }
+  return TRUE;
+}
+
+static gboolean
 check_broadcast (const Reading *self)
 {
   return mount_broadcast_check (self->mount, self->reader, self->place, self->mapping, self->error);
@@ -261,6 +280,7 @@ static const struct {
   { check_record, { "upstream", "upstreams", "record", "interval" } },
   { check_insert, { "upstream", "upstreams", "insert", "interval" } },
   { check_takeover, { "upstream", "upstreams", "takeover" } },
+  { check_pattern, { "upstream", "upstreams", "inputs", "hosts", "broadcast" } },
   { check_broadcast, { "upstream", "upstreams", "broadcast", "interval", "on-demand" } },
 };
 

@@ -2,10 +2,33 @@
 #include "config/mount_upstreams.h"
 
 #include "base/log.h"
+#include "config/mount_pattern.h"
 #include "sources/kinds.h"
 #include "text/config_error.h"
 
+#include <string.h>
+
 #define UPSTREAMS_MAX 8
+
+// Parses an upstream with variables as it could be. Nothing runs it, so it need not be there.
+static gchar *
+parse_sample (const MountConfig *pattern, const gchar *uri, PullConfig *pull)
+{
+  g_autoptr (GHashTable) values = mount_pattern_dup_sample (pattern->pattern);
+  gboolean in_host = FALSE;
+  gchar *wrong = mount_pattern_check_uri (pattern->pattern, uri, &in_host);
+  g_autofree gchar *sample = wrong ? NULL : mount_pattern_expand (uri, values);
+
+  if (!wrong)
+    wrong = kinds_check (sample, 0, pull);
+  if (wrong && pull->absent && strchr (uri, '{')) {
+    g_clear_pointer (&wrong, g_free);
+    pull_config_clear (pull);
+    *pull = (PullConfig) { 0 };
+    held_pull_init (pull, uri, "");
+  }
+  return wrong;
+}
 
 static gchar *
 parse (MountConfig *mount, const gchar *uri, PullUriFlags flags)
@@ -13,7 +36,8 @@ parse (MountConfig *mount, const gchar *uri, PullUriFlags flags)
   PullConfig *pull = g_new0 (PullConfig, 1);
 
   g_ptr_array_add (mount->pulls, pull);
-  return kinds_check (uri, flags, pull);
+  return mount_is_pattern (mount) ? parse_sample (mount, uri, pull)
+                                  : kinds_check (uri, flags, pull);
 }
 
 static void

@@ -10,6 +10,7 @@
 typedef struct _Stage Stage;
 typedef struct _StageSet StageSet;
 typedef struct _S3Keys S3Keys;
+typedef struct _MountPattern MountPattern;
 
 // How each reader's layers are chosen; see readers/adaptation.h.
 typedef enum {
@@ -45,13 +46,16 @@ typedef enum {
 
 typedef struct {
   gatomicrefcount refs;
-  gchar *path;          // "/cam"
-  guint line, column;   // in the configuration file, from 1; 0 if it is not from the file
-  gboolean from_api;    // some keys and upstreams are refused from the API
-  gchar *lack;          // what the mount needs and this machine does not have now, or NULL
-  GStrv upstreams;      // URIs as written, in order of preference
-  gboolean are_limited; // the upstreams: an API client has named them (base/file_roots.h)
-  GStrv inputs;         // paths of mounts, in place of upstreams
+  gchar *path;           // "/cam"
+  guint line, column;    // in the configuration file, from 1; 0 if it is not from the file
+  gboolean from_api;     // some keys and upstreams are refused from the API
+  MountPattern *pattern; // the one that this is, or that has made the mount; or NULL
+  GStrv hosts;           // of a pattern: to which a variable may lead
+  guint max_instances;   // of a pattern
+  gchar *lack;           // what the mount needs and this machine does not have now, or NULL
+  GStrv upstreams;       // URIs as written, in order of preference
+  gboolean are_limited;  // the upstreams: an API client has named them (base/file_roots.h)
+  GStrv inputs;          // paths of mounts, in place of upstreams
   GPtrArray *pulls; // of PullConfig: the upstreams, or the first input, with the settings of `pull`
   struct {
     gchar *user, *password;

@@ -8,6 +8,7 @@
 
 #include "base/trusted_networks.h"
 #include "config/host_names.h"
+#include "config/mount_pattern.h"
 #include "config/mount_read.h"
 #include "config/mount_templates.h"
 #include "config/user_read.h"
@@ -108,6 +109,29 @@ proxy_config_load_stages (ProxyConfig *self, GError **error)
   return self->stage_set != NULL;
 }
 
+// Reads a mount of a path with variables.
+static gboolean
+load_pattern (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *value, GError **error)
+{
+  const gchar *path = yaml_text (reader, key);
+  gchar *wrong = NULL;
+  MountPattern *pattern = mount_pattern_new (path, &wrong);
+  MountConfig *mount;
+  gboolean ok;
+
+  if (pattern && !g_hash_table_add (self->paths, (gpointer) mount_pattern_get_path (pattern)))
+    wrong = g_strdup_printf ("\"%s\" appears twice", path);
+  if (wrong) {
+    g_clear_pointer (&pattern, mount_pattern_unref);
+    return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
+  }
+  mount = mount_config_new (path);
+  mount->pattern = pattern;
+  g_ptr_array_add (self->patterns, mount);
+  ok = mount_templates_apply (reader, value, error);
+  return mount_read (mount, self->stage_set, reader, key, value, SCHEMA_WHOLE, error) && ok;
+}
+
 static gboolean
 load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *value, GError **error)
 {
@@ -119,6 +143,8 @@ load_mount (ProxyConfig *self, YamlReader *reader, YamlNode *key, YamlNode *valu
   if (!path)
     return yaml_fail (
         reader, key, NULL, CONFIG_ERROR_KEY, error, "expected the path of a mount, such as /cam");
+  if (mount_pattern_is (path))
+    return load_pattern (self, reader, key, value, error);
   wrong = check_new_path (self, path);
   if (wrong)
     return yaml_fail_take (reader, key, path, CONFIG_ERROR_KEY, error, wrong);
@@ -338,6 +364,7 @@ proxy_config_new (void)
 
   schema_init (top_keys, self);
   self->mounts = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
+  self->patterns = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->paths = g_hash_table_new (g_str_hash, g_str_equal);
   return self;
 }
@@ -354,6 +381,7 @@ proxy_config_free (ProxyConfig *self)
   g_clear_pointer (&self->external_auth, external_auth_config_unref);
   g_hash_table_unref (self->paths);
   g_ptr_array_unref (self->mounts);
+  g_ptr_array_unref (self->patterns);
   g_free (self);
 }
 

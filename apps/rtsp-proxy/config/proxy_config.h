@@ -50,7 +50,8 @@ typedef struct {
   gboolean strict_queries; // refuse unknown parameters of URLs
   gboolean basic;          // RTSP takes passwords by basic authentication without TLS
   GPtrArray *mounts;       // of MountConfig
-  GHashTable *paths;       // the paths of `mounts`
+  GPtrArray *patterns;     // of MountConfig: paths with variables
+  GHashTable *paths;       // the paths of `mounts` and `patterns`
 } ProxyConfig;
 
 // Returns the table of the keys of the whole file.

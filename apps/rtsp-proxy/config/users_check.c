@@ -15,13 +15,28 @@ is_served_by (const Permission *permission, const MountConfig *mount)
          && permission->path[len] == '/' && strncmp (permission->path, mount->path, len) == 0;
 }
 
+// Reports whether the permission could be for a mount of this path with variables: what stands
+// before the first variable, and before the first *, is the same.
+static gboolean
+is_served_by_pattern (const Permission *permission, const MountConfig *pattern)
+{
+  const gsize n = MIN (strcspn (permission->path, "*"), strcspn (pattern->path, "{"));
+
+  return strncmp (permission->path, pattern->path, n) == 0;
+}
+
 static gboolean
 is_served (const Permission *permission, gpointer config)
 {
   const GPtrArray *mounts = ((const ProxyConfig *) config)->mounts;
+  const GPtrArray *patterns = ((const ProxyConfig *) config)->patterns;
 
   for (guint i = 0; i < mounts->len; i++) {
     if (is_served_by (permission, g_ptr_array_index (mounts, i)))
+      return TRUE;
+  }
+  for (guint i = 0; i < patterns->len; i++) {
+    if (is_served_by_pattern (permission, g_ptr_array_index (patterns, i)))
       return TRUE;
   }
   return FALSE;

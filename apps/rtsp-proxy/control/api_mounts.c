@@ -135,8 +135,11 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   relay_get_stats (relay, &stats);
   json_builder_begin_object (builder);
   api_add_text (builder, "path", config->path);
+  if (config->pattern)
+    api_add_text (builder, "pattern", mount_get_pattern (mount));
   api_add_text (builder, "state", presentation_get_state_name (main));
-  api_add_text (builder, "source", reload_is_as_in_file (api->reload, config) ? "file" : "api");
+  api_add_text (builder, "source",
+      config->pattern || reload_is_as_in_file (api->reload, config) ? "file" : "api");
   api_add_number (builder, "readers", n_readers);
   api_add_number (builder, "tracks", relay_n_tracks (relay));
   json_builder_set_member_name (builder, "ingest");
@@ -160,6 +163,27 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   json_builder_end_object (builder);
 }
 
+// Writes the paths with variables.
+static void
+write_patterns (Api *api, JsonBuilder *builder)
+{
+  Mounts *mounts = proxy_get_mounts (api->proxy);
+  g_autoptr (GPtrArray) patterns = mounts_dup_patterns (mounts);
+
+  json_builder_set_member_name (builder, "patterns");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < patterns->len; i++) {
+    const MountConfig *pattern = g_ptr_array_index (patterns, i);
+
+    json_builder_begin_object (builder);
+    api_add_text (builder, "path", pattern->path);
+    api_add_number (builder, "instances", mounts_count_instances (mounts, pattern->pattern));
+    api_add_number (builder, "max-instances", pattern->max_instances);
+    json_builder_end_object (builder);
+  }
+  json_builder_end_array (builder);
+}
+
 void
 api_list_mounts (ApiRequest *request)
 {
@@ -177,6 +201,7 @@ api_list_mounts (ApiRequest *request)
         GPOINTER_TO_UINT (g_hash_table_lookup (counts, mount_get_path (mount))));
   }
   json_builder_end_array (builder);
+  write_patterns (request->api, builder);
   json_builder_end_object (builder);
   api_answer (request->message, SOUP_STATUS_OK, builder);
 }

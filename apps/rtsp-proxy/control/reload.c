@@ -193,6 +193,23 @@ note_users (Reload *self, ReloadPlan *plan)
     g_ptr_array_add (plan->notes, g_strdup ("the users have changed; readers who play stay"));
 }
 
+static void
+note_patterns (Reload *self, ReloadPlan *plan)
+{
+  g_autoptr (GPtrArray) before = mounts_dup_patterns (proxy_get_mounts (self->proxy));
+  const GPtrArray *after = plan->config->patterns;
+  gboolean same = before->len == after->len;
+
+  for (guint i = 0; i < after->len && same; i++) {
+    MountConfig *to = g_ptr_array_index (after, i);
+
+    same = g_ptr_array_find_with_equal_func (before, to, (GEqualFunc) mount_config_equal, NULL);
+  }
+  if (!same)
+    g_ptr_array_add (plan->notes, g_strdup ("paths with variables have changed; the mounts that "
+                                            "they have made change or go"));
+}
+
 // Takes ownership of `config`.
 static ReloadPlan *
 plan_config (Reload *self, ProxyConfig *config)
@@ -218,6 +235,7 @@ plan_config (Reload *self, ProxyConfig *config)
   }
   note_restarts (self, plan, config);
   note_users (self, plan);
+  note_patterns (self, plan);
   return plan;
 }
 
@@ -243,6 +261,7 @@ reload_apply (Reload *self, ReloadPlan *plan)
   proxy_reload_tls (self->proxy);
   limits_set (&plan->limits);
   offer_configure (plan->config);
+  proxy_set_patterns (self->proxy, plan->config->patterns);
   for (guint i = 0; i < plan->changes->len; i++) {
     const ReloadChange *change = g_ptr_array_index (plan->changes, i);
 

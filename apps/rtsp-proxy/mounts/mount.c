@@ -4,6 +4,7 @@
 #include "mounts/mount_private.h"
 
 #include "config/mount_broadcast.h"
+#include "config/mount_pattern.h"
 #include "mounts/mount_store.h"
 #include "mounts/offer.h"
 #include "stages/choice.h"
@@ -406,6 +407,22 @@ mount_get_path (Mount *self)
   return self->path;
 }
 
+const gchar *
+mount_get_pattern (Mount *self)
+{
+  return self->pattern;
+}
+
+gint64
+mount_note_use (Mount *self, gboolean used, gint64 now)
+{
+  if (used)
+    self->unused_ns = 0;
+  else if (!self->unused_ns)
+    self->unused_ns = now;
+  return used ? 0 : now - self->unused_ns;
+}
+
 MountConfig *
 mount_dup_config (Mount *self)
 {
@@ -474,6 +491,7 @@ mount_new (const MountContext *context, MountConfig *config, GError **error)
   g_mutex_init (&self->lock);
   self->context = context;
   self->path = g_strdup (config->path);
+  self->pattern = config->pattern ? g_strdup (mount_pattern_get_path (config->pattern)) : NULL;
   self->config = mount_config_ref (config);
   self->main_stages = main_stages;
   self->choices = choices_new ();
@@ -508,6 +526,7 @@ free_here (gpointer data)
   g_ptr_array_unref (self->main_stages);
   g_mutex_clear (&self->lock);
   g_free (self->path);
+  g_free (self->pattern);
   g_free (self);
   return G_SOURCE_REMOVE;
 }

@@ -55,6 +55,12 @@ const gchar *mount_get_path (Mount *self);         // call from any thread
 const MountConfig *mount_get_config (Mount *self); // valid until mount_configure()
 MountConfig *mount_dup_config (Mount *self);       // (transfer full); call from any thread
 
+// Returns the path with variables that made the mount, or NULL. Call from any thread.
+const gchar *mount_get_pattern (Mount *self);
+
+// Notes at `now` (ns) whether anybody uses the mount. Returns for how long nobody has (ns).
+gint64 mount_note_use (Mount *self, gboolean used, gint64 now);
+
 // Counts of a mount with the key `interval`: its upstream plays a stored title from the beginning
 // in sessions that readers share. `running` sessions exist now; since the start, `hits` requests
 // joined a session and `misses` requests started one.

@@ -9,6 +9,8 @@ struct _Mount {
   gatomicrefcount refs;
   const MountContext *context;
   gchar *path;
+  gchar *pattern;   // the path with variables that made the mount, or NULL
+  gint64 unused_ns; // since when nobody uses it; of the main thread; 0: somebody does
 
   GMutex lock; // protects the fields below; threads other than the main one only add presentations
   MountConfig *config;

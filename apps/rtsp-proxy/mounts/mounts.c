@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "mounts/mounts.h"
+#include "mounts/mounts_private.h"
 
+#include "config/mount_pattern.h"
 #include "mounts/offer.h"
 #include "sources/mount_pull.h"
 
 #include <gio/gio.h>
 #include <string.h>
-
-struct _Mounts {
-  const MountContext *context;
-  GMutex lock;
-  GHashTable *mounts; // path -> Mount; changed on the main thread only, with the lock held
-};
 
 // ---- mounts as inputs of others ----
 
@@ -45,6 +40,8 @@ mounts_new (const MountContext *context)
 
   self->context = context;
   g_mutex_init (&self->lock);
+  g_mutex_init (&self->making);
+  self->patterns = g_ptr_array_new_with_free_func ((GDestroyNotify) mount_config_unref);
   self->mounts =
       g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) mount_unref);
   mount_pull_set_finder (&inputs, self);
@@ -56,6 +53,8 @@ mounts_free (Mounts *self)
 {
   mount_pull_set_finder (NULL, NULL);
   g_hash_table_unref (self->mounts);
+  g_ptr_array_unref (self->patterns);
+  g_mutex_clear (&self->making);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -104,9 +103,9 @@ MountConfig *
 mounts_dup_publish_config (Mounts *self, const gchar *path, gboolean *exists)
 {
   g_autoptr (Mount) mount = mounts_get (self, path);
-  MountConfig *config = mount ? mount_dup_config (mount) : NULL;
+  MountConfig *config = mount ? mount_dup_config (mount) : mounts_dup_instance_config (self, path);
 
-  *exists = mount != NULL;
+  *exists = config != NULL;
   if (config && !mount_config_awaits (config))
     g_clear_pointer (&config, mount_config_unref);
   return config;
@@ -165,6 +164,44 @@ resolve_below (Mount *mount, const Demand *demand, Resolved *resolved)
   return resolved->is_below;
 }
 
+static guint
+count_segments (const gchar *path)
+{
+  guint n = 0;
+
+  for (; *path; path++)
+    n += *path == '/';
+  return n;
+}
+
+// Returns the configuration of a mount that could be made for a path, unless one above that exists
+// is more exact. (transfer full)
+static MountConfig *
+find_instance (Mounts *self, const gchar *path)
+{
+  MountConfig *config = mounts_dup_instance_config (self, path);
+  g_autoptr (Mount) above = config ? find_above (self, path) : NULL;
+
+  if (above
+      && count_segments (mount_get_path (above)) > mount_pattern_count_fixed (config->pattern))
+    g_clear_pointer (&config, mount_config_unref);
+  return config;
+}
+
+// Resolves a demand for a mount that is not made yet. Its path is then that of the mount, also with
+// choices.
+static gboolean
+resolve_instance (const Demand *demand, Resolved *resolved, GError **error)
+{
+  if (offer_check (resolved->instance, demand, &resolved->choices, error)) {
+    resolved->path = g_strdup (demand->path);
+    return TRUE;
+  }
+  g_prefix_error (error, "%s: ", demand->path);
+  resolved_clear (resolved);
+  return FALSE;
+}
+
 gboolean
 mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError **error)
 {
@@ -172,6 +209,10 @@ mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError *
   gboolean found;
 
   *resolved = (Resolved) { 0 };
+  if (!mount)
+    resolved->instance = find_instance (self, demand->path);
+  if (resolved->instance)
+    return resolve_instance (demand, resolved, error);
   if (mount) {
     found = mount_resolve (mount, demand, &resolved->choices, &resolved->path, error);
     if (!found)
@@ -191,9 +232,16 @@ mounts_resolve (Mounts *self, const Demand *demand, Resolved *resolved, GError *
 void
 resolved_clear (Resolved *self)
 {
-  mount_unref (self->mount);
-  g_free (self->title);
-  g_free (self->path);
+  g_clear_pointer (&self->mount, mount_unref);
+  g_clear_pointer (&self->instance, mount_config_unref);
+  g_clear_pointer (&self->title, g_free);
+  g_clear_pointer (&self->path, g_free);
+}
+
+const gchar *
+resolved_get_mount_path (const Resolved *self)
+{
+  return self->mount ? mount_get_path (self->mount) : self->instance ? self->instance->path : NULL;
 }
 
 // ---- use ----
@@ -244,7 +292,7 @@ mounts_use_demand (Mounts *self, const Demand *demand, GError **error)
 
   if (!mounts_resolve (self, demand, &resolved, error))
     return NULL;
-  found = mounts_use (&resolved, error);
+  found = mounts_make (self, demand, &resolved, error) ? mounts_use (&resolved, error) : NULL;
   resolved_clear (&resolved);
   return found;
 }

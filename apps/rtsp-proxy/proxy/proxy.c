@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "proxy/proxy.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/main_loop.h"
 #include "config/mount_inputs.h"
@@ -14,6 +15,7 @@
 
 #define TOTALS_INTERVAL_S 2
 #define MEMORY_INTERVAL_S 1
+#define INSTANCES_INTERVAL_S 1
 
 typedef struct {
   CloseReadersFunc close;
@@ -31,7 +33,7 @@ struct _Proxy {
   GArray *closers; // of Closer
   GArray *listen;  // of ListenAddress
   GPtrArray *urls; // of `listen`
-  guint totals, adaptation, memory;
+  guint totals, adaptation, memory, instances;
 };
 
 // ---- parts ----
@@ -182,6 +184,57 @@ proxy_remove_mount (Proxy *self, const gchar *path, const gchar *reason)
   return TRUE;
 }
 
+// ---- mounts that paths with variables make ----
+
+static void
+end_instance (Proxy *self, const gchar *path, const gchar *reason)
+{
+  g_autoptr (Mount) mount = mounts_end_instance (self->mounts, path);
+  g_autoptr (Presentation) main = mount ? mount_dup_main (mount) : NULL;
+
+  if (!mount)
+    return;
+  log_event ("mount %s removed: %s", path, reason);
+  proxy_close_readers (self, main, reason);
+}
+
+static gboolean
+end_unused (gpointer data)
+{
+  Proxy *self = data;
+  g_autoptr (GPtrArray) unused = mounts_dup_unused (self->mounts, clock_now ());
+
+  for (guint i = 0; i < unused->len; i++)
+    end_instance (self, g_ptr_array_index (unused, i), "nobody uses it");
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+change_instance (Proxy *self, Mount *mount)
+{
+  const gchar *path = mount_get_path (mount);
+  g_autoptr (MountConfig) config = mounts_dup_instance_config (self->mounts, path);
+  g_autoptr (GError) error = NULL;
+
+  if (!config)
+    end_instance (self, path, "the mount is no longer in the configuration");
+  else if (!mount_config_equal (mount_get_config (mount), config)
+           && !change_mount (mount, config, &error))
+    log_event ("mount %s was not changed: %s", path, error->message);
+}
+
+void
+proxy_set_patterns (Proxy *self, GPtrArray *patterns)
+{
+  g_autoptr (GPtrArray) mounts = mounts_dup_all (self->mounts);
+
+  mounts_set_patterns (self->mounts, patterns);
+  for (guint i = 0; i < mounts->len; i++) {
+    if (mount_get_config (g_ptr_array_index (mounts, i))->pattern)
+      change_instance (self, g_ptr_array_index (mounts, i));
+  }
+}
+
 // Returns the configurations of all mounts but `path`.
 static GPtrArray *
 dup_others (Proxy *self, const gchar *path)
@@ -298,6 +351,7 @@ proxy_add_mounts (Proxy *self, const ProxyConfig *config, GError **error)
     if (!mounts_add (self->mounts, g_ptr_array_index (config->mounts, i), error))
       return FALSE;
   }
+  mounts_set_patterns (self->mounts, config->patterns);
   return TRUE;
 }
 
@@ -331,6 +385,7 @@ proxy_start (Proxy *self)
   self->totals = g_timeout_add_seconds (TOTALS_INTERVAL_S, collect_totals, self->mounts);
   watch_memory (NULL);
   self->memory = g_timeout_add_seconds (MEMORY_INTERVAL_S, watch_memory, NULL);
+  self->instances = g_timeout_add_seconds (INSTANCES_INTERVAL_S, end_unused, self);
   self->adaptation = g_timeout_add (ADAPTATION_INTERVAL_MS, adaptation_run, NULL);
   for (guint i = 0; i < mounts->len; i++)
     mount_start (g_ptr_array_index (mounts, i));
@@ -373,6 +428,7 @@ proxy_free (Proxy *self)
 {
   remove_source (&self->totals);
   remove_source (&self->memory);
+  remove_source (&self->instances);
   remove_source (&self->adaptation);
   g_clear_pointer (&self->tls, tls_front_free);
   g_clear_pointer (&self->keys, tls_keys_free);

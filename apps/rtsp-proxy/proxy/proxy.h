@@ -27,6 +27,9 @@ void proxy_close_readers (Proxy *self, Presentation *presentation, const gchar *
 // Adds the mounts of the configuration. Returns FALSE and sets `error` if one is not valid.
 gboolean proxy_add_mounts (Proxy *self, const ProxyConfig *config, GError **error);
 
+// Replaces the paths with variables (of MountConfig). The mounts that they have made change or go.
+void proxy_set_patterns (Proxy *self, GPtrArray *patterns);
+
 // Adds an address on which RTSP clients are served, so that no mount reads from itself. `scheme` is
 // "rtsp" or "rtsps".
 void proxy_add_listen (Proxy *self, const gchar *scheme, const ListenAddress *listen);

@@ -343,6 +343,19 @@ publication_is_taken (const gchar *path, const gchar *identity, gint64 now)
 }
 
 gboolean
+publication_is_claimed (const gchar *path)
+{
+  const Slot *slot;
+  gboolean claimed;
+
+  g_mutex_lock (&table);
+  slot = slots ? g_hash_table_lookup (slots, path) : NULL;
+  claimed = slot && slot->current;
+  g_mutex_unlock (&table);
+  return claimed;
+}
+
+gboolean
 publication_find (const gchar *path, PublisherFacts *facts)
 {
   const Publication *found;

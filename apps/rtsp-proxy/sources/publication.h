@@ -45,6 +45,9 @@ gboolean publication_is_taken (const gchar *path, const gchar *identity, gint64 
 // Notes which layer the publication of rank 0 has now, for publication_find().
 void publication_note_layer (Publication *self, const gchar *layer);
 
+// Reports whether the mount has a publisher, whether its tracks have begun or not.
+gboolean publication_is_claimed (const gchar *path);
+
 // Says which tracks come from now on, and how: a GstCaps of application/x-rtp for each, and the
 // static name of their transport. An upstream that runs takes them; one that starts later does so
 // then. Call it again when the tracks have changed: the upstream goes on with the new ones.

@@ -545,6 +545,8 @@ write_key (const SchemaKey *key, gconstpointer object, JsonBuilder *builder)
 {
   gconstpointer value = at (key, object);
 
+  if (key->unshown)
+    return;
   if (key->type == SCHEMA_OTHER && key->value->write)
     key->value->write (key, object, builder);
   if (key->type == SCHEMA_OBJECT)

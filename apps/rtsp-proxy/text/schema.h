@@ -91,6 +91,7 @@ struct _SchemaKey {
   guint effect;          // of a change on running mounts; the table's owner numbers the effects.
                          // An object has the strongest of its rows that differ
   gboolean file_only;    // refused from the API
+  gboolean unshown;      // JSON does not have it
   Feature feature;       // if the build does not have it, the key is refused; of `words`, the last
   SchemaCheck check;     // of a text, a path, or each item of a list; or NULL
   gchar *(*show) (const gchar *text); // what JSON has of these (transfer full); NULL: all

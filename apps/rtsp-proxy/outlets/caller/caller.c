@@ -164,11 +164,11 @@ void
 caller_ask (
     Caller *self, AccessAction action, const gchar *user, const gchar *secret, const gchar *token)
 {
-  g_autoptr (Mount) mount = mounts_get (self->context->mounts, self->demand->path);
+  const gchar *path = self->demand->path;
   const AccessRequest request = {
     .action = action,
-    .path = self->demand->path,
-    .mount = mount ? mount_get_path (mount) : NULL,
+    .path = path,
+    .mount = mounts_has (self->context->mounts, path) ? path : NULL,
     .query = self->demand->query,
     .token = token,
   };
@@ -203,6 +203,10 @@ caller_publish (Caller *self, GError **error)
   MountConfig *config = dup_config (self);
   gchar *identity;
 
+  if (config && !mounts_make_path (self->context->mounts, self->demand->path, error)) {
+    mount_config_unref (config);
+    return FALSE;
+  }
   if (!config) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, NO_PUBLISHERS);
     return FALSE;

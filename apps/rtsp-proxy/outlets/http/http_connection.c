@@ -695,8 +695,7 @@ ask (HttpConnection *self, gboolean asks)
   request.path = self->demand->path;
   request.query = self->demand->query;
   request.token = self->demand->token;
-  if (self->resolved.mount)
-    request.mount = mount_get_path (self->resolved.mount);
+  request.mount = resolved_get_mount_path (&self->resolved);
   self->state = STATE_ASKING;
   g_atomic_ref_count_inc (&self->refs);
   self->asked = access_ask (self->context->access, self->visitor, &request, on_decided, self);
@@ -708,6 +707,7 @@ ask (HttpConnection *self, gboolean asks)
 static gboolean
 step_asking (HttpConnection *self, gint64 now)
 {
+  g_autoptr (GError) error = NULL;
   const gchar *problem;
 
   switch (access_decision_get_verdict (self->asked)) {
@@ -717,6 +717,9 @@ step_asking (HttpConnection *self, gint64 now)
       problem = find_stranger (self);
       if (problem)
         return answer_text (self, SOUP_STATUS_FORBIDDEN, problem);
+      if (self->route
+          && !mounts_make (self->context->mounts, self->demand, &self->resolved, &error))
+        return answer_unavailable (self, g_strdup (error->message));
       return self->route ? ask_route (self) : open_title (self);
     case ACCESS_ASKED:
       return answer_text (self, SOUP_STATUS_UNAUTHORIZED, NULL);
@@ -749,8 +752,7 @@ clear_answer (HttpConnection *self)
   g_clear_pointer (&self->place, g_free);
   g_clear_pointer (&self->opening, http_opening_free);
   g_clear_pointer (&self->asked, access_decision_unref);
-  if (self->resolved.mount)
-    resolved_clear (&self->resolved);
+  resolved_clear (&self->resolved);
   self->resolved = (Resolved) { 0 };
   g_clear_pointer (&self->demand, demand_free);
   http_request_clear (&self->request);

@@ -190,7 +190,7 @@ find_broadcast (RequestTarget *request, Found *found, GError **error)
   const Resolved *target = request_target_get (request, error);
 
   *found = (Found) { 0 };
-  if (!target)
+  if (!target || !target->mount)
     return FALSE;
   if (target->title) {
     found->broadcast = mount_dup_broadcast (target->mount);

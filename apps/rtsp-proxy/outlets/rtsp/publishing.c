@@ -289,8 +289,14 @@ publishing_announce (Publishing *self, GstRTSPContext *ctx, const GstRTSPUrl *ur
   gboolean exists;
   g_autoptr (MountConfig) config = NULL;
   GstRTSPStatusCode status;
+  GError *error = NULL;
 
   publishing_end (self, "a new ANNOUNCE");
+  if (!mounts_make_path (self->connection->mounts, path, &error)) {
+    status = refuse (self, ctx, GST_RTSP_STS_SERVICE_UNAVAILABLE, error->message);
+    g_error_free (error);
+    return status;
+  }
   config = mounts_dup_publish_config (self->connection->mounts, path, &exists);
   if (config)
     status = begin_publisher (self, ctx, path, config);

@@ -125,7 +125,7 @@ ask_access (RequestTarget *request)
   const Resolved *target = request_target_get (request, NULL);
   AccessRequest asked = { .action = find_action (request, target),
     .path = demand->path,
-    .mount = target ? mount_get_path (target->mount) : NULL,
+    .mount = target ? resolved_get_mount_path (target) : NULL,
     .query = demand->query,
     .user_agent = request_get_header (ctx, GST_RTSP_HDR_USER_AGENT, 0),
     .method = gst_rtsp_method_as_text (ctx->method),
@@ -283,7 +283,7 @@ lacks_session (RtspConnection *self, GstRTSPContext *ctx)
 static Content *
 use_target (RequestTarget *request, GError **error)
 {
-  const Resolved *target = request_target_get (request, error);
+  const Resolved *target = request_target_make (request, error);
   GstRTSPContext *ctx = request->ctx;
 
   if (!target)

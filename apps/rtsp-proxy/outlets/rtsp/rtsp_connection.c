@@ -244,7 +244,8 @@ resolve_path (RtspConnection *self, const Demand *demand, Content *content)
   if (content_is (content, &resolved))
     path = g_strdup (content_get_path (content));
   else if (resolved.path)
-    path = g_strdup (mount_has_path (resolved.mount, resolved.path) ? resolved.path : "");
+    path = g_strdup (
+        resolved.mount && mount_has_path (resolved.mount, resolved.path) ? resolved.path : "");
   resolved_clear (&resolved);
   return path;
 }
@@ -281,8 +282,7 @@ request_target_init (RequestTarget *self, RtspConnection *connection, GstRTSPCon
 void
 request_target_clear (RequestTarget *self)
 {
-  if (self->target.mount)
-    resolved_clear (&self->target);
+  resolved_clear (&self->target);
   g_clear_error (&self->problem);
 }
 
@@ -296,6 +296,18 @@ request_target_get (RequestTarget *self, GError **error)
   if (self->problem && error)
     *error = g_error_copy (self->problem);
   return self->problem ? NULL : &self->target;
+}
+
+const Resolved *
+request_target_make (RequestTarget *self, GError **error)
+{
+  if (!request_target_get (self, error))
+    return NULL;
+  if (mounts_make (self->connection->mounts, self->demand, &self->target, &self->problem))
+    return &self->target;
+  if (error)
+    *error = g_error_copy (self->problem);
+  return NULL;
 }
 
 // Keeps the choices of the DESCRIBE for the SETUPs that follow it: their URLs are made from the
@@ -351,7 +363,7 @@ Content *
 request_target_use_own (RequestTarget *self, const Content *content, GError **error)
 {
   RtspConnection *connection = self->connection;
-  const Resolved *target = request_target_get (self, error);
+  const Resolved *target = request_target_make (self, error);
   Presentation *session = content->presentation, *own;
   TitlePlace place;
   Content *made;

@@ -105,6 +105,9 @@ void request_target_clear (RequestTarget *self);
 // `error`, which may be NULL, if there is none.
 const Resolved *request_target_get (RequestTarget *self, GError **error);
 
+// The same for an admitted request: makes the mount, if that is not done yet.
+const Resolved *request_target_make (RequestTarget *self, GError **error);
+
 // Starts or joins the target, and uses it. Returns NULL and sets `error` on failure, see
 // mounts_use() and mounts_open_title(). (transfer full)
 Content *request_target_use (RequestTarget *self, GError **error);

@@ -102,7 +102,7 @@ check_reader (SrtConnection *self)
     g_error_free (error);
     return code;
   }
-  found = resolved.mount && !resolved.title;
+  found = !resolved.title;
   resolved_clear (&resolved);
   return found ? 0 : refuse (self, SRT_REJX_NOTFOUND, "a title cannot be read over SRT");
 }

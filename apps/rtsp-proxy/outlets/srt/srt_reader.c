@@ -39,6 +39,8 @@ use (SrtReader *self, Mounts *mounts, const Demand *demand, GError **error)
 
   if (!mounts_resolve (mounts, demand, &resolved, error))
     return FALSE;
+  if (!mounts_make (mounts, demand, &resolved, error))
+    return FALSE;
   if (resolved.title) {
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "a title cannot be read over SRT");
   } else {
