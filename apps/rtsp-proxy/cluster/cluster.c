@@ -304,7 +304,9 @@ cluster_drain (Cluster *self)
 static gboolean
 is_unread (gpointer data)
 {
-  return !streams_are_read (((Cluster *) data)->streams);
+  Cluster *self = data;
+
+  return !cluster_map_feeds_others (self->map, registration_get_name (self->registration));
 }
 
 void

@@ -402,6 +402,26 @@ cluster_map_list_streams (ClusterMap *self)
   return list_sorted (self->streams);
 }
 
+gboolean
+cluster_map_feeds_others (ClusterMap *self, const gchar *name)
+{
+  GHashTableIter iter;
+  gpointer each;
+
+  g_hash_table_iter_init (&iter, self->streams);
+  while (g_hash_table_iter_next (&iter, NULL, &each)) {
+    const ClusterStream *stream = each;
+
+    for (guint i = 0; i < stream->takers->len; i++) {
+      const ClusterTaker *taker = g_ptr_array_index (stream->takers, i);
+
+      if (g_strcmp0 (taker->fed, name) == 0)
+        return TRUE;
+    }
+  }
+  return FALSE;
+}
+
 gchar *
 cluster_map_dup_member_key (ClusterMap *self, const gchar *name)
 {

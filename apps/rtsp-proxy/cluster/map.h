@@ -58,6 +58,9 @@ const ClusterStream *cluster_map_get_stream (ClusterMap *self, const gchar *path
 GPtrArray *cluster_map_list_members (ClusterMap *self); // by name; (transfer container)
 GPtrArray *cluster_map_list_streams (ClusterMap *self); // by path; (transfer container)
 
+// Reports whether the stream of any member comes from the member `name` at the moment.
+gboolean cluster_map_feeds_others (ClusterMap *self, const gchar *name);
+
 // Notes what an answer to this member has said, before the watch says it. `owner` may be NULL.
 void cluster_map_note_owner (ClusterMap *self, const gchar *path, const gchar *owner);
 

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+#define MS G_GINT64_CONSTANT (1000000)
+// A suspicion lasts for as long as the lease of a member that has died, and doubles each time.
+#define SUSPICION_NS ((CLUSTER_LEASE_S + 2) * 1000 * MS)
+#define SUSPICION_MAX_NS (60000 * MS)
+
 typedef struct {
   const ParentQuery *query;
   GPtrArray *names;   // of those who serve the stream, in order
@@ -67,6 +72,24 @@ describe (const Order *self, guint i)
   it.load = member ? member->rate : 0;
   it.gone_until = !member || member->drains ? G_MAXINT64 : suspicion ? suspicion->until : 0;
   return it;
+}
+
+void
+parent_suspect (GHashTable *suspected, const gchar *name, gint64 now)
+{
+  Suspicion *suspicion = g_hash_table_lookup (suspected, name);
+  gint64 lasts = SUSPICION_NS;
+
+  if (!suspicion) {
+    suspicion = g_new0 (Suspicion, 1);
+    g_hash_table_insert (suspected, g_strdup (name), suspicion);
+  }
+  if (now - suspicion->until > SUSPICION_MAX_NS)
+    suspicion->n = 0;
+  for (guint i = 0; i < suspicion->n && lasts < SUSPICION_MAX_NS; i++)
+    lasts *= 2;
+  suspicion->n++;
+  suspicion->until = now + MIN (lasts, SUSPICION_MAX_NS);
 }
 
 static const gchar *

@@ -20,6 +20,10 @@ typedef struct {
   gint64 now;            // ns
 } ParentQuery;
 
+// Notes in a table of suspicions, which owns names and values, that the connection to a member has
+// failed. `now`: ns.
+void parent_suspect (GHashTable *suspected, const gchar *name, gint64 now);
+
 // Reports whether the stream of the member `name` comes from this one at the moment: who read that
 // would get its own packets.
 gboolean parent_is_fed_by_me (const ParentQuery *query, const gchar *name);

@@ -16,9 +16,6 @@
 #define TICK_MS 500
 #define WAIT_NS (1000 * MS)  // for the answer who has a stream
 #define CLAIM_NS (1000 * MS) // between two claims; and for the one that runs the upstream by now
-// A suspicion lasts for as long as the lease of a member that has died, and doubles each time.
-#define SUSPICION_NS ((CLUSTER_LEASE_S + 2) * 1000 * MS)
-#define SUSPICION_MAX_NS (60000 * MS)
 #define TOKEN_S 90
 // Times of a member that is read: it starts its own upstream for this one, or has it running.
 #define START_MS 10000
@@ -336,25 +333,6 @@ streams_drain (Streams *self)
   streams_look (self, NULL);
 }
 
-gboolean
-streams_are_read (Streams *self)
-{
-  const gchar *me = registration_get_name (self->registration);
-  g_autoptr (GPtrArray) streams = cluster_map_list_streams (self->map);
-
-  for (guint i = 0; i < streams->len; i++) {
-    const ClusterStream *stream = g_ptr_array_index (streams, i);
-
-    for (guint k = 0; k < stream->takers->len; k++) {
-      const ClusterTaker *taker = g_ptr_array_index (stream->takers, k);
-
-      if (g_strcmp0 (taker->fed, me) == 0 && !g_str_equal (taker->member, me))
-        return TRUE;
-    }
-  }
-  return FALSE;
-}
-
 void
 streams_lose_keys (Streams *self)
 {
@@ -478,25 +456,6 @@ aim (gpointer data, PullConfig *config)
       member->rtsp ? member->rtsp : member->rtsps, want->path, token);
 }
 
-static void
-suspect (Want *want, const gchar *name)
-{
-  Suspicion *suspicion = g_hash_table_lookup (want->suspected, name);
-  const gint64 now = clock_now ();
-  gint64 lasts = SUSPICION_NS;
-
-  if (!suspicion) {
-    suspicion = g_new0 (Suspicion, 1);
-    g_hash_table_insert (want->suspected, g_strdup (name), suspicion);
-  }
-  if (now - suspicion->until > SUSPICION_MAX_NS)
-    suspicion->n = 0;
-  for (guint i = 0; i < suspicion->n && lasts < SUSPICION_MAX_NS; i++)
-    lasts *= 2;
-  suspicion->n++;
-  suspicion->until = now + MIN (lasts, SUSPICION_MAX_NS);
-}
-
 // A member that is silent has answered before, and its camera may be at fault: whether it lives,
 // the next try tells. One that answers that it has nothing lives, too.
 static void
@@ -511,7 +470,7 @@ failed (gpointer data, guint slot, const gchar *reason)
   if (g_str_has_prefix (reason, "no media") && ++want->n_silent < SILENT_MAX)
     return;
   want->n_silent = 0;
-  suspect (want, want->parent);
+  parent_suspect (want->suspected, want->parent, clock_now ());
   look (want);
 }
 

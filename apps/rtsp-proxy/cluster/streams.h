@@ -24,8 +24,5 @@ void streams_look (Streams *self, const gchar *path);
 // Gives the streams to other members that have them; what only this one has stays.
 void streams_drain (Streams *self);
 
-// Reports whether a member reads a stream from this one.
-gboolean streams_are_read (Streams *self);
-
 // This member's keys are gone, or may be.
 void streams_lose_keys (Streams *self);
