@@ -574,6 +574,14 @@ def long_packets_are_split_by_the_format_that_comes():
                 assert channel != 0 or packet[12] >> 1 & 63 == 49, packet[:20] # FU of RFC 7798
 
 
+def describes(proxy, text):
+    """Tells whether the description has the text. At the very change its clients are closed."""
+    try:
+        return text in sdp_of(proxy)
+    except ConnectionError:
+        return False
+
+
 @test
 def a_sender_may_change_its_format():
     def change(session):
@@ -585,7 +593,7 @@ def a_sender_may_change_its_format():
     with server, watched(server) as proxy:
         proxy.wait_for_line(' mount /cam up: ', 10)
         assert 'PCMU' in sdp_of(proxy) or ' RTP/AVP 0' in sdp_of(proxy)
-        wait_until(lambda: ' RTP/AVP 8' in sdp_of(proxy), 10, 'another description')
+        wait_until(lambda: describes(proxy, ' RTP/AVP 8'), 10, 'another description')
         check_type(proxy, 8, 'PCMA')
 
 
