@@ -312,80 +312,31 @@ packets_found_late_are_not_lost (void)
   weir_estimate_free (estimate);
 }
 
-// ---- other sources ----
-
 static void
-reports_and_remb_are_taken (void)
+remb_only_lowers_for_a_time (void)
 {
-  static const struct {
-    uint8_t lost;
-    WeirEstimateState state;
-    uint64_t bits;
-  } cases[] = {
-    { 0, WEIR_ESTIMATE_CLEAR, 2560000 },
-    { 8, WEIR_ESTIMATE_WARNING, 2480000 },
-    { 64, WEIR_ESTIMATE_CONGESTED, 1920000 },
-    { 255, WEIR_ESTIMATE_CONGESTED, 10000 },
-  };
-  WeirEstimate *estimate = weir_estimate_new (0);
-  int64_t now = START;
-  WeirEstimateView view = weir_estimate_view (estimate, now);
+  WeirEstimateView before, view;
+  Sim sim;
 
-  CHECK_INT (view.bits, 0);
-  weir_estimate_remb (estimate, 1000, now);
-  CHECK_INT (weir_estimate_view (estimate, now).bits, 0);
-  now += 10 * SECOND;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++, now += 5 * SECOND) {
-    WeirEstimateReport report = { .bits = 2560000, .lost = cases[i].lost, .round_trip = 40 * MS };
-
-    weir_estimate_report (estimate, &report, now);
-    view = weir_estimate_view (estimate, now);
-    CHECK_INT (view.state, cases[i].state);
-    CHECK_INT (view.bits, cases[i].bits);
-    CHECK_INT (view.is_lower_bound, cases[i].state != WEIR_ESTIMATE_CONGESTED);
-  }
-  // Slow answers twice.
-  for (int i = 0; i < 2; i++) {
-    WeirEstimateReport report = { .bits = 2560000, .round_trip = 300 * MS };
-
-    weir_estimate_report (estimate, &report, now);
-    view = weir_estimate_view (estimate, now);
-    CHECK_INT (view.state, i == 0 ? WEIR_ESTIMATE_WARNING : WEIR_ESTIMATE_CONGESTED);
-    CHECK_INT (view.queue_ns, 260 * MS);
-  }
-  // REMB only lowers, for a time.
-  weir_estimate_remb (estimate, 9000000, now);
-  CHECK_INT (weir_estimate_view (estimate, now).bits, 2560000);
-  weir_estimate_remb (estimate, 500000, now);
-  CHECK_INT (weir_estimate_view (estimate, now).bits, 500000);
-  CHECK_INT (weir_estimate_view (estimate, now + 6 * SECOND).bits, 2560000);
-  weir_estimate_free (estimate);
-}
-
-static void
-a_tcp_queue_is_seen (void)
-{
-  WeirEstimate *estimate = weir_estimate_new (0);
-  WeirEstimateView view;
-  int64_t now = START;
-
-  for (int i = 0; i < 20; i++, now += 100 * MS) {
-    WeirEstimateTcp sample = { .queued = 5000, .bits = 4000000, .round_trip = 20 * MS };
-
-    weir_estimate_tcp (estimate, &sample, now);
-  }
-  view = weir_estimate_view (estimate, now);
-  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
-  CHECK (view.is_lower_bound && is_about (view.bits, 4000000));
-  for (uint64_t i = 0; i < 8; i++, now += 100 * MS) {
-    WeirEstimateTcp sample = { .queued = 20000 * i, .bits = 600000, .round_trip = 60 * MS };
-
-    weir_estimate_tcp (estimate, &sample, now);
-  }
-  view = weir_estimate_view (estimate, now);
+  begin (&sim, 20000000, 4000000);
+  weir_estimate_remb (sim.estimate, 1000, sim.now);
+  CHECK_INT (weir_estimate_view (sim.estimate, sim.now).bits, 0);
+  sim.now += 10 * SECOND;
+  before = run (&sim, 10 * SECOND);
+  CHECK (is_about (before.bits, 4000000));
+  weir_estimate_remb (sim.estimate, 9000000, sim.now);
+  view = weir_estimate_view (sim.estimate, sim.now);
+  CHECK_INT (view.bits, before.bits);
+  CHECK (view.is_lower_bound);
+  weir_estimate_remb (sim.estimate, 500000, sim.now);
+  view = weir_estimate_view (sim.estimate, sim.now);
+  CHECK_INT (view.bits, 500000);
   CHECK_INT (view.state, WEIR_ESTIMATE_CONGESTED);
-  CHECK (is_about (view.bits, 600000));
-  weir_estimate_free (estimate);
+  CHECK (!view.is_lower_bound);
+  view = run (&sim, 6 * SECOND);
+  CHECK (is_about (view.bits, 4000000));
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  end (&sim);
 }
 
 int
@@ -401,7 +352,6 @@ main (void)
   RUN (a_flood_is_refused);
   RUN (silence_is_congestion);
   RUN (packets_found_late_are_not_lost);
-  RUN (reports_and_remb_are_taken);
-  RUN (a_tcp_queue_is_seen);
+  RUN (remb_only_lowers_for_a_time);
   return tap_done ();
 }

@@ -69,13 +69,13 @@ weir_estimate_sent (WeirEstimate *self, uint16_t number, size_t size, int64_t no
 {
   uint16_t kept = (uint16_t) (size < SIZE_MAX_KEPT ? size : SIZE_MAX_KEPT);
 
-  if (self->ring > 0)
-    __atomic_store_n (&self->sent[number & (self->ring - 1)],
-        pack ((uint32_t) (now / NS), number, kept), __ATOMIC_RELAXED);
+  __atomic_store_n (&self->sent[number & (self->ring - 1)],
+      pack ((uint32_t) (now / NS), number, kept), __ATOMIC_RELAXED);
 }
 
-int64_t
-weir_estimate_base_take (WeirEstimateBase *base, int64_t value, int64_t now)
+// Takes a value at `now`, and returns the least one.
+static int64_t
+take_base (WeirEstimateBase *base, int64_t value, int64_t now)
 {
   if (now - base->since >= BASE_PERIOD || now < base->since) {
     base->before = base->least;
@@ -114,7 +114,7 @@ to_u32 (int64_t value)
 static void
 close_group (WeirEstimate *self, int64_t arrival, int64_t departure, int64_t now)
 {
-  int64_t base = weir_estimate_base_take (&self->base, self->open_least, now);
+  int64_t base = take_base (&self->base, self->open_least, now);
   int64_t sent = departure - self->open_departure, arrived = arrival - self->open_arrival;
 
   self->open.arrival = to_u32 (arrived);
@@ -246,8 +246,6 @@ weir_estimate_feedback (WeirEstimate *self, const WeirFeedback *feedback, int64_
 {
   int64_t now = now_ns / NS;
 
-  if (self->ring == 0)
-    return;
   if (is_flood (self, now)) {
     self->counts.refused++;
     return;
@@ -260,63 +258,13 @@ weir_estimate_feedback (WeirEstimate *self, const WeirFeedback *feedback, int64_
         self, (uint16_t) (feedback->first + i), feedback->arrived[i], feedback->ticks[i], now);
 }
 
-// ---- other sources ----
-
-#define REPORT_LOSS_SOME 5       // of 256: 2 %
-#define REPORT_LOSS_MUCH 26      // 10 %
-#define REPORT_SLOW (SECOND / 5) // a round trip that much above the least one
-
-void
-weir_estimate_report (WeirEstimate *self, const WeirEstimateReport *report, int64_t now_ns)
-{
-  int64_t now = now_ns / NS, trip = report->round_trip / NS, base;
-  bool slow = false, slow_before = self->slow;
-
-  if (self->begun && now - self->told < REMB_TIME)
-    return; // feedback tells more
-  if (report->round_trip >= 0) {
-    base = weir_estimate_base_take (&self->base, trip, now);
-    self->open.delay = to_u32 (trip - base);
-    slow = trip - base > REPORT_SLOW;
-  }
-  self->reported = true;
-  self->slow = slow;
-  self->report_bits = report->bits - report->bits / 256 * report->lost;
-  if (report->lost > REPORT_LOSS_MUCH || (slow && slow_before))
-    self->state = WEIR_ESTIMATE_CONGESTED;
-  else if (report->lost > REPORT_LOSS_SOME || slow)
-    self->state = WEIR_ESTIMATE_WARNING;
-  else
-    self->state = WEIR_ESTIMATE_CLEAR;
-  if (self->state == WEIR_ESTIMATE_CONGESTED)
-    self->congested_bits = self->report_bits;
-}
+// ---- REMB ----
 
 void
 weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now_ns)
 {
   self->remb_bits = bits;
   self->remb_until = now_ns / NS + REMB_TIME;
-}
-
-void
-weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *sample, int64_t now_ns)
-{
-  int64_t now = now_ns / NS, trip = sample->round_trip / NS;
-  int64_t base = weir_estimate_base_take (&self->base, trip, now);
-  int64_t span = self->sampled ? now - self->sampled : 0;
-  uint64_t bits = sample->bits > 0 ? sample->bits : 1;
-  WeirEstimateGroup group = { .span = to_u32 (span), .arrival = to_u32 (span) };
-  uint64_t wait = sample->queued < UINT32_MAX ? sample->queued * 8 * SECOND / bits : UINT32_MAX;
-
-  self->sampled = now;
-  if (span <= 0)
-    return;
-  // What is under way for a round trip without a queue does not wait.
-  group.delay = to_u32 ((int64_t) (wait < UINT32_MAX ? wait : UINT32_MAX) - base);
-  group.bytes = to_u32 (
-      (int64_t) (sample->bits / 8 < UINT32_MAX ? sample->bits / 8 : UINT32_MAX) * span / SECOND);
-  weir_estimate_judge (self, &group);
 }
 
 // ---- the view ----
@@ -352,7 +300,7 @@ WeirEstimateView
 weir_estimate_view (WeirEstimate *self, int64_t now_ns)
 {
   int64_t now = now_ns / NS, silent = silence (self, now);
-  uint64_t bound = self->reported ? self->report_bits : weir_estimate_bound (self);
+  uint64_t bound = weir_estimate_bound (self);
   WeirEstimateView view = { .loss = weir_estimate_loss (self),
     .burst_bits = weir_estimate_burst (self) };
 
@@ -366,9 +314,7 @@ weir_estimate_view (WeirEstimate *self, int64_t now_ns)
   view.bits = view.is_lower_bound ? bound : self->congested_bits;
   // Halved for each second of silence.
   view.bits >>= silent < 32 * SILENCE ? silent / SILENCE : 32;
-  if (self->reported)
-    view.queue_ns = (int64_t) self->open.delay * NS;
-  else if (self->n_groups > 0)
+  if (self->n_groups > 0)
     view.queue_ns = (int64_t) self->groups[(self->n_groups - 1) % WEIR_GROUPS].delay * NS;
   lower_by_remb (self, &view, now);
   return view;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Estimates what the line to one reader carries, from what the reader or its socket tells.
+// Estimates what the line to one reader carries, from the reader's feedback on each packet.
 //
 // Packets that arrived are put together to groups of 100 ms. A group's queue delay is the least
 // (arrival - departure) of its packets, above the least of the last 10 to 20 s: so the two clocks
@@ -28,13 +28,12 @@
 
 #include "rtp/feedback.h"
 
-#define WEIR_ESTIMATE_RING 1024 // packets that are remembered, unless the owner needs others
+#define WEIR_ESTIMATE_RING 1024 // packets that are remembered, as a rule
 
 typedef struct WeirEstimate WeirEstimate;
 
 // Creates an estimator that remembers the last `ring` packets sent, 8 bytes each: a power of two up
-// to 32768, or 0 if no feedback names packets. Returns NULL without memory. All else allocates
-// nothing.
+// to 32768. Returns NULL without memory. All else allocates nothing.
 WeirEstimate *weir_estimate_new (size_t ring);
 void weir_estimate_free (WeirEstimate *self);
 
@@ -46,27 +45,8 @@ void weir_estimate_sent (WeirEstimate *self, uint16_t number, size_t size, int64
 // only.
 void weir_estimate_feedback (WeirEstimate *self, const WeirFeedback *feedback, int64_t now);
 
-// A receiver report, for readers without feedback.
-typedef struct {
-  uint64_t bits;      // bit/s sent since the report before
-  uint8_t lost;       // of 256 packets, as in the report
-  int64_t round_trip; // ns; -1: not known
-} WeirEstimateReport;
-
-void weir_estimate_report (WeirEstimate *self, const WeirEstimateReport *report, int64_t now);
-
 // Takes what the reader asks for by REMB. It only lowers the estimate, for 5 s.
 void weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now);
-
-// The state of a TCP connection (TCP_INFO, and the bytes that wait in the socket and before it).
-typedef struct {
-  uint64_t queued;    // bytes that wait, not yet acknowledged
-  uint64_t bits;      // delivery rate, bit/s
-  int64_t round_trip; // ns
-} WeirEstimateTcp;
-
-// Takes a sample. Call every 100 ms or so.
-void weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *sample, int64_t now);
 
 typedef enum {
   WEIR_ESTIMATE_CLEAR,

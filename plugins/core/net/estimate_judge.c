@@ -251,7 +251,6 @@ find_state (WeirEstimate *self)
 void
 weir_estimate_judge (WeirEstimate *self, const WeirEstimateGroup *group)
 {
-  self->reported = false;
   self->groups[self->n_groups++ % WEIR_GROUPS] = *group;
   find_state (self);
 }
@@ -265,7 +264,6 @@ weir_estimate_forget (WeirEstimate *self)
   self->n_groups = self->bound_from = self->stands_from = self->others_until = 0;
   self->yielded = false;
   self->state = WEIR_ESTIMATE_CLEAR;
-  self->reported = false;
 }
 
 uint64_t

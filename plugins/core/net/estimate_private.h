@@ -62,22 +62,14 @@ struct WeirEstimate {
   WeirEstimateState state;
   uint64_t congested_bits; // the estimate while congested
 
-  bool reported;        // by receiver reports
-  uint64_t report_bits; // that arrived
-  bool slow;            // the last report's round trip was long
-  int64_t sampled;      // when the last TCP sample was taken
-
   uint64_t remb_bits;
   int64_t remb_until;
 
   WeirEstimateCounts counts;
 
-  size_t ring;     // 0 or a power of two
+  size_t ring;     // a power of two
   uint64_t sent[]; // number i is at i % ring; atomic
 };
-
-// Takes a value at `now`, and returns the least one.
-int64_t weir_estimate_base_take (WeirEstimateBase *base, int64_t value, int64_t now);
 
 static inline int64_t
 weir_estimate_base (const WeirEstimateBase *base)
