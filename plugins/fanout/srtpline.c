@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define NO_SSRC 0 // feedback of RFC 8888 is not asked for
-
 struct _SrtpLine {
   _Atomic guint32 number; // the next transport-wide number; its low 16 bits are sent
   atomic_bool congested;
@@ -73,7 +71,7 @@ srtp_line_take (SrtpLine *self, const guint8 *rtcp, gsize size, gint64 now)
   uint64_t bits;
 
   pthread_mutex_lock (&self->lock);
-  while (weir_feedback_next (&compound, NO_SSRC, &feedback) == 1)
+  while (weir_feedback_next (&compound, &feedback) == 1)
     weir_estimate_feedback (self->estimate, &feedback, now);
   if (weir_feedback_read_remb (rtcp, size, &bits))
     weir_estimate_remb (self->estimate, bits, now);

@@ -81,7 +81,6 @@ line_feedback (Line *line, int64_t now, WeirFeedback *out)
   if (told == 0)
     return false;
   line->report_due = now + 64 * LINE_MS;
-  out->kind = WEIR_FEEDBACK_TWCC;
   out->first = line->next_told;
   out->n = told;
   out->left_out = 0;

@@ -401,7 +401,7 @@ what_is_written_is_read (void)
     }
     while ((size = weir_twcc_write (&twcc, out, sizeof out, 1, 2)) > 0) {
       bytes = weir_bytes (out, size);
-      CHECK_INT (weir_feedback_next (&bytes, 0, &feedback), 1);
+      CHECK_INT (weir_feedback_next (&bytes, &feedback), 1);
       CHECK_INT (feedback.first, next);
       for (size_t i = 0; i < feedback.n; i++, next++) {
         int64_t arrival = at[(uint16_t) (next - first)];

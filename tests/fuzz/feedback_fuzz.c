@@ -8,7 +8,6 @@
 #include "fuzz.h"
 #include "net/estimate.h"
 
-#define STREAM 0x01020304 // of which the corpus tells
 #define SECOND INT64_C (1000000000)
 #define PACKETS 300
 #define SIZE 1200
@@ -41,7 +40,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
   require (copy != NULL && estimate != NULL);
   memcpy (copy, data, size);
   compound = weir_bytes (copy, size);
-  while ((read = weir_feedback_next (&compound, STREAM, &feedback)) == 1) {
+  while ((read = weir_feedback_next (&compound, &feedback)) == 1) {
     for (unsigned i = 0; i < PACKETS; i++)
       weir_estimate_sent (estimate, (uint16_t) (feedback.first + i), SIZE, now + i);
     now += SECOND / 10;

@@ -6,6 +6,7 @@
 
 #define SECOND INT64_C (1000000) // us
 #define NS 1000                  // in a us
+#define TICK 250                 // of the reader's clock, us
 #define BASE_PERIOD (10 * SECOND)
 #define OLD (60 * SECOND) // a packet of this age was sent before a step of our clock
 #define CLOCK_SLACK (2 * SECOND)
@@ -97,12 +98,6 @@ is_flood (WeirEstimate *self, int64_t now)
     self->flood_n = 0;
   }
   return ++self->flood_n > FEEDBACKS_MAX;
-}
-
-static int64_t
-arrival_of (WeirFeedbackKind kind, int64_t ticks)
-{
-  return kind == WEIR_FEEDBACK_TWCC ? ticks * 250 : ticks * 15625 / 1024;
 }
 
 static uint32_t
@@ -205,8 +200,7 @@ take_packet (WeirEstimate *self, uint16_t number, bool arrived, uint32_t ticks, 
     self->counts.lost--;
     self->open.lost -= self->open.lost > 0;
   }
-  take_arrival (
-      self, size_of (entry), now - age_of (entry, now), arrival_of (self->kind, self->ticks), now);
+  take_arrival (self, size_of (entry), now - age_of (entry, now), self->ticks * TICK, now);
 }
 
 static void
@@ -214,7 +208,6 @@ begin (WeirEstimate *self, const WeirFeedback *feedback)
 {
   weir_estimate_forget (self);
   self->begun = true;
-  self->kind = feedback->kind;
   self->ticks = WEIR_UNWRAP_START;
   self->newest = INT64_MIN;
   self->number = (uint16_t) (feedback->first - 1);
@@ -229,10 +222,10 @@ follow_clock (WeirEstimate *self, const WeirFeedback *feedback, int64_t now)
 
   while (n > 0 && !feedback->arrived[n - 1])
     n--;
-  if (!self->begun || feedback->kind != self->kind) {
+  if (!self->begun) {
     begin (self, feedback);
   } else if (n > 0 && self->newest != INT64_MIN) {
-    ahead = arrival_of (self->kind, weir_unwrap32 (&ticks, feedback->ticks[n - 1])) - self->newest;
+    ahead = weir_unwrap32 (&ticks, feedback->ticks[n - 1]) * TICK - self->newest;
     if (ahead - (now - self->told) > CLOCK_SLACK || ahead - (now - self->told) < -CLOCK_SLACK) {
       self->counts.steps++;
       begin (self, feedback);

@@ -37,8 +37,8 @@ typedef struct WeirEstimate WeirEstimate;
 WeirEstimate *weir_estimate_new (size_t ring);
 void weir_estimate_free (WeirEstimate *self);
 
-// Notes that the packet `number` of `size` bytes was sent. Numbers go up by one a packet and wrap.
-// For TWCC they are the transport-wide numbers, for RFC 8888 the RTP sequence numbers.
+// Notes that the packet with the transport-wide number `number`, of `size` bytes, was sent. Numbers
+// go up by one a packet and wrap.
 void weir_estimate_sent (WeirEstimate *self, uint16_t number, size_t size, int64_t now);
 
 // Takes feedback that came at `now`. Packets that were not sent, or are forgotten, are counted

@@ -37,7 +37,6 @@ typedef struct {
 struct WeirEstimate {
   // The reader's clock.
   bool begun;
-  WeirFeedbackKind kind;
   int64_t ticks;   // of the last packet that arrived, unwrapped
   int64_t newest;  // arrival of the newest packet
   int64_t told;    // when the last feedback came

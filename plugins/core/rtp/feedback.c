@@ -5,19 +5,14 @@
 
 #include "rtp/rtcp_header.h"
 
-#define TWCC 15 // feedback message types of RTPFB
-#define RFC8888 11
+#define TWCC 15 // feedback message type of RTPFB
 #define REMB 15 // of PSFB
 #define REMB_NAME 0x52454d42
 
-#define REFERENCE_TICKS 256 // TWCC: 64 ms
-#define BITS 14             // TWCC: statuses in a chunk of one bit each
+#define REFERENCE_TICKS 256 // 64 ms
+#define BITS 14             // statuses in a chunk of one bit each
 #define PAIRS 7             // and of two bits each
 typedef enum { LOST, SMALL, LARGE, RESERVED } Status;
-
-#define OFFSET_TICKS 64 // RFC 8888: 1/1024 s
-#define OFFSET 0x1fff   // in a report; all ones: not known
-#define ARRIVED 0x8000
 
 // ---- TWCC ----
 
@@ -98,7 +93,6 @@ read_twcc (WeirBytes body, WeirFeedback *out)
   weir_bytes_u24 (&body, &reference);
   if (!weir_bytes_skip (&body, 1))
     return false;
-  out->kind = WEIR_FEEDBACK_TWCC;
   out->n = out->left_out = 0;
   for (size_t left = count, n; left > 0; left -= n) {
     n = read_chunk (&body, left, out, statuses);
@@ -108,75 +102,17 @@ read_twcc (WeirBytes body, WeirFeedback *out)
   return read_deltas (&body, reference * REFERENCE_TICKS, out, statuses);
 }
 
-// ---- RFC 8888 ----
-
-static void
-read_reports (WeirBytes *body, size_t n, uint32_t now, WeirFeedback *out)
-{
-  out->n = n < WEIR_FEEDBACK_MAX ? n : WEIR_FEEDBACK_MAX;
-  out->left_out = n - out->n;
-  for (size_t i = 0; i < out->n; i++) {
-    uint16_t report;
-    uint32_t offset;
-
-    weir_bytes_u16 (body, &report);
-    offset = report & OFFSET;
-    out->arrived[i] = report & ARRIVED;
-    // A packet of unknown time arrived about when the report was made.
-    out->ticks[i] = offset == OFFSET ? now : now - offset * OFFSET_TICKS;
-  }
-}
-
-// Returns 1, 0 if the packet tells nothing of the stream, or -EBADMSG.
-static int
-read_rfc8888 (WeirBytes body, uint32_t ssrc, WeirFeedback *out)
-{
-  WeirBytes last = body;
-  uint32_t now, of;
-
-  if (weir_bytes_left (&body) < 8)
-    return -EBADMSG;
-  weir_bytes_skip (&last, weir_bytes_left (&last) - 4);
-  weir_bytes_u32 (&last, &now);
-  body.end -= 4;
-  weir_bytes_skip (&body, 4);
-  out->kind = WEIR_FEEDBACK_RFC8888;
-  while (weir_bytes_left (&body) > 0) {
-    WeirBytes reports;
-    uint16_t n;
-
-    weir_bytes_u32 (&body, &of);
-    weir_bytes_u16 (&body, &out->first);
-    weir_bytes_u16 (&body, &n);
-    reports = body;
-    if (!weir_bytes_skip (&body, ((size_t) n + 1) / 2 * 4))
-      return -EBADMSG;
-    if (of == ssrc) {
-      read_reports (&reports, n, now, out);
-      return 1;
-    }
-  }
-  return 0;
-}
-
 int
-weir_feedback_next (WeirBytes *compound, uint32_t ssrc, WeirFeedback *out)
+weir_feedback_next (WeirBytes *compound, WeirFeedback *out)
 {
   while (weir_bytes_left (compound) > 0) {
     WeirRtcpHeader header;
     WeirBytes body;
-    int read = 0;
 
     if (!weir_rtcp_packet_next (compound, &header, &body))
       return -EBADMSG;
-    if (header.type != WEIR_RTCP_RTPFB)
-      continue;
-    if ((header.flags & WEIR_RTCP_COUNT) == TWCC)
+    if (header.type == WEIR_RTCP_RTPFB && (header.flags & WEIR_RTCP_COUNT) == TWCC)
       return read_twcc (body, out) ? 1 : -EBADMSG;
-    if ((header.flags & WEIR_RTCP_COUNT) == RFC8888)
-      read = read_rfc8888 (body, ssrc, out);
-    if (read != 0)
-      return read;
   }
   return 0;
 }

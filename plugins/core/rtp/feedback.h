@@ -2,10 +2,8 @@
 #pragma once
 
 // Reads the RTCP by which a receiver tells a sender when each packet arrived, and what the line
-// carries. Two formats give the same form:
-//
-// - TWCC (draft-holmer-rmcat-transport-wide-cc-extensions-01): packets have transport-wide numbers.
-// - RFC 8888: packets have the RTP sequence numbers of one stream.
+// carries: TWCC (draft-holmer-rmcat-transport-wide-cc-extensions-01) and REMB
+// (draft-alvestrand-rmcat-remb-03).
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,25 +13,20 @@
 
 #define WEIR_FEEDBACK_MAX 1024 // packets of one feedback packet
 
-typedef enum { WEIR_FEEDBACK_TWCC, WEIR_FEEDBACK_RFC8888 } WeirFeedbackKind;
-
-// What one feedback packet tells. Times are ticks of the receiver's clock, which wraps: 250 us each
-// for TWCC, 1/65536 s for RFC 8888.
+// What one feedback packet tells. Times are ticks of the receiver's clock, 250 us each, which wrap.
 typedef struct {
-  WeirFeedbackKind kind;
-  uint16_t first;  // number of the first packet; those of the next ones follow, and wrap
+  uint16_t first;  // transport-wide number of the first packet; those of the next ones follow
   size_t n;        // packets told of
   size_t left_out; // packets beyond WEIR_FEEDBACK_MAX, of which nothing is kept
   bool arrived[WEIR_FEEDBACK_MAX];
   uint32_t ticks[WEIR_FEEDBACK_MAX]; // when a packet arrived, if it did
 } WeirFeedback;
 
-// Reads the next feedback of a compound or reduced-size packet (RFC 5506), and moves the cursor
-// behind it; other packets are skipped. Of RFC 8888, only what concerns the stream `ssrc` is read.
-// Returns 1; 0 if there is none left; -EBADMSG if the rest is malformed. Without 1, `out` has no
-// meaning.
-int weir_feedback_next (WeirBytes *compound, uint32_t ssrc, WeirFeedback *out);
+// Reads the next TWCC of a compound or reduced-size packet (RFC 5506), and moves the cursor behind
+// it; other packets are skipped. Returns 1; 0 if there is none left; -EBADMSG if the rest is
+// malformed. Without 1, `out` has no meaning.
+int weir_feedback_next (WeirBytes *compound, WeirFeedback *out);
 
-// Reads the lowest bit rate that a compound or reduced-size packet asks for by REMB
-// (draft-alvestrand-rmcat-remb-03), in bit/s. Returns false if it asks for none.
+// Reads the lowest bit rate that a compound or reduced-size packet asks for by REMB, in bit/s.
+// Returns false if it asks for none.
 bool weir_feedback_read_remb (const uint8_t *packet, size_t len, uint64_t *bits);
