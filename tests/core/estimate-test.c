@@ -293,6 +293,36 @@ silence_is_congestion (void)
   end (&sim);
 }
 
+// A reader may also tell that nothing comes. Its clock has not stepped when packets come again.
+static void
+nothing_that_comes_is_congestion (void)
+{
+  static WeirFeedback feedback;
+  WeirEstimateView view = { 0 };
+  Sim sim;
+
+  begin (&sim, 20000000, 4000000);
+  run (&sim, 5 * SECOND);
+  for (int i = 0; i < 75; i++, sim.now += 40 * MS) {
+    feedback = (WeirFeedback) { .first = sim.line.next_told };
+    send_frame (&sim);
+    feedback.n = (uint16_t) (sim.number - feedback.first);
+    sim.line.next_told = sim.number;
+    sim.line.n = 0;
+    weir_estimate_feedback (sim.estimate, &feedback, sim.now);
+    view = weir_estimate_view (sim.estimate, sim.now);
+    CHECK (i > 22 || view.state == WEIR_ESTIMATE_CLEAR);
+    CHECK (i < 27 || view.state == WEIR_ESTIMATE_CONGESTED);
+  }
+  CHECK (view.bits < 1500000);
+  run (&sim, 5 * SECOND);
+  CHECK_INT (weir_estimate_counts (sim.estimate).steps, 0);
+  view = run (&sim, 5 * SECOND);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CLEAR);
+  CHECK (is_about (view.bits, 4000000));
+  end (&sim);
+}
+
 static void
 packets_found_late_are_not_lost (void)
 {
@@ -351,6 +381,7 @@ main (void)
   RUN (wrong_numbers_are_counted);
   RUN (a_flood_is_refused);
   RUN (silence_is_congestion);
+  RUN (nothing_that_comes_is_congestion);
   RUN (packets_found_late_are_not_lost);
   RUN (remb_only_lowers_for_a_time);
   return tap_done ();

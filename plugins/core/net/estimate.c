@@ -188,13 +188,13 @@ take_packet (WeirEstimate *self, uint16_t number, bool arrived, uint32_t ticks, 
     self->counts.unknown++;
     return;
   }
-  if ((int16_t) (uint16_t) (number - self->number) > 0)
-    self->number = number;
   if (!arrived) {
     self->open.lost += !(entry & LOST);
     self->counts.lost += !(entry & LOST);
     return;
   }
+  if ((int16_t) (uint16_t) (number - self->number) > 0)
+    self->number = number;
   self->counts.arrived++;
   if (entry & LOST) {
     self->counts.lost--;
@@ -204,12 +204,13 @@ take_packet (WeirEstimate *self, uint16_t number, bool arrived, uint32_t ticks, 
 }
 
 static void
-begin (WeirEstimate *self, const WeirFeedback *feedback)
+begin (WeirEstimate *self, const WeirFeedback *feedback, int64_t now)
 {
   weir_estimate_forget (self);
   self->begun = true;
   self->ticks = WEIR_UNWRAP_START;
   self->newest = INT64_MIN;
+  self->heard = now;
   self->number = (uint16_t) (feedback->first - 1);
 }
 
@@ -223,15 +224,17 @@ follow_clock (WeirEstimate *self, const WeirFeedback *feedback, int64_t now)
   while (n > 0 && !feedback->arrived[n - 1])
     n--;
   if (!self->begun) {
-    begin (self, feedback);
+    begin (self, feedback, now);
   } else if (n > 0 && self->newest != INT64_MIN) {
     ahead = weir_unwrap32 (&ticks, feedback->ticks[n - 1]) * TICK - self->newest;
-    if (ahead - (now - self->told) > CLOCK_SLACK || ahead - (now - self->told) < -CLOCK_SLACK) {
+    ahead -= now - self->heard;
+    if (ahead > CLOCK_SLACK || ahead < -CLOCK_SLACK) {
       self->counts.steps++;
-      begin (self, feedback);
+      begin (self, feedback, now);
     }
   }
-  self->told = now;
+  if (n > 0)
+    self->heard = now;
 }
 
 void
@@ -262,12 +265,12 @@ weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now_ns)
 
 // ---- the view ----
 
-// Returns for how long packets have been under way of which nothing was told.
+// Returns for how long packets have been under way and none has arrived.
 static int64_t
 silence (const WeirEstimate *self, int64_t now)
 {
   uint16_t next = (uint16_t) (self->number + 1);
-  int64_t since = now > self->told ? now - self->told : 0;
+  int64_t since = now > self->heard ? now - self->heard : 0;
   uint64_t entry;
 
   if (!self->begun)
@@ -275,7 +278,7 @@ silence (const WeirEstimate *self, int64_t now)
   entry = __atomic_load_n (&self->sent[next & (self->ring - 1)], __ATOMIC_RELAXED);
   if (size_of (entry) == 0 || (int16_t) (uint16_t) (number_of (entry) - next) < 0)
     return 0;
-  // If the packet is forgotten, at least the last feedback is known.
+  // If the packet is forgotten, at least the last arrival is known.
   return number_of (entry) == next && age_of (entry, now) < since ? age_of (entry, now) : since;
 }
 

@@ -65,8 +65,8 @@ typedef struct {
   uint64_t burst_bits;
 } WeirEstimateView;
 
-// Returns what is known at `now`. A reader whose feedback has stopped for 1 s while packets are
-// sent is congested.
+// Returns what is known at `now`. A reader whose feedback has told of no packet that arrived for 1
+// s while packets are sent is congested.
 WeirEstimateView weir_estimate_view (WeirEstimate *self, int64_t now);
 
 typedef struct {

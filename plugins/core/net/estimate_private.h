@@ -39,8 +39,8 @@ struct WeirEstimate {
   bool begun;
   int64_t ticks;   // of the last packet that arrived, unwrapped
   int64_t newest;  // arrival of the newest packet
-  int64_t told;    // when the last feedback came
-  uint16_t number; // the highest number told of
+  int64_t heard;   // when the last feedback on packets that arrived came
+  uint16_t number; // the highest number of those
 
   int64_t flood_since;
   unsigned flood_n;
