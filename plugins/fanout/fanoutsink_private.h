@@ -2,8 +2,9 @@
 #pragma once
 
 // The declarations that the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c
-// (hosts, ports and tokens), readers.c (adding and removing readers), stats.c (counters), news.c
-// (log of readers that fall behind), signals.c and properties.c.
+// (hosts, ports and tokens), readers.c (adding and removing readers), actions.c (what is done with
+// readers), stats.c (counters), news.c (log of readers that fall behind), signals.c and
+// properties.c.
 
 #include <gst/base/gstbasesink.h>
 
@@ -190,12 +191,34 @@ void fanout_news_tell (WeirFanoutSink *self);
 // Logs the same for one reader that was removed.
 void fanout_news_tell_of (WeirFanoutSink *self, const Name *name);
 
+// ---- actions.c ----
+
+// Handlers of the action signals; signals.c says what they do.
+GstStructure *fanout_actions_plan (WeirFanoutSink *self, const gchar *host, gint port);
+gboolean fanout_actions_set_priority (
+    WeirFanoutSink *self, const gchar *host, gint port, guint priority);
+gboolean fanout_actions_set_layers (
+    WeirFanoutSink *self, const gchar *host, gint port, gint spatial, gint quality, gint temporal);
+gboolean fanout_actions_restrict (
+    WeirFanoutSink *self, const gchar *host, gint port, guint restriction);
+gboolean fanout_actions_set_delay (
+    WeirFanoutSink *self, const gchar *host, gint port, guint64 delay);
+gboolean fanout_actions_pause (WeirFanoutSink *self, const gchar *host, gint port);
+gboolean fanout_actions_resume (WeirFanoutSink *self, const gchar *host, gint port);
+gboolean fanout_actions_rejoin (WeirFanoutSink *self, const gchar *host, gint port);
+guint fanout_actions_resend (
+    WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint64 round_trip);
+gboolean fanout_actions_probe (
+    WeirFanoutSink *self, const gchar *host, gint port, guint64 bits, guint duration);
+GstBufferList *fanout_actions_get_packets (WeirFanoutSink *self, gint from, guint n_max);
+
+// Logs that `action` refuses: there is no such reader, or `host` is NULL.
+void fanout_actions_warn_no_reader (
+    WeirFanoutSink *self, const gchar *action, const gchar *host, gint port);
+
 // ---- signals.c ----
 
 void fanout_signals_install (GType type);
-// Logs that `action` refuses: there is no such reader, or `host` is NULL.
-void fanout_signals_warn_no_reader (
-    WeirFanoutSink *self, const gchar *action, const gchar *host, gint port);
 void fanout_signals_client_added (WeirFanoutSink *self, const gchar *host, gint port);
 void fanout_signals_client_removed (WeirFanoutSink *self, const gchar *host, gint port);
 

@@ -351,7 +351,7 @@ fanout_readers_remove (WeirFanoutSink *self, const gchar *host, gint port)
 {
   if (host && *host && !remove_name (self, host, port) && !weir_connection_is_token (host)
       && !weir_srtp_is_token (host))
-    fanout_signals_warn_no_reader (self, "remove", host, port);
+    fanout_actions_warn_no_reader (self, "remove", host, port);
 }
 
 void

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// The signals of fanoutsink, and the handlers of the signals that concern one reader.
+// The signals of fanoutsink.
 #include "fanoutsink_private.h"
 
 #include "enumtype.h"
-#include "srtp.h"
-
-GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
-#define GST_CAT_DEFAULT fanoutsink_debug
-
-#define QUALITY_LAYERS 16
-#define TEMPORAL_LAYERS 8
 
 enum {
   SIGNAL_ADD,
@@ -34,295 +27,6 @@ enum {
 };
 
 static guint signals[N_SIGNALS];
-
-void
-fanout_signals_warn_no_reader (
-    WeirFanoutSink *self, const gchar *action, const gchar *host, gint port)
-{
-  if (host)
-    GST_WARNING_OBJECT (self, "%s: no reader %s port %d", action, host, port);
-  else
-    GST_WARNING_OBJECT (self, "%s: host is missing", action);
-}
-
-static GstStructure *
-plan (WeirFanoutSink *self, const gchar *host, gint port)
-{
-  gint64 now_ns = weir_now_ns ();
-  WeirPlan plan = { 0 };
-  GstStructure *s = NULL;
-  Name *name;
-
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name)
-    weir_fanout_next (self->fanout, name->reader, now_ns, &plan);
-  g_mutex_unlock (&self->control);
-  if (!name && host) {
-    g_mutex_lock (&self->lock);
-    fanout_readers_make_plan (
-        self, fanout_readers_get_coming (self, host, port, now_ns), now_ns, &plan);
-    g_mutex_unlock (&self->lock);
-    plan.seq = weir_srtp_map_seq (host, plan.seq);
-  }
-
-  if (plan.known)
-    s = gst_structure_new ("fanoutsink-plan", "seq", G_TYPE_UINT, (guint) plan.seq, "delay",
-        G_TYPE_UINT64, (guint64) MAX (plan.delay_ns, 0), "moved", G_TYPE_BOOLEAN, plan.moved, NULL);
-  if (plan.rtp_time_known)
-    gst_structure_set (s, "rtptime", G_TYPE_UINT, plan.rtp_time, NULL);
-  return s;
-}
-
-static gboolean
-set_priority (WeirFanoutSink *self, const gchar *host, gint port, guint priority)
-{
-  Name *name;
-  int r = 0;
-
-  if (priority >= WEIR_PRIORITIES) {
-    GST_WARNING_OBJECT (
-        self, "set-priority: priority must be from 0 to %d, not %u", WEIR_PRIORITIES - 1, priority);
-    return FALSE;
-  }
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name)
-    r = weir_fanout_set_priority (self->fanout, name->reader, priority);
-  g_mutex_unlock (&self->control);
-  if (!name)
-    fanout_signals_warn_no_reader (self, "set-priority", host, port);
-  else if (r < 0)
-    GST_WARNING_OBJECT (self, "set-priority: %s port %d: %s", host, port, g_strerror (-r));
-  return name && r == 0;
-}
-
-static gboolean
-is_layer (WeirFanoutSink *self, const gchar *argument, gint layer, gint n_layers)
-{
-  if (layer >= -1 && layer < n_layers)
-    return TRUE;
-  GST_WARNING_OBJECT (
-      self, "set-layers: %s must be from -1 to %d, not %d", argument, n_layers - 1, layer);
-  return FALSE;
-}
-
-static gboolean
-set_layers (
-    WeirFanoutSink *self, const gchar *host, gint port, gint spatial, gint quality, gint temporal)
-{
-  WeirLayerSet layers = { (gint8) spatial, (gint8) temporal, (gint8) quality };
-  Coming *coming;
-  gchar *key;
-  Name *name;
-
-  if (!host) {
-    fanout_signals_warn_no_reader (self, "set-layers", host, port);
-    return FALSE;
-  }
-  if (!is_layer (self, "spatial", spatial, WEIR_SPATIAL_LAYERS)
-      || !is_layer (self, "quality", quality, QUALITY_LAYERS)
-      || !is_layer (self, "temporal", temporal, TEMPORAL_LAYERS))
-    return FALSE;
-  key = fanout_name_make_key (host, port);
-  g_mutex_lock (&self->lock);
-  name = g_hash_table_lookup (self->by_key, key);
-  if (name)
-    weir_reader_set_layers (name->reader, layers);
-  else if ((coming = fanout_readers_get_coming (self, host, port, weir_now_ns ())))
-    coming->layers = layers;
-  g_mutex_unlock (&self->lock);
-  g_free (key);
-  return name != NULL;
-}
-
-// Describes an error of the engine, which refuses multicast groups with -EINVAL.
-static gboolean
-restrict_reader (WeirFanoutSink *self, const gchar *host, gint port, guint restriction)
-{
-  Name *name;
-
-  if (restriction > WEIR_READER_KEYFRAMES) {
-    GST_WARNING_OBJECT (self, "restrict: the restriction must be from 0 to %d, not %u",
-        WEIR_READER_KEYFRAMES, restriction);
-    return FALSE;
-  }
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name)
-    weir_reader_restrict (name->reader, (WeirReaderState) restriction);
-  g_mutex_unlock (&self->control);
-  if (!name)
-    fanout_signals_warn_no_reader (self, "restrict", host, port);
-  return name != NULL;
-}
-
-static const gchar *
-why_not (int error)
-{
-  return error == -EINVAL ? "a multicast group is always at the live edge" : g_strerror (-error);
-}
-
-static gboolean
-set_delay (WeirFanoutSink *self, const gchar *host, gint port, guint64 delay)
-{
-  gint64 delay_ns = delay < WEIR_DELAY_OLDEST ? (gint64) delay : WEIR_DELAY_OLDEST;
-  int r = -ENOENT;
-  Coming *coming;
-  Name *name;
-
-  if (delay_ns > 0)
-    fanout_properties_keep_window (self);
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name)
-    name->own_delay = TRUE;
-  if (name)
-    r = weir_fanout_set_delay (self->fanout, name->reader, delay_ns, weir_now_ns (), NULL);
-  g_mutex_unlock (&self->control);
-  if (!host)
-    fanout_signals_warn_no_reader (self, "set-delay", host, port);
-  if (name && r < 0)
-    GST_WARNING_OBJECT (self, "set-delay: %s port %d: %s", host, port, why_not (r));
-  if (!name && host) {
-    g_mutex_lock (&self->lock);
-    coming = fanout_readers_get_coming (self, host, port, weir_now_ns ());
-    if (coming) {
-      coming->delay_ns = delay_ns;
-      coming->planned = FALSE;
-    }
-    g_mutex_unlock (&self->lock);
-  }
-  return r == 0;
-}
-
-// Returns FALSE if there is no such reader, or it is a multicast group.
-static gboolean
-set_paused (WeirFanoutSink *self, const gchar *host, gint port, gboolean paused)
-{
-  const gchar *action = paused ? "pause" : "resume";
-  int r = 0;
-  Name *name;
-
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name && paused)
-    r = weir_fanout_pause (self->fanout, name->reader, weir_now_ns ());
-  else if (name)
-    r = weir_fanout_resume (self->fanout, name->reader, weir_now_ns (), NULL);
-  g_mutex_unlock (&self->control);
-  if (!name)
-    fanout_signals_warn_no_reader (self, action, host, port);
-  else if (r < 0)
-    GST_WARNING_OBJECT (self, "%s: %s port %d: %s", action, host, port, why_not (r));
-  return name && r == 0;
-}
-
-static gboolean
-pause_reader (WeirFanoutSink *self, const gchar *host, gint port)
-{
-  return set_paused (self, host, port, TRUE);
-}
-
-static gboolean
-resume_reader (WeirFanoutSink *self, const gchar *host, gint port)
-{
-  return set_paused (self, host, port, FALSE);
-}
-
-static gboolean
-rejoin (WeirFanoutSink *self, const gchar *host, gint port)
-{
-  gboolean joins;
-  Name *name;
-
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  joins = name && weir_fanout_rejoin (self->fanout, name->reader, weir_now_ns ());
-  g_mutex_unlock (&self->control);
-  return joins;
-}
-
-// Returns the reader, or NULL if there is none. (transfer full)
-static WeirReader *
-ref_reader (WeirFanoutSink *self, const gchar *host, gint port)
-{
-  WeirReader *reader = NULL;
-  Name *name;
-
-  g_mutex_lock (&self->control);
-  name = fanout_readers_find (self, host, port);
-  if (name)
-    reader = weir_reader_ref (name->reader);
-  g_mutex_unlock (&self->control);
-  return reader;
-}
-
-static guint
-resend (WeirFanoutSink *self, const gchar *host, gint port, GBytes *seqs, guint64 round_trip)
-{
-  gsize size = 0;
-  const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
-  WeirReader *reader = data ? ref_reader (self, host, port) : NULL;
-  guint16 *copy;
-  guint n_sent;
-
-  if (!reader)
-    return 0;
-  copy = g_memdup2 (data, size); // aligned
-  n_sent = weir_fanout_resend (self->fanout, reader, copy, size / sizeof *copy,
-      (gint64) MIN (round_trip, GST_SECOND), weir_now_ns ());
-  g_free (copy);
-  weir_reader_unref (reader);
-  return n_sent;
-}
-
-static gboolean
-probe (WeirFanoutSink *self, const gchar *host, gint port, guint64 bits, guint duration)
-{
-  WeirReader *reader = ref_reader (self, host, port);
-  gboolean probes;
-
-  if (!reader)
-    return FALSE;
-  probes = weir_fanout_probe (
-               self->fanout, reader, bits, (gint64) duration * GST_MSECOND, weir_now_ns ())
-           == 0;
-  weir_reader_unref (reader);
-  return probes;
-}
-
-// Copies RTP packets of a span to `list`, and adds their number to `*n`.
-static void
-copy_packets (const WeirSpan *span, GstBufferList *list, guint *n, guint n_max)
-{
-  for (size_t i = 0; i < span->n && *n < n_max; i++) {
-    const WeirPacket *packet = &span->packets[i];
-
-    if (!(packet->flags & WEIR_PACKET_RTP))
-      continue;
-    gst_buffer_list_add (list, gst_buffer_new_memdup (weir_packet_data (packet), packet->length));
-    ++*n;
-  }
-}
-
-static GstBufferList *
-get_packets (WeirFanoutSink *self, gint from, guint n_max)
-{
-  GstBufferList *list = gst_buffer_list_new ();
-  gint64 position = weir_fanout_find (self->fanout, from < 0 ? -1 : from & 0xffff);
-  guint n = 0;
-  WeirSpan span;
-
-  while (n < n_max && weir_fanout_span (self->fanout, position, &span)) {
-    copy_packets (&span, list, &n, n_max);
-    position = span.first + (gint64) span.n;
-    weir_span_clear (&span);
-  }
-  return list;
-}
-
-// ---- the signals ----
 
 void
 fanout_signals_client_added (WeirFanoutSink *self, const gchar *host, gint port)
@@ -458,8 +162,9 @@ fanout_signals_install (GType type)
    * (#gboolean), %TRUE if the reader fell behind the window's oldest packet. %NULL if nothing is
    * known.
    */
-  signals[SIGNAL_PLAN] = g_signal_new_class_handler ("plan", type, action, G_CALLBACK (plan), NULL,
-      NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
+  signals[SIGNAL_PLAN] =
+      g_signal_new_class_handler ("plan", type, action, G_CALLBACK (fanout_actions_plan), NULL,
+          NULL, NULL, GST_TYPE_STRUCTURE, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::set-priority:
    * @host: as given to #WeirFanoutSink::add
@@ -470,9 +175,9 @@ fanout_signals_install (GType type)
    *
    * Returns: %FALSE if there is no such reader, or @priority is out of range.
    */
-  signals[SIGNAL_SET_PRIORITY] =
-      g_signal_new_class_handler ("set-priority", type, action, G_CALLBACK (set_priority), NULL,
-          NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+  signals[SIGNAL_SET_PRIORITY] = g_signal_new_class_handler ("set-priority", type, action,
+      G_CALLBACK (fanout_actions_set_priority), NULL, NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING,
+      G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-layers:
    * @host: as given to #WeirFanoutSink::add, now or later
@@ -491,9 +196,9 @@ fanout_signals_install (GType type)
    * Returns: %TRUE if the reader was added; %FALSE if it is not added yet, or an argument is out of
    * range.
    */
-  signals[SIGNAL_SET_LAYERS] =
-      g_signal_new_class_handler ("set-layers", type, action, G_CALLBACK (set_layers), NULL, NULL,
-          NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
+  signals[SIGNAL_SET_LAYERS] = g_signal_new_class_handler ("set-layers", type, action,
+      G_CALLBACK (fanout_actions_set_layers), NULL, NULL, NULL, G_TYPE_BOOLEAN, 5, G_TYPE_STRING,
+      G_TYPE_INT, G_TYPE_INT, G_TYPE_INT, G_TYPE_INT);
   /**
    * WeirFanoutSink::restrict:
    * @host: as given to #WeirFanoutSink::add
@@ -508,8 +213,8 @@ fanout_signals_install (GType type)
    * Returns: %FALSE if there is no such reader, or @restriction is out of range.
    */
   signals[SIGNAL_RESTRICT] =
-      g_signal_new_class_handler ("restrict", type, action, G_CALLBACK (restrict_reader), NULL,
-          NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
+      g_signal_new_class_handler ("restrict", type, action, G_CALLBACK (fanout_actions_restrict),
+          NULL, NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::set-delay:
    * @host: as given to #WeirFanoutSink::add, now or later
@@ -534,8 +239,8 @@ fanout_signals_install (GType type)
    * Returns: %TRUE if the reader was added; %FALSE if it is not added yet, or is a multicast group.
    */
   signals[SIGNAL_SET_DELAY] =
-      g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (set_delay), NULL, NULL,
-          NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64);
+      g_signal_new_class_handler ("set-delay", type, action, G_CALLBACK (fanout_actions_set_delay),
+          NULL, NULL, NULL, G_TYPE_BOOLEAN, 3, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64);
   /**
    * WeirFanoutSink::pause:
    * @host: as given to #WeirFanoutSink::add
@@ -548,8 +253,9 @@ fanout_signals_install (GType type)
    *
    * Returns: %FALSE if there is no such reader, or it is a multicast group.
    */
-  signals[SIGNAL_PAUSE] = g_signal_new_class_handler ("pause", type, action,
-      G_CALLBACK (pause_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  signals[SIGNAL_PAUSE] =
+      g_signal_new_class_handler ("pause", type, action, G_CALLBACK (fanout_actions_pause), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::resume:
    * @host: as given to #WeirFanoutSink::add
@@ -560,8 +266,9 @@ fanout_signals_install (GType type)
    *
    * Returns: %FALSE if there is no such reader, or it is a multicast group.
    */
-  signals[SIGNAL_RESUME] = g_signal_new_class_handler ("resume", type, action,
-      G_CALLBACK (resume_reader), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  signals[SIGNAL_RESUME] =
+      g_signal_new_class_handler ("resume", type, action, G_CALLBACK (fanout_actions_resume), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::rejoin:
    * @host: as given to #WeirFanoutSink::add
@@ -574,8 +281,9 @@ fanout_signals_install (GType type)
    * Returns: %FALSE if there is no such reader, if it is paused or a multicast group, or if the
    * window has no join point.
    */
-  signals[SIGNAL_REJOIN] = g_signal_new_class_handler ("rejoin", type, action, G_CALLBACK (rejoin),
-      NULL, NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
+  signals[SIGNAL_REJOIN] =
+      g_signal_new_class_handler ("rejoin", type, action, G_CALLBACK (fanout_actions_rejoin), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 2, G_TYPE_STRING, G_TYPE_INT);
   /**
    * WeirFanoutSink::get-packets:
    * @from: the RTP sequence number of the first packet, from 0 to 65535; -1 for the newest join
@@ -591,7 +299,8 @@ fanout_signals_install (GType type)
    * has no join point.
    */
   signals[SIGNAL_GET_PACKETS] = g_signal_new_class_handler ("get-packets", type, action,
-      G_CALLBACK (get_packets), NULL, NULL, NULL, GST_TYPE_BUFFER_LIST, 2, G_TYPE_INT, G_TYPE_UINT);
+      G_CALLBACK (fanout_actions_get_packets), NULL, NULL, NULL, GST_TYPE_BUFFER_LIST, 2,
+      G_TYPE_INT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::resend:
    * @host: as given to #WeirFanoutSink::add: a token that `add-stream` of a `WeirSrtp` returned
@@ -607,8 +316,9 @@ fanout_signals_install (GType type)
    *
    * Returns: how many packets were sent
    */
-  signals[SIGNAL_RESEND] = g_signal_new_class_handler ("resend", type, action, G_CALLBACK (resend),
-      NULL, NULL, NULL, G_TYPE_UINT, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES, G_TYPE_UINT64);
+  signals[SIGNAL_RESEND] =
+      g_signal_new_class_handler ("resend", type, action, G_CALLBACK (fanout_actions_resend), NULL,
+          NULL, NULL, G_TYPE_UINT, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_BYTES, G_TYPE_UINT64);
   /**
    * WeirFanoutSink::probe:
    * @host: as for #WeirFanoutSink::resend
@@ -624,8 +334,9 @@ fanout_signals_install (GType type)
    * Returns: %FALSE if there is no such reader, it gets no retransmissions, or an argument is out
    * of range
    */
-  signals[SIGNAL_PROBE] = g_signal_new_class_handler ("probe", type, action, G_CALLBACK (probe),
-      NULL, NULL, NULL, G_TYPE_BOOLEAN, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64, G_TYPE_UINT);
+  signals[SIGNAL_PROBE] =
+      g_signal_new_class_handler ("probe", type, action, G_CALLBACK (fanout_actions_probe), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64, G_TYPE_UINT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

@@ -90,7 +90,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_unlock (&self->lock);
 
   if (!name)
-    fanout_signals_warn_no_reader (self, "get-stats", host, port);
+    fanout_actions_warn_no_reader (self, "get-stats", host, port);
   g_free (key);
   return s;
 }
