@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "access/member_token.h"
 
+#include "access/secrets.h"
 #include "text/jwks.h"
 #include "text/json_strict.h"
 
@@ -23,15 +24,18 @@ encode (const guint8 *bytes, gsize len)
   return text;
 }
 
-static void
-sign (const gchar *secret, const gchar *text, gsize len, guint8 signature[SIGNATURE_SIZE])
+// Returns the signature of a text, encoded.
+static gchar *
+dup_signature (const gchar *secret, const gchar *text, gsize len)
 {
   GHmac *hmac = g_hmac_new (G_CHECKSUM_SHA256, (const guchar *) secret, strlen (secret));
-  gsize size = SIGNATURE_SIZE;
+  guint8 signature[SIGNATURE_SIZE];
+  gsize size = sizeof signature;
 
   g_hmac_update (hmac, (const guchar *) text, (gssize) len);
   g_hmac_get_digest (hmac, signature, &size);
   g_hmac_unref (hmac);
+  return encode (signature, size);
 }
 
 gchar *
@@ -43,34 +47,17 @@ member_token_new (const gchar *secret, const gchar *from, const gchar *to, gint6
   g_autofree gchar *header = encode ((const guint8 *) HEADER, strlen (HEADER));
   g_autofree gchar *claims = encode ((const guint8 *) json, strlen (json));
   g_autofree gchar *text = g_strconcat (header, ".", claims, NULL);
-  guint8 signature[SIGNATURE_SIZE];
-  g_autofree gchar *encoded = NULL;
+  g_autofree gchar *signature = dup_signature (secret, text, strlen (text));
 
-  sign (secret, text, strlen (text), signature);
-  encoded = encode (signature, sizeof signature);
-  return g_strconcat (text, ".", encoded, NULL);
-}
-
-// The time that this takes says nothing about where they differ.
-static gboolean
-are_equal (const guint8 *a, const guint8 *b, gsize len)
-{
-  guint8 differs = 0;
-
-  for (gsize i = 0; i < len; i++)
-    differs |= a[i] ^ b[i];
-  return differs == 0;
+  return g_strconcat (text, ".", signature, NULL);
 }
 
 static gboolean
 is_signed (const gchar *secret, const gchar *token, const gchar *dot)
 {
-  guint8 expected[SIGNATURE_SIZE];
-  gsize len;
-  g_autofree guint8 *signature = jwks_decode (dot + 1, strlen (dot + 1), &len);
+  g_autofree gchar *expected = dup_signature (secret, token, (gsize) (dot - token));
 
-  sign (secret, token, (gsize) (dot - token), expected);
-  return signature && len == SIGNATURE_SIZE && are_equal (signature, expected, len);
+  return secrets_equal (dot + 1, expected);
 }
 
 static MemberVerdict

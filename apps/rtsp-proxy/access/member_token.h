@@ -20,6 +20,6 @@ gchar *member_token_new (const gchar *secret, const gchar *from, const gchar *to
 
 // Checks a token for the member `to` at `now_s`. For MEMBER_TOKEN_GOOD and MEMBER_TOKEN_EXPIRED
 // sets
-// `*from` to the member that sent it. (transfer full)
+// `*from` to the member that sent it (transfer full); otherwise to NULL.
 MemberVerdict member_token_check (
     const gchar *secret, const gchar *token, const gchar *to, gint64 now_s, gchar **from);

@@ -48,9 +48,7 @@ a_changed_token_is_wrong (void)
     const MemberVerdict expected = i <= header ? MEMBER_TOKEN_NONE : MEMBER_TOKEN_WRONG;
 
     changed[i] = changed[i] == 'A' ? 'B' : 'A';
-    // The last character has bits that mean nothing.
-    if (i < len - 1)
-      g_assert_cmpint (check (changed, "hall-2", NOW, NULL), ==, expected);
+    g_assert_cmpint (check (changed, "hall-2", NOW, NULL), ==, expected);
     g_assert_cmpint (check (cut, "hall-2", NOW, NULL), ==, expected);
   }
 }
