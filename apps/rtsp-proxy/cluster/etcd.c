@@ -61,10 +61,38 @@ etcd_add_number (JsonBuilder *body, const gchar *name, gint64 number)
   json_builder_add_string_value (body, text);
 }
 
+GBytes *
+etcd_body_to_bytes (JsonBuilder *body)
+{
+  JsonNode *root = json_builder_get_root (body);
+  gchar *text = json_to_string (root, FALSE);
+
+  json_node_unref (root);
+  g_object_unref (body);
+  return g_bytes_new_take (text, strlen (text));
+}
+
 JsonObject *
 etcd_get_object (JsonObject *answer, const gchar *name)
 {
   JsonNode *node = json_object_get_member (answer, name);
+
+  return node && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
+}
+
+gboolean
+etcd_get_boolean (JsonObject *answer, const gchar *name)
+{
+  JsonNode *node = json_object_get_member (answer, name);
+
+  return node && json_node_get_value_type (node) == G_TYPE_BOOLEAN && json_node_get_boolean (node);
+}
+
+JsonObject *
+etcd_get_element (JsonArray *array, guint i)
+{
+  JsonNode *node =
+      array && i < json_array_get_length (array) ? json_array_get_element (array, i) : NULL;
 
   return node && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
 }
@@ -101,17 +129,6 @@ etcd_dup_range_end (const gchar *prefix)
 
   end[strlen (end) - 1]++; // the prefix ends with a slash
   return end;
-}
-
-static GBytes *
-to_bytes (JsonBuilder *body)
-{
-  JsonNode *root = json_builder_get_root (body);
-  gchar *text = json_to_string (root, FALSE);
-
-  json_node_unref (root);
-  g_object_unref (body);
-  return g_bytes_new_take (text, strlen (text));
 }
 
 // ---- the end of a call ----
@@ -254,7 +271,7 @@ ask_for_token (Call *call)
   json_builder_set_member_name (body, "password");
   json_builder_add_string_value (body, self->password ? self->password : "");
   json_builder_end_object (body);
-  bytes = to_bytes (body);
+  bytes = etcd_body_to_bytes (body);
   http_client_send_message (self->http, etcd_message_new (self, "/v3/auth/authenticate", bytes),
       TRY_MS, ANSWER_MAX, on_token, call);
 }
@@ -279,9 +296,11 @@ etcd_call (Etcd *self, const gchar *method, JsonBuilder *body, EtcdDone done, gp
 {
   Call *call = g_new0 (Call, 1);
 
-  *call = (Call) {
-    .etcd = self, .method = g_strdup (method), .body = to_bytes (body), .done = done, .data = data
-  };
+  *call = (Call) { .etcd = self,
+    .method = g_strdup (method),
+    .body = etcd_body_to_bytes (body),
+    .done = done,
+    .data = data };
   send_call (call);
 }
 

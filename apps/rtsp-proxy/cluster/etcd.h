@@ -57,10 +57,17 @@ void etcd_add_bytes (JsonBuilder *body, const gchar *name, const gchar *text);
 // Adds a member that is a 64-bit number.
 void etcd_add_number (JsonBuilder *body, const gchar *name, gint64 number);
 
-// Return members of an answer: NULL or 0 if there is none.
+// Returns the text of a body, which it frees. (transfer full)
+GBytes *etcd_body_to_bytes (JsonBuilder *body);
+
+// Return members of an answer: NULL, 0 or FALSE if there is none.
 JsonObject *etcd_get_object (JsonObject *answer, const gchar *name);
+gboolean etcd_get_boolean (JsonObject *answer, const gchar *name);
 gint64 etcd_get_number (JsonObject *answer, const gchar *name);
 gchar *etcd_dup_text (JsonObject *answer, const gchar *name); // UTF-8 without NUL; (transfer full)
+
+// Returns an element that is an object, or NULL. `array` may be NULL.
+JsonObject *etcd_get_element (JsonArray *array, guint i);
 
 // Returns the end of the range of all keys that begin with `prefix`, which is not empty. (transfer
 // full)

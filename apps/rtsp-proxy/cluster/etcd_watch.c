@@ -65,8 +65,6 @@ entry_new (JsonObject *object)
   entry->value =
       json_object_has_member (object, "value") ? etcd_dup_text (object, "value") : g_strdup ("");
   entry->created = etcd_get_number (object, "create_revision");
-  entry->changed = etcd_get_number (object, "mod_revision");
-  entry->lease = etcd_get_number (object, "lease");
   return entry;
 }
 
@@ -86,9 +84,8 @@ static void
 take_page (EtcdWatch *self, JsonArray *array)
 {
   for (guint i = 0; array && i < json_array_get_length (array); i++) {
-    JsonNode *node = json_array_get_element (array, i);
-    EtcdEntry *entry =
-        JSON_NODE_HOLDS_OBJECT (node) ? entry_new (json_node_get_object (node)) : NULL;
+    JsonObject *object = etcd_get_element (array, i);
+    EtcdEntry *entry = object ? entry_new (object) : NULL;
 
     if (entry)
       g_ptr_array_add (self->entries, entry);
@@ -99,11 +96,8 @@ take_page (EtcdWatch *self, JsonArray *array)
 static gchar *
 dup_next_key (JsonArray *array)
 {
-  const guint n = array ? json_array_get_length (array) : 0;
-  JsonNode *node = n ? json_array_get_element (array, n - 1) : NULL;
-  const gchar *last = node && JSON_NODE_HOLDS_OBJECT (node)
-                          ? json_strict_text (json_node_get_object (node), "key")
-                          : NULL;
+  JsonObject *entry = array ? etcd_get_element (array, json_array_get_length (array) - 1) : NULL;
+  const gchar *last = entry ? json_strict_text (entry, "key") : NULL;
   g_autofree guchar *bytes = NULL;
   gsize len;
 
@@ -113,14 +107,6 @@ dup_next_key (JsonArray *array)
   bytes = g_realloc (bytes, len + 1);
   bytes[len] = 0;
   return g_base64_encode (bytes, len + 1);
-}
-
-static gboolean
-has_more (JsonObject *answer)
-{
-  JsonNode *node = json_object_get_member (answer, "more");
-
-  return node && json_node_get_value_type (node) == G_TYPE_BOOLEAN && json_node_get_boolean (node);
 }
 
 static void open_connection (EtcdWatch *self);
@@ -142,7 +128,7 @@ on_list (JsonObject *answer, const GError *error, gpointer data)
   if (!self->revision)
     self->revision = etcd_get_number (header, "revision");
   take_page (self, array);
-  next = has_more (answer) ? dup_next_key (array) : NULL;
+  next = etcd_get_boolean (answer, "more") ? dup_next_key (array) : NULL;
   if (next) {
     list (self, next);
     return;
@@ -205,10 +191,10 @@ take_line (EtcdWatch *self, const gchar *text, gsize len)
     return FALSE;
   self->state = WATCH_OPEN;
   for (guint i = 0; events && i < json_array_get_length (events); i++) {
-    JsonNode *node = json_array_get_element (events, i);
+    JsonObject *event = etcd_get_element (events, i);
 
-    if (JSON_NODE_HOLDS_OBJECT (node))
-      take_event (self, json_node_get_object (node));
+    if (event)
+      take_event (self, event);
   }
   return TRUE;
 }
@@ -277,10 +263,8 @@ static void
 open_connection (EtcdWatch *self)
 {
   JsonBuilder *body = json_builder_new ();
-  g_autoptr (JsonNode) root = NULL;
   g_autoptr (GBytes) bytes = NULL;
   g_autoptr (SoupMessage) message = NULL;
-  gchar *text;
 
   json_builder_begin_object (body);
   json_builder_set_member_name (body, "create_request");
@@ -290,10 +274,7 @@ open_connection (EtcdWatch *self)
   etcd_add_number (body, "start_revision", self->revision + 1);
   json_builder_end_object (body);
   json_builder_end_object (body);
-  root = json_builder_get_root (body);
-  g_object_unref (body);
-  text = json_to_string (root, FALSE);
-  bytes = g_bytes_new_take (text, strlen (text));
+  bytes = etcd_body_to_bytes (body);
 
   self->state = WATCH_OPENING;
   self->is_reading = TRUE;

@@ -8,9 +8,8 @@
 
 typedef struct {
   gchar *key;
-  gchar *value;            // NULL: it is not text
-  gint64 created, changed; // revisions
-  gint64 lease;            // 0: none
+  gchar *value;   // NULL: it is not text
+  gint64 created; // revision
 } EtcdEntry;
 
 // The functions may not free the watch.
