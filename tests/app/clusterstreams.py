@@ -2,6 +2,7 @@
 """Members of a cluster share the upstreams of their mounts."""
 
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 from clips import clip
 from etcdserver import Etcd, Member
-from proc import Proc, Rtsp
+from proc import Proc, Rtsp, free_port
 from openapi import Contract
 from proxy import CLIP, QUICK, Origin, Read, matches, program, wait_until
 from tap import SLOWER, run, test
@@ -200,6 +201,37 @@ def new_readers_go_elsewhere_while_a_member_drains():
         for reader in readers.values():
             check_continuous(reader.result())
         assert origin.count('play') == 2, origin.lines
+
+
+def put_member(etcd, name):
+    """Puts the entry of a member that does not answer."""
+    etcd.put(f'/weir/1/members/{name}', json.dumps({'address': '127.0.0.1', 'ports': {'rtsp': free_port()}}))
+
+
+def put_taker(etcd, name, source):
+    etcd.put(f'/weir/1/takers/{name}/cam', json.dumps({'parent': source, 'fed': source}))
+
+
+@test
+def nobody_reads_what_it_feeds():
+    """a member does not read another one whose stream comes from itself by way of a third one"""
+    with cluster('a') as (etcd, origin, members), reading(members, 'a', 8) as readers:
+        a = members['a']
+        wait_until(lambda: owner(a) == 'a', 5, 'a owns the stream')
+        put_member(etcd, 'x')
+        put_member(etcd, 'y')
+        a.wait_for_members('a', 'x', 'y')
+        put_taker(etcd, 'x', 'y')
+        put_taker(etcd, 'y', 'a')
+        etcd.put('/weir/1/owners/cam', '{"member": "x"}')
+        wait_until(lambda: owner(a) == 'x', 5, 'x owns the stream')
+        put_member(etcd, 'z')
+        a.wait_for_line('cluster: member z is there')  # and the log has all that came before
+        assert not matches(a, 'cluster: /cam is read from'), a.lines
+        put_taker(etcd, 'y', '')
+        a.wait_for_line('cluster: /cam is read from x')
+        check_continuous(readers['a'].result())
+        assert origin.count('play') == 1, origin.lines
 
 
 @test
