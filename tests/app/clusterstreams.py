@@ -251,6 +251,26 @@ def etcd_stops_and_comes_back():
 
 
 @test
+def what_etcd_has_missed_is_written_later():
+    """a member says what changed during a short absence of etcd, for which its lease lasts"""
+    with contextlib.ExitStack() as stack:
+        etcd, _origin, members = stack.enter_context(cluster())
+        stack.enter_context(reading(members, 'a', 60))
+        wait_until(lambda: owner(members['b']) == 'a', 5, 'a owns the stream')
+        # Nothing but the drain makes c write its entry again.
+        wait_until(lambda: members['a'].cluster()['members'][2]['cpu'] < 0.05, 10, 'c rests')
+        etcd.kill()
+        stack.enter_context(reading(members, 'b', 60))
+        members['c'].http('POST', '/v1/drain')
+        wait_until(lambda: members['c'].cluster()['problem'], 5, 'c misses etcd')
+        stack.enter_context(Etcd(after=etcd))
+        wait_until(lambda: stream(members['a'])['readers'] == [{'member': 'b', 'from': 'a'}], 8,
+                   'a knows who reads it')
+        wait_until(lambda: members['a'].cluster()['members'][2]['state'] == 'draining', 8,
+                   'a knows that c drains')
+
+
+@test
 def a_new_reader_comes_while_etcd_is_away():
     with cluster() as (etcd, origin, members), reading(members, 'a', 15):
         wait_until(lambda: owner(members['b']) == 'a', 5, 'a owns the stream')

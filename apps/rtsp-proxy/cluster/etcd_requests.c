@@ -96,27 +96,15 @@ etcd_delete_body (const gchar *key, gint64 lease)
   return body;
 }
 
-static JsonObject *
-get_first (JsonObject *object, const gchar *name)
-{
-  JsonArray *array = object ? json_strict_array (object, name) : NULL;
-  JsonNode *node =
-      array && json_array_get_length (array) > 0 ? json_array_get_element (array, 0) : NULL;
-
-  return node && JSON_NODE_HOLDS_OBJECT (node) ? json_node_get_object (node) : NULL;
-}
-
 gboolean
-etcd_create_succeeded (JsonObject *answer, gchar **existing)
+etcd_create_succeeded (JsonObject *answer, gint64 lease, gchar **existing)
 {
-  JsonNode *node = json_object_get_member (answer, "succeeded");
-  JsonObject *response = get_first (answer, "responses");
+  JsonObject *response = etcd_get_element (json_strict_array (answer, "responses"), 0);
   JsonObject *range = response ? etcd_get_object (response, "response_range") : NULL;
-  JsonObject *entry = get_first (range, "kvs");
+  JsonObject *entry = range ? etcd_get_element (json_strict_array (range, "kvs"), 0) : NULL;
+  const gboolean succeeded = etcd_get_boolean (answer, "succeeded")
+                             || (entry && etcd_get_number (entry, "lease") == lease);
 
-  *existing = NULL;
-  if (node && json_node_get_value_type (node) == G_TYPE_BOOLEAN && json_node_get_boolean (node))
-    return TRUE;
-  *existing = entry ? etcd_dup_text (entry, "value") : NULL;
-  return FALSE;
+  *existing = !succeeded && entry ? etcd_dup_text (entry, "value") : NULL;
+  return succeeded;
 }

@@ -176,7 +176,11 @@ take_other (Registration *self, const gchar *value)
 static void
 on_put (JsonObject *answer, const GError *error, gpointer data)
 {
-  ((Registration *) data)->asking = FALSE;
+  Registration *self = data;
+
+  self->asking = FALSE;
+  if (error)
+    self->put = 0; // the next tick writes it again
 }
 
 static void
@@ -198,15 +202,16 @@ static void
 on_created (JsonObject *answer, const GError *error, gpointer data)
 {
   Registration *self = data;
+  const gint64 lease = etcd_lease_get_id (self->lease);
   g_autofree gchar *existing = NULL;
 
   self->asking = FALSE;
   if (error && error->domain == ETCD_ERROR)
     refuse (self, g_strdup_printf ("etcd refuses to write the key of member %s: %s", self->name,
                       error->message));
-  if (!answer || !etcd_lease_get_id (self->lease))
+  if (!answer || !lease)
     return;
-  if (etcd_create_succeeded (answer, &existing))
+  if (etcd_create_succeeded (answer, lease, &existing))
     self->is_in = TRUE;
   else if (existing)
     take_other (self, existing);
@@ -215,7 +220,7 @@ on_created (JsonObject *answer, const GError *error, gpointer data)
   if (existing)
     write_entry (self, on_put, TRUE); // its own, under a lease that it has no more
   g_clear_pointer (&self->refusal, g_free);
-  self->ops->joined (self->owner, etcd_lease_get_id (self->lease));
+  self->ops->joined (self->owner, lease);
 }
 
 static gboolean

@@ -46,12 +46,15 @@ typedef struct {
   gchar *fed;                  // who is read at the moment, or NULL
   gchar *aimed[SHARING_SLOTS]; // the member of each slot, or NULL
   guint n_silent; // runs in a row of the parent that ended by silence: it must answer at once
-  gboolean claiming;
   gint64 claim_at, waits_until; // ns
   gint64 ownerless;             // ns; since when nobody owns the stream; 0: somebody does
-  gboolean owns;                // its key is under the lease
-  gboolean takes;               // the same for the key of who reads it
-  gchar *said;                  // in that key
+  gboolean asking;              // an answer about the key of the owner is awaited
+  gint64 claim_lease;           // of the last claim
+  gboolean owns;                // that key is under the lease
+  gboolean disowns;             // it may be there yet, and is to be deleted
+  gboolean writing;             // the same as `asking` for the key of who reads the stream
+  gchar *said, *wish;           // what that key says and is to say; NULL: no key
+  gboolean unsure;              // `said` may not have reached etcd
   GHashTable *suspected;        // name -> Suspicion
   LogLimit routes;
 } Want;
@@ -61,13 +64,6 @@ typedef struct {
   void (*routed) (gpointer user);
   gpointer user;
 } Use;
-
-// An answer that is awaited. The want may go meanwhile.
-typedef struct {
-  Streams *streams;
-  gchar *path;
-  gint64 lease;
-} Claim;
 
 static Streams *the_streams; // of on_publication(); main thread only
 
@@ -81,62 +77,101 @@ my_name (Want *want)
   return registration_get_name (want->streams->registration);
 }
 
-static void
-ignore_answer (JsonObject *answer, const GError *error, gpointer data)
+static gint64
+get_lease (Want *want)
 {
+  return registration_get_lease (want->streams->registration);
+}
+
+static gboolean
+is_used (Want *want)
+{
+  return want->uses->len > 0 || want->has_publisher;
 }
 
 static void
-delete_key (Streams *self, const gchar *key, gint64 lease)
+on_disowned (JsonObject *answer, const GError *error, gpointer data)
 {
-  etcd_call (self->etcd, "/v3/kv/txn", etcd_delete_body (key, lease), ignore_answer, NULL);
+  Want *want = data;
+
+  want->asking = FALSE;
+  want->disowns &= error != NULL; // the next tick asks again
+}
+
+static void
+delete_ownership (Want *want)
+{
+  Streams *self = want->streams;
+  const gint64 lease = get_lease (want);
+  g_autofree gchar *key = cluster_map_dup_owner_key (self->map, want->path);
+
+  if (!want->disowns || want->asking || !lease)
+    return;
+  want->asking = TRUE;
+  etcd_call (self->etcd, "/v3/kv/txn", etcd_delete_body (key, lease), on_disowned, want);
 }
 
 static void
 give_up_ownership (Want *want)
 {
-  Streams *self = want->streams;
-  const gint64 lease = registration_get_lease (self->registration);
-  g_autofree gchar *key = cluster_map_dup_owner_key (self->map, want->path);
+  if (want->owns) {
+    want->owns = FALSE;
+    want->disowns = TRUE;
+    cluster_map_note_owner (want->streams->map, want->path, NULL);
+  }
+  delete_ownership (want);
+}
 
-  if (!want->owns)
+static void write_taker (Want *want);
+
+static void
+on_written (JsonObject *answer, const GError *error, gpointer data)
+{
+  Want *want = data;
+
+  want->writing = FALSE;
+  if (error)
+    want->unsure = TRUE; // the next tick writes it again
+  else
+    write_taker (want);
+}
+
+// One call at a time: two on their way may arrive in either order.
+static void
+write_taker (Want *want)
+{
+  Streams *self = want->streams;
+  const gint64 lease = get_lease (want);
+  g_autofree gchar *key = NULL;
+
+  if (!lease || want->writing || (!want->unsure && g_strcmp0 (want->said, want->wish) == 0))
     return;
-  want->owns = FALSE;
-  cluster_map_note_owner (self->map, want->path, NULL);
-  if (lease)
-    delete_key (self, key, lease);
+  key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
+  g_free (want->said);
+  want->said = g_strdup (want->wish);
+  want->unsure = FALSE;
+  want->writing = TRUE;
+  if (want->wish)
+    etcd_call (self->etcd, "/v3/kv/put", etcd_put_body (key, want->wish, lease), on_written, want);
+  else
+    etcd_call (self->etcd, "/v3/kv/txn", etcd_delete_body (key, lease), on_written, want);
 }
 
 static void
 stop_taking (Want *want)
 {
-  Streams *self = want->streams;
-  const gint64 lease = registration_get_lease (self->registration);
-  g_autofree gchar *key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
-
-  g_clear_pointer (&want->said, g_free);
-  if (want->takes && lease)
-    delete_key (self, key, lease);
-  want->takes = FALSE;
+  g_clear_pointer (&want->wish, g_free);
+  write_taker (want);
 }
 
 // Says that this member has the stream, and from whom.
 static void
 take (Want *want)
 {
-  Streams *self = want->streams;
-  const gint64 lease = registration_get_lease (self->registration);
-  g_autofree gchar *key = NULL;
-  g_autofree gchar *value = g_strdup_printf ("{\"parent\":\"%s\",\"fed\":\"%s\"}",
+  g_free (want->wish);
+  want->wish = g_strdup_printf ("{\"parent\":\"%s\",\"fed\":\"%s\"}",
       want->parent ? want->parent : "", want->fed ? want->fed : ""); // names need no escapes
-
-  if (!lease || (want->takes && g_strcmp0 (want->said, value) == 0))
-    return;
-  key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
-  want->takes = TRUE;
-  g_free (want->said);
-  want->said = g_strdup (value);
-  etcd_call (self->etcd, "/v3/kv/put", etcd_put_body (key, value, lease), ignore_answer, NULL);
+  write_taker (want);
 }
 
 // ---- claims ----
@@ -144,55 +179,42 @@ take (Want *want)
 static void
 on_claimed (JsonObject *answer, const GError *error, gpointer data)
 {
-  Claim *claim = data;
-  Streams *self = claim->streams;
-  Want *want = g_hash_table_lookup (self->wants, claim->path);
-  const gboolean is_valid = claim->lease == registration_get_lease (self->registration);
-  const gchar *me = registration_get_name (self->registration);
+  Want *want = data;
+  Streams *self = want->streams;
+  const gchar *me = my_name (want);
   g_autofree gchar *existing = NULL, *owner = NULL;
   gboolean is_mine = FALSE;
 
   if (answer) {
-    is_mine = etcd_create_succeeded (answer, &existing);
+    is_mine = etcd_create_succeeded (answer, want->claim_lease, &existing);
     owner = is_mine ? g_strdup (me) : existing ? cluster_owner_dup_member (existing) : NULL;
   }
-  if (want) {
-    want->claiming = FALSE;
-    want->claim_at = clock_now () + CLAIM_NS;
-    want->owns |= is_mine && is_valid;
-  } else if (is_mine && is_valid) {
-    g_autofree gchar *key = cluster_map_dup_owner_key (self->map, claim->path);
-
-    delete_key (self, key, claim->lease);
-    g_clear_pointer (&owner, g_free);
-  }
+  want->asking = FALSE;
+  want->claim_at = clock_now () + CLAIM_NS;
+  want->owns |= is_mine && want->claim_lease == get_lease (want);
+  want->disowns |= error && !is_used (want); // it may have reached etcd
   if (owner)
-    cluster_map_note_owner (self->map, claim->path, owner);
-  if (want && want->publishes && want->has_publisher && owner && !g_str_equal (owner, me))
+    cluster_map_note_owner (self->map, want->path, owner);
+  if (want->publishes && want->has_publisher && owner && !g_str_equal (owner, me))
     log_event (
-        "cluster: %s is published to %s, too; its readers see that publisher", claim->path, owner);
-  if (want)
-    look (want);
-  g_free (claim->path);
-  g_free (claim);
+        "cluster: %s is published to %s, too; its readers see that publisher", want->path, owner);
+  look (want);
 }
 
 static void
 claim (Want *want, gint64 now)
 {
   Streams *self = want->streams;
-  const gint64 lease = registration_get_lease (self->registration);
+  const gint64 lease = get_lease (want);
   g_autofree gchar *key = NULL, *value = NULL;
-  Claim *new;
 
-  if (want->claiming || !lease || now < want->claim_at)
+  if (want->asking || want->disowns || !lease || now < want->claim_at)
     return;
   key = cluster_map_dup_owner_key (self->map, want->path);
   value = g_strdup_printf ("{\"member\":\"%s\"}", my_name (want));
-  new = g_new (Claim, 1);
-  *new = (Claim) { self, g_strdup (want->path), lease };
-  want->claiming = TRUE;
-  etcd_call (self->etcd, "/v3/kv/txn", etcd_create_body (key, value, lease), on_claimed, new);
+  want->asking = TRUE;
+  want->claim_lease = lease;
+  etcd_call (self->etcd, "/v3/kv/txn", etcd_create_body (key, value, lease), on_claimed, want);
 }
 
 // ---- the route ----
@@ -241,7 +263,7 @@ follow (Want *want, gint64 now)
 
   if (want->ownerless && (!parent || (!want->streams->drains && now - want->ownerless >= CLAIM_NS)))
     claim (want, now);
-  if (want->claiming && want->route == SHARING_WAITS && now < want->waits_until)
+  if (want->asking && want->route == SHARING_WAITS && now < want->waits_until)
     return;
   if (parent && g_strcmp0 (parent, want->parent) != 0 && parent_is_fed_by_me (&query, parent))
     return; // until it has another source
@@ -272,6 +294,8 @@ look (Want *want)
   const gchar *owner = get_owner (want);
   const gboolean is_mine = g_strcmp0 (owner, my_name (want)) == 0;
 
+  if (!is_used (want))
+    return;
   want->owns &= is_mine; // an operator may have deleted the key
   want->ownerless = owner ? 0 : want->ownerless ? want->ownerless : now;
   if (want->publishes && !want->has_publisher) {
@@ -343,7 +367,7 @@ streams_lose_keys (Streams *self)
   while (g_hash_table_iter_next (&iter, NULL, &each)) {
     Want *want = each;
 
-    want->owns = want->takes = FALSE;
+    want->owns = want->disowns = want->unsure = FALSE;
     g_clear_pointer (&want->said, g_free);
   }
 }
@@ -362,6 +386,7 @@ want_free (gpointer data)
   g_free (self->parent);
   g_free (self->fed);
   g_free (self->said);
+  g_free (self->wish);
   g_free (self->path);
   g_free (self);
 }
@@ -387,14 +412,16 @@ get_want (Streams *self, const gchar *path)
   return want;
 }
 
+// Forgets a want that nobody has any more, when its keys are gone.
 static void
 forget_if_unused (Want *want)
 {
-  if (want->uses->len > 0 || want->has_publisher)
+  if (is_used (want))
     return;
   give_up_ownership (want);
   stop_taking (want);
-  g_hash_table_remove (want->streams->wants, want->path);
+  if (!want->asking && !want->disowns && !want->writing && !want->unsure && !want->said)
+    g_hash_table_remove (want->streams->wants, want->path);
 }
 
 static gpointer
@@ -416,7 +443,7 @@ leave (gpointer data)
 {
   Use *self = data;
 
-  // The next tick forgets the want, if nobody uses it: it may be the one that has called the user.
+  // A tick forgets the want, if nobody uses it: it may be the one that has called the user.
   g_ptr_array_remove (self->want->uses, self);
   g_free (self);
 }
@@ -523,8 +550,10 @@ on_tick (gpointer data)
   Streams *self = data;
   g_autoptr (GList) wants = g_hash_table_get_values (self->wants);
 
-  for (GList *each = wants; each; each = each->next)
+  for (GList *each = wants; each; each = each->next) {
+    delete_ownership (each->data);
     forget_if_unused (each->data);
+  }
   streams_look (self, NULL);
   return G_SOURCE_CONTINUE;
 }
