@@ -7,6 +7,7 @@
 #include "ingest/track_private.h"
 #include "rtp/rtcp_read.h"
 #include "rtp/rtcp_write.h"
+#include "run/random.h"
 
 #define INTERVALS_HEARD 5 // a sender silent for so many report intervals has left (RFC 3550, 6.3.5)
 
@@ -116,10 +117,7 @@ next_interval (WeirTrack *self)
 {
   int64_t interval_ns = self->settings.report_interval_ns;
 
-  self->random ^= self->random << 13;
-  self->random ^= self->random >> 17;
-  self->random ^= self->random << 5;
-  return interval_ns / 2 + interval_ns / 1024 * (self->random % 1024);
+  return interval_ns / 2 + interval_ns / 1024 * (weir_random_draw (&self->random) % 1024);
 }
 
 void

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "net/steps.h"
 
+#include "run/random.h"
+
 #define MS INT64_C (1000000)
 #define SECOND (1000 * MS)
 
@@ -90,16 +92,6 @@ weir_steps_reason_name (WeirStepsReason reason)
 
 // ---- waiting ----
 
-static uint32_t
-draw (WeirSteps *self)
-{
-  // xorshift; `random` is never 0
-  self->random ^= self->random << 13;
-  self->random ^= self->random >> 17;
-  self->random ^= self->random << 5;
-  return self->random;
-}
-
 static void
 wait (WeirSteps *self, int64_t now)
 {
@@ -108,7 +100,7 @@ wait (WeirSteps *self, int64_t now)
   for (unsigned i = WAIT_EVEN; i < self->n_failures && time < WAIT_MOST; i++)
     time += time / 2;
   time = time < WAIT_MOST ? time : WAIT_MOST;
-  self->rise_ns = now + time * (80 + (int64_t) (draw (self) % 41)) / 100;
+  self->rise_ns = now + time * (80 + (int64_t) (weir_random_draw (&self->random) % 41)) / 100;
 }
 
 static void
@@ -187,7 +179,7 @@ is_patient (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps,
     return false;
   if (self->down_ns == INT64_MAX)
     self->down_ns = now + PATIENCE * (int64_t) ((top - bits) * 1000 / top) / 1000
-                    + (int64_t) (draw (self) % PATIENCE_SPREAD) * MS;
+                    + (int64_t) (weir_random_draw (&self->random) % PATIENCE_SPREAD) * MS;
   return now < self->down_ns && input->line.bits >= bits / 2 && input->line.loss < LOSS_URGENT;
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "run/random.h"
+
 #define SECOND 1000000000LL
 
 #define LOSS_NONE 0.02
@@ -125,11 +127,7 @@ bandwidth (const WeirAdaptStep *steps, size_t n, size_t at, const Measured *m)
 static int64_t
 wait_time (WeirAdapt *self)
 {
-  // xorshift; `random` is never 0
-  self->random ^= self->random << 13;
-  self->random ^= self->random >> 17;
-  self->random ^= self->random << 5;
-  return (WAIT_MIN << self->n_failures) + (int64_t) self->random % WAIT_SPREAD;
+  return (WAIT_MIN << self->n_failures) + (int64_t) weir_random_draw (&self->random) % WAIT_SPREAD;
 }
 
 // Returns the number of reports in a row with some loss after which a reader gives way. A reader
