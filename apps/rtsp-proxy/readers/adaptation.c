@@ -115,15 +115,15 @@ configure (Entry *self)
 {
   g_autoptr (MountConfig) config = presentation_dup_config (self->presentation);
   WeirLayerSet limit = adaptation_limit (config, self->chosen);
+  guint32 seed = (guint32) reader_get_id (self->reader) * SPREAD;
 
   if (!self->begun || self->policy != config->adapt || !weir_layer_set_equal (self->limit, limit)) {
     self->begun = TRUE;
     self->policy = config->adapt;
     self->limit = limit;
     self->counted = FALSE;
-    weir_adapt_init (&self->adapt, find_policy (self->policy), limit,
-        (guint32) reader_get_id (self->reader) * SPREAD);
-    line_choice_begin (&self->line, self->reader, limit, clock_now ());
+    weir_adapt_init (&self->adapt, find_policy (self->policy), limit, seed);
+    line_choice_begin (&self->line, self->reader, limit, seed, clock_now ());
     reader_set_layers (self->reader, limit);
   }
 }

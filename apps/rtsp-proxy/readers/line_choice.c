@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "readers/line_choice.h"
 
+#include "readers/sink_sample.h"
+
 // A reader that joins gets the past faster than real time, which fills its line on purpose.
 #define JOIN_TIME (2 * GST_SECOND)
-#define SPREAD 0x9e3779b9u // spreads consecutive ids over the range of seeds
 
 static LineChoiceCounts counts;
 
@@ -16,12 +17,12 @@ static const gchar *const steps[] = { [WEIR_STEP_KEYFRAMES] = "keyframes",
   [WEIR_STEP_LAYERS] = "layers" };
 
 void
-line_choice_begin (LineChoice *self, Reader *reader, WeirLayerSet limit, gint64 now)
+line_choice_begin (LineChoice *self, Reader *reader, WeirLayerSet limit, guint32 seed, gint64 now)
 {
   self->can_probe = TRUE;
   if (self->since == 0)
     self->since = now;
-  weir_steps_init (&self->steps, limit, (guint32) reader_get_id (reader) * SPREAD, now);
+  weir_steps_init (&self->steps, limit, seed, now);
   reader_restrict (reader, 0);
 }
 
@@ -50,11 +51,7 @@ line_choice_is_open (const LineChoice *self, WeirLayerSet limit)
 static guint
 find_restriction (WeirStepKind kind)
 {
-  for (guint i = 0; kind != WEIR_STEP_LAYERS && i < READER_STATES; i++) {
-    if (g_str_equal (reader_state_names[i], steps[kind]))
-      return i;
-  }
-  return 0;
+  return kind == WEIR_STEP_LAYERS ? 0 : sink_sample_find_state (steps[kind]);
 }
 
 static void

@@ -22,8 +22,10 @@ typedef struct {
   guint64 failed; // probes, and rises on trial, that showed no room
 } LineChoiceCounts;
 
-// Begins with the layers `limit`, anew if that has changed.
-void line_choice_begin (LineChoice *self, Reader *reader, WeirLayerSet limit, gint64 now);
+// Begins with the layers `limit`, anew if that has changed. `seed` should differ from reader to
+// reader.
+void line_choice_begin (
+    LineChoice *self, Reader *reader, WeirLayerSet limit, guint32 seed, gint64 now);
 
 // Reads the estimate of the reader's line. Returns FALSE if it gives none.
 gboolean line_choice_read (LineChoice *self, Reader *reader, gint64 now);
