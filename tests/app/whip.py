@@ -188,6 +188,16 @@ def a_reader_over_webrtc_gets_what_is_published():
         assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
 
 
+@test(timeout=90)
+def the_requests_of_readers_reach_the_publisher():
+    with Whip() as proxy, pion(proxy) as publisher:  # which has a keyframe each second: the proxy asks for none by itself
+        proxy.wait_for_publisher()
+        subprocess.run([program(), 'read', '--duration', '4', '--pli', '500', f'{proxy.web}/live/whep'], check=True, timeout=60 * SLOWER,
+                       stdout=subprocess.DEVNULL)
+        publisher.stop()
+        assert 1 <= told(publisher, 'keys') < 8
+
+
 ENCODERS = {'vp8': ('libvpx', '-deadline', 'realtime', '-auto-alt-ref', '0', '-b:v', '800k'),
             'vp9': ('libvpx-vp9', '-deadline', 'realtime', '-cpu-used', '8', '-b:v', '800k'),
             'av1': ('libsvtav1', '-preset', '12', '-svtav1-params', 'pred-struct=1:lookahead=0:keyint=25'),
