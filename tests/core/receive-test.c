@@ -724,10 +724,15 @@ a_keyframe_is_asked_for_until_it_comes (void)
   CHECK_INT (keys_in (self, 10 * MS, 1100 * MS), 2); // at 500 and 1000 ms
   packet = packet_of (VIDEO, 102, 2, sets, sizeof sets);
   take_packet (self, &packet, 1100 * MS);
+  CHECK (!packet.got.begins_key);
   CHECK (weir_receive_due (self) <= 1500 * MS);
   packet = packet_of (VIDEO, 102, 3, first, sizeof first);
   take_packet (self, &packet, 1100 * MS);
+  CHECK (packet.got.begins_key);
   CHECK_INT (keys_in (self, 1100 * MS, 5000 * MS), 0);
+  packet = packet_of (VIDEO, 102, 4, first, sizeof first);
+  take_packet (self, &packet, 1100 * MS);
+  CHECK (packet.got.begins_key); // also while none is wanted
   CHECK_INT (stats_of (self).keys_asked, 3);
   weir_receive_free (self);
 }

@@ -75,18 +75,19 @@ weir_receive_stats (const WeirReceive *self, WeirReceiveStats *out)
 
 // ---- keyframes ----
 
-// Looks whether a keyframe that is wanted begins with a packet.
-static void
-look_for_key (WeirReceiveMedia *track, const WeirReceivePayload *payload, const uint8_t *data,
-    const WeirRtp *rtp)
+// Looks whether a keyframe begins with a packet.
+static bool
+begins_key (WeirReceiveMedia *track, const WeirReceivePayload *payload, const WeirReceived *packet)
 {
   WeirLayer layer;
+  WeirRtp rtp;
 
   if (track->layers.codec != payload->codec)
     track->layers = (WeirLayers) { .codec = payload->codec };
-  if (weir_layers_read (&track->layers, data + rtp->payload_offset, rtp->payload_length, &layer)
-      && layer.keyframe)
-    track->key_wanted = false;
+  return weir_rtp_parse (packet->data, packet->len, &rtp) == 0
+         && weir_layers_read (
+             &track->layers, packet->data + rtp.payload_offset, rtp.payload_length, &layer)
+         && layer.keyframe;
 }
 
 // ---- streams ----
@@ -306,7 +307,6 @@ deliver (WeirReceive *self, WeirReceiveSource *source, const WeirReceivePayload 
     int64_t now_ns, WeirReceived *out)
 {
   WeirReceiveMedia *track = &self->tracks[source->track];
-  WeirRtp rtp;
 
   if (track->current && track->current != source)
     self->stats.given_up += weir_nacks_clear (&track->current->nacks);
@@ -316,8 +316,8 @@ deliver (WeirReceive *self, WeirReceiveSource *source, const WeirReceivePayload 
     self->stats.round_trip_ns = source->nacks.round_trip_ns;
   if (self->report_due_ns == WEIR_NEVER)
     self->report_due_ns = now_ns + WEIR_RECEIVE_REPORT_NS / 2;
-  if (track->key_wanted && weir_rtp_parse (out->data, out->len, &rtp) == 0)
-    look_for_key (track, payload, out->data, &rtp);
+  out->begins_key = begins_key (track, payload, out);
+  track->key_wanted &= !out->begins_key;
 }
 
 static WeirReceiveKind

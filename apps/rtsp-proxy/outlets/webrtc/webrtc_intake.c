@@ -25,7 +25,7 @@ typedef struct {
   WebrtcSimulcast *simulcast; // that takes its packets, or NULL
   guint layer;
   gint64 ssrc; // of its last packet; -1: none came
-  WeirLayers layers;
+  WeirCodec codec;
   gint64 key_at;    // atomic: when the last keyframe began, ns
   gint64 key_asked; // when webrtc_intake_refresh() asked for one; its thread's
 } Track;
@@ -76,7 +76,7 @@ on_packet (gpointer data, const WeirIngestPacket *packet)
 {
   const Track *self = data;
 
-  if (self->layers.codec == WEIR_CODEC_AUDIO)
+  if (self->codec == WEIR_CODEC_AUDIO)
     webrtc_simulcast_take_sound (self->simulcast, self->media.media.index, packet);
   else
     webrtc_simulcast_take (self->simulcast, self->layer, packet);
@@ -133,7 +133,7 @@ track_new (PublicationTracks *shared, GstCaps *caps, guint index, gboolean is_la
   WeirTrackSettings settings;
 
   self->ssrc = -1;
-  self->layers.codec = relay_caps_get_codec (caps);
+  self->codec = relay_caps_get_codec (caps);
   publication_track_init (&self->media, shared, caps);
   self->media.media.index = index;
   settings = publication_track_settings (&self->media);
@@ -318,18 +318,6 @@ webrtc_intake_dup_caps (WebrtcIntake *self)
 // ---- what comes ----
 
 static void
-look_for_key (Track *track, const guint8 *packet, gsize size, gint64 now)
-{
-  WeirLayer layer;
-  WeirRtp rtp;
-
-  if (weir_rtp_parse (packet, size, &rtp) == 0
-      && weir_layers_read (&track->layers, packet + rtp.payload_offset, rtp.payload_length, &layer)
-      && layer.keyframe)
-    __atomic_store_n (&track->key_at, now, __ATOMIC_RELAXED);
-}
-
-static void
 take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 arrival, gint64 now)
 {
   static const WebrtcIntakeReason reasons[WEIR_RECEIVE_KINDS] = {
@@ -352,7 +340,8 @@ take_media (WebrtcIntake *self, guint8 *packet, gsize size, gint64 arrival, gint
   }
   track = g_ptr_array_index (self->tracks, received.track);
   track->ssrc = weir_rtp_get_ssrc (received.data);
-  look_for_key (track, received.data, received.len, now);
+  if (received.begins_key)
+    __atomic_store_n (&track->key_at, now, __ATOMIC_RELAXED);
   weir_ingest_push (track->media.media.in, FALSE, received.data, received.len, now);
 }
 
