@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
@@ -134,6 +135,20 @@ def a_reader_over_webrtc_gets_the_layer_that_it_names():
             assert not any(track['lost'] or track['ts_backward'] for track in tracks.values()), result
             rates.append(tracks['video']['bytes'])
         assert rates[0] > 1.5 * rates[1] and rates[1] > 1.5 * rates[2], rates
+
+
+@test(timeout=120)
+def the_requests_of_readers_reach_the_layer_that_they_read():
+    with Whip(LIVE) as proxy, simulcast(proxy) as publisher:  # with a keyframe each second: the proxy asks for none by itself
+        wait_for_layer(proxy, 'h')
+        asked = []
+        for words in [], ['--pli', '500']:
+            before = len(publisher.lines)
+            subprocess.run([program(), 'read', '--duration', '4', *words, f'{proxy.web}/live/whep?simulcast=2'], check=True,
+                           timeout=60 * SLOWER, stdout=subprocess.DEVNULL)
+            asked.append(Counter(line.split()[-1] for line in publisher.lines[before:] if line.startswith('KEY ')))
+        print(f'# {asked}')
+        assert asked[1]['m'] > asked[0]['m'] and asked[1]['h'] == asked[1]['l'] == 0, asked
 
 
 @test(timeout=120)

@@ -284,6 +284,7 @@ func (f *feedback) follow(sender *webrtc.RTPSender, rid string) {
 				}
 			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
 				f.keys.Add(1)
+				fmt.Println("KEY", rid)
 			case *rtcp.ReceiverReport:
 				f.reports.Add(int64(len(packet.Reports)))
 			case *rtcp.TransportLayerCC:
