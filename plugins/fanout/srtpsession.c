@@ -345,6 +345,7 @@ srtp_stream_get_protect (SrtpStream *self)
     .next_seq = next_seq,
     .protect = protect,
     .protect_again = sends_again (&self->look) ? protect_again : NULL,
+    .again_is_new = self->look.rtx_ssrc != 0,
     .sent = self->line ? note_sent : NULL,
     .pace = self->line ? get_pace : NULL,
     .release = srtp_stream_unref,

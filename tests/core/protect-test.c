@@ -30,7 +30,8 @@ typedef struct {
   uint16_t first_seq, last_seq;
   bool gap, wrong;
   // What it got again.
-  bool again; // it gets retransmissions
+  bool again;      // it gets retransmissions
+  bool same_again; // and drops those that it has
   size_t n_again, n_got_again;
   size_t n_told; // packets of which it was told that they were sent
   uint16_t last_again;
@@ -219,8 +220,10 @@ add (size_t i)
     .pace = get_pace,
     .release = release };
 
-  if (peers[i].again)
+  if (peers[i].again) {
     ops.protect_again = protect_again;
+    ops.again_is_new = !peers[i].same_again;
+  }
 
   peers[i].reader = weir_reader_new_udp ();
   weir_reader_set_route (peers[i].reader, 3, &address);
@@ -921,6 +924,23 @@ wrong_probes_are_refused (void)
   finish ();
 }
 
+static void
+a_reader_that_drops_what_it_has_is_not_probed (void)
+{
+  begin (100);
+  peers[0].key = 1;
+  peers[0].again = peers[0].same_again = true;
+  add (0);
+  push (40);
+  run_for (STEP);
+  CHECK_INT (probe (1000000, 200 * MS), -ENOTSUP);
+  CHECK_INT (run_for (200 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n_got_again, 0);
+  now += 100 * MS;
+  CHECK_INT (resend (peers[0].last_seq), 1);
+  finish ();
+}
+
 // ---- spreading ----
 
 static void
@@ -1065,6 +1085,7 @@ main (void)
   RUN (a_probe_ends_when_nothing_can_be_sent);
   RUN (a_reader_with_few_pictures_is_probed_with_old_packets);
   RUN (wrong_probes_are_refused);
+  RUN (a_reader_that_drops_what_it_has_is_not_probed);
   RUN (a_large_frame_is_spread_over_the_time_that_the_line_needs);
   RUN (a_frame_takes_no_longer_than_its_duration);
   RUN (small_frames_and_fast_lines_are_not_spread);

@@ -649,6 +649,7 @@ static void
 test_same_again (void)
 {
   GstHarness *h = make_sink ();
+  gboolean probes = TRUE;
   guint8 data[2048];
   Reader reader;
   gchar *token;
@@ -673,6 +674,8 @@ test_same_again (void)
     g_assert_cmpint (len, ==, LEN);
   }
   g_assert_cmpuint (resend (h, reader.token, reader.port, 1, 1), ==, 0); // no such reader
+  g_signal_emit_by_name (h->element, "probe", token, reader.port, (guint64) 1000000, 200u, &probes);
+  g_assert_false (probes); // the reader would drop them
   gst_harness_teardown (h);
   g_free (token);
   reader_close (&reader);

@@ -13,7 +13,7 @@ int
 weir_fanout_probe (
     WeirFanout *fanout, WeirReader *reader, uint64_t bits, int64_t duration_ns, int64_t now_ns)
 {
-  if (!reader->resends)
+  if (!reader->resends || !reader->protect.again_is_new)
     return -ENOTSUP;
   if (bits == 0 || bits > HIGHEST || duration_ns <= 0 || duration_ns > LONGEST_PROBE)
     return -EINVAL;

@@ -26,6 +26,9 @@ typedef struct {
   // Writes, as protect() does, the retransmission of an RTP packet that it has protected before,
   // with the same bytes in `in`. NULL: the reader gets none.
   size_t (*protect_again) (void *data, const uint8_t *in, size_t len, uint8_t *out);
+  // Whether the reader takes each retransmission for a new packet, which it reports; otherwise it
+  // drops those that it has.
+  bool again_is_new;
 
   // Notes that a protected RTP packet was sent at `now_ns`, which may be some ms ago: what
   // protect() or protect_again() wrote last for it. Takes no lock. NULL: nobody needs to know.
