@@ -218,6 +218,20 @@ layers_are_told_apart_by_their_rid_until_their_ssrc_is_known (void)
 }
 
 static void
+the_only_layer_needs_no_rid (void)
+{
+  WeirReceiveSettings settings = with_layers ();
+  Packet other = layer_packet (VIDEO + 1, 102, 900, RID, "lo");
+  WeirReceive *self;
+
+  settings.n_tracks = 2;
+  self = make (&settings);
+  CHECK_INT (take_packet (self, &other, 0), WEIR_RECEIVE_STRAY);
+  CHECK_INT (take (self, VIDEO, 102, 19, 0), WEIR_RECEIVE_MEDIA);
+  weir_receive_free (self);
+}
+
+static void
 each_layer_is_asked_for_its_own_keyframe_and_packets (void)
 {
   WeirReceiveSettings settings = with_layers ();
@@ -909,6 +923,7 @@ main (void)
   random_init ();
   RUN (streams_are_told_apart);
   RUN (layers_are_told_apart_by_their_rid_until_their_ssrc_is_known);
+  RUN (the_only_layer_needs_no_rid);
   RUN (each_layer_is_asked_for_its_own_keyframe_and_packets);
   RUN (a_retransmission_is_the_packet_that_it_repeats);
   RUN (lost_packets_are_asked_for_until_they_come);

@@ -190,6 +190,33 @@ no_probe_comes_at_the_wrong_time (void)
   CHECK_INT (decide (WEIR_ESTIMATE_CLEAR, 370000, 500 * SECOND).probe_bits, 0);
 }
 
+// Returns after how many tenths of a second the first probe comes.
+static int64_t
+first_probe (uint32_t seed)
+{
+  int64_t tenths = 0;
+
+  weir_steps_init (&steps, WEIR_LAYER_SET_ALL, seed, START);
+  steps.now = ladder[4];
+  while (decide (WEIR_ESTIMATE_CLEAR, 370000, tenths * 100 * MS).probe_bits == 0 && tenths < 100)
+    tenths++;
+  return tenths;
+}
+
+static void
+readers_are_probed_at_different_times (void)
+{
+  unsigned n[101] = { 0 }, n_times = 0;
+
+  for (uint32_t seed = 0; seed < 100; seed++)
+    n[first_probe (seed * 0x9e3779b9u)]++;
+  for (size_t i = 0; i <= 100; i++) {
+    CHECK (n[i] < 30 && (n[i] == 0 || (i >= 24 && i <= 36)));
+    n_times += n[i] > 0;
+  }
+  CHECK (n_times > 8);
+}
+
 static void
 probes_that_fail_come_seldom (void)
 {
@@ -656,6 +683,7 @@ main (void)
   RUN (nothing_changes_without_an_estimate);
   RUN (a_reader_goes_up_after_a_probe);
   RUN (no_probe_comes_at_the_wrong_time);
+  RUN (readers_are_probed_at_different_times);
   RUN (probes_that_fail_come_seldom);
   RUN (a_probe_that_fills_the_line_shows_what_it_carries);
   RUN (a_step_far_above_is_approached);
