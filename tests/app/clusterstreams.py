@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import threading
 import time
 
 from clips import clip
@@ -248,6 +249,39 @@ def etcd_stops_and_comes_back():
         for reader in readers.values():
             check_continuous(reader.result())
         assert origin.count('play') == 1, origin.lines
+
+
+@contextlib.contextmanager
+def asking_at_once(port, when_connected):
+    """A client that asks for /cam as soon as the port is open. Yields a list, for the status."""
+    answers = []
+
+    def ask():
+        end = time.monotonic() + 10 * SLOWER
+        while time.monotonic() < end:
+            with contextlib.suppress(ConnectionRefusedError), Rtsp(port) as rtsp:
+                when_connected()
+                answers.append(rtsp.request('DESCRIBE', f'rtsp://127.0.0.1:{port}/cam')[0])
+                return
+            time.sleep(0.001)
+
+    client = threading.Thread(target=ask)
+    client.start()
+    yield answers
+    client.join()
+
+
+@test
+def a_reader_comes_before_a_member_has_joined():
+    """the member reads the owner, and leaves the camera alone"""
+    with cluster('a') as (etcd, origin, members), reading(members, 'a', 60):
+        wait_until(lambda: owner(members['a']) == 'a', 5, 'a owns the stream')
+        etcd.signal(signal.SIGSTOP)
+        port = free_port()
+        with asking_at_once(port, lambda: etcd.signal(signal.SIGCONT)) as answers, \
+                Member('b', etcd, camera(origin), listen=f'127.0.0.1:{port}'):
+            wait_until(lambda: answers == [200], 10, 'the reader has its answer')
+        assert origin.count('describe') == 1, origin.lines
 
 
 @test

@@ -15,6 +15,7 @@
 #define MS G_GINT64_CONSTANT (1000000)
 #define TICK_MS 500
 #define WAIT_NS (1000 * MS)  // for the answer who has a stream
+#define BEGIN_NS (3000 * MS) // after which it no longer waits to be in the cluster
 #define CLAIM_NS (1000 * MS) // between two claims; and for the one that runs the upstream by now
 #define TOKEN_S 90
 // Times of a member that is read: it starts its own upstream for this one, or has it running.
@@ -30,6 +31,7 @@ struct _Streams {
   gchar *secret;
   GHashTable *wants; // path -> Want
   gboolean drains;
+  gint64 begun; // ns
   Timer *timer;
 };
 
@@ -253,6 +255,21 @@ get_owner (Want *want)
   return stream ? stream->owner : NULL;
 }
 
+// Reports whether it is open yet who has the stream: an answer is awaited; or this member has only
+// begun, and does not know the others.
+static gboolean
+is_asked (Want *want, const gchar *parent, gint64 now)
+{
+  Streams *self = want->streams;
+
+  if (want->route != SHARING_WAITS)
+    return FALSE;
+  if (want->asking)
+    return now < want->waits_until;
+  return !parent && now < self->begun + BEGIN_NS
+         && !cluster_map_get_member (self->map, my_name (want));
+}
+
 // Reads a member, or the upstream if this one is the first of those who have the stream.
 static void
 follow (Want *want, gint64 now)
@@ -263,7 +280,7 @@ follow (Want *want, gint64 now)
 
   if (want->ownerless && (!parent || (!want->streams->drains && now - want->ownerless >= CLAIM_NS)))
     claim (want, now);
-  if (want->asking && want->route == SHARING_WAITS && now < want->waits_until)
+  if (is_asked (want, parent, now))
     return;
   if (parent && g_strcmp0 (parent, want->parent) != 0 && parent_is_fed_by_me (&query, parent))
     return; // until it has another source
@@ -565,6 +582,7 @@ streams_new (Etcd *etcd, ClusterMap *map, Registration *registration, const Clus
   Streams *self = g_new0 (Streams, 1);
 
   *self = (Streams) { .etcd = etcd, .map = map, .registration = registration };
+  self->begun = clock_now ();
   self->secret = g_strdup (config->secret);
   self->wants = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, want_free);
   self->timer = timer_add (TICK_MS, on_tick, self);
