@@ -693,7 +693,7 @@ take_transport (const Reader *reader, guint ssrc)
   g_assert_cmphex (GST_READ_UINT32_BE (data + 8), ==, ssrc);
   g_assert_cmpmem (data + 12, sizeof extension, extension, sizeof extension);
   g_assert_cmphex (data[12 + 11], ==, 0);
-  return GST_READ_UINT16_BE (data + 12 + 9);
+  return (guint) data[12 + 9] << 8 | data[12 + 10]; // not aligned
 }
 
 static gchar *
