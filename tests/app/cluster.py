@@ -154,7 +154,9 @@ def keys_of_strangers_are_left_alone():
         strange = {'/weir/1/members/x': '{"address": "10.0.0.1", "po', '/weir/1/members/y': '[]',
                    '/weir/1/owners/cam': '{}', '/weir/1/takers/b': '{}', '/weir/1/what': '\x7f',
                    '/weir/2/members/z': '{"of": "a later version"}', '/weir/1/members/q':
-                   '{"address": 5, "ports": {}}'}
+                   '{"address": 5, "ports": {}}',
+                   '/weir/1/members/p"q': '{"address": "10.0.0.1", "ports": {"rtsp": 554}}',
+                   '/weir/1/members/r': '{"address": "10.0.0.1/s", "ports": {"rtsp": 554}}'}
         for key, value in strange.items():
             etcd.put(key, value)
         etcd.call('kv/put', {'key': '//8=', 'value': '//8='})

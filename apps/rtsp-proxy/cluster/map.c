@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/timer.h"
+#include "config/cluster_config.h"
 #include "text/json_strict.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ cluster_member_read (const gchar *name, const gchar *value)
   const gchar *address = object ? json_strict_text (object, "address") : NULL;
   ClusterMember *self;
 
-  if (!address || !*address || !ports)
+  if (!cluster_config_is_name (name) || !address || !cluster_config_is_address (address) || !ports)
     return NULL;
   self = g_new0 (ClusterMember, 1);
   self->name = g_strdup (name);

@@ -17,8 +17,8 @@ check_endpoint (SchemaText *it)
   return web_url_check (it->text);
 }
 
-static gboolean
-is_name (const gchar *text)
+gboolean
+cluster_config_is_name (const gchar *text)
 {
   const gsize len = strlen (text);
 
@@ -26,10 +26,17 @@ is_name (const gchar *text)
          && strspn (text, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == len;
 }
 
+// Names of hosts consist of the same characters.
+gboolean
+cluster_config_is_address (const gchar *text)
+{
+  return g_hostname_is_ip_address (text) || cluster_config_is_name (text);
+}
+
 static gchar *
 check_name (SchemaText *it)
 {
-  return is_name (it->text)
+  return cluster_config_is_name (it->text)
              ? NULL
              : g_strdup_printf (
                    "\"%s\" is not a name: use letters, digits, '.', '_' and '-', up to "
@@ -37,11 +44,10 @@ check_name (SchemaText *it)
                    it->text, NAME_MAX_LEN);
 }
 
-// Names of hosts consist of the same characters.
 static gchar *
 check_address (SchemaText *it)
 {
-  return g_hostname_is_ip_address (it->text) || is_name (it->text)
+  return cluster_config_is_address (it->text)
              ? NULL
              : g_strdup_printf (
                    "\"%s\" is not an IP address or the name of a host, without a port", it->text);
@@ -137,7 +143,7 @@ check_cluster (
     return schema_fail (reader, node, key, error, "the secret has less than 16 bytes");
   if (self->etcd_key.path && !self->etcd_certificate.path)
     return schema_fail (reader, node, key, error, "etcd-key needs etcd-certificate");
-  if (!is_name (name))
+  if (!cluster_config_is_name (name))
     return schema_fail (
         reader, node, key, error, "the name of this host is not usable here; set name");
   return TRUE;

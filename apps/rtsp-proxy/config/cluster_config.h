@@ -18,6 +18,10 @@ typedef struct {
 
 extern const SchemaObject cluster_config_object;
 
+// Report whether a text can be the name or the address of a member.
+gboolean cluster_config_is_name (const gchar *text);
+gboolean cluster_config_is_address (const gchar *text);
+
 // Returns the member's name. (transfer full)
 gchar *cluster_config_dup_name (const ClusterConfig *self);
 
