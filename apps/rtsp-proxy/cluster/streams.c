@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "cluster/etcd_requests.h"
+#include "cluster/own_key.h"
 #include "cluster/parent.h"
 #include "sources/publication.h"
 #include "sources/sharing.h"
@@ -54,9 +55,7 @@ typedef struct {
   gint64 claim_lease;           // of the last claim
   gboolean owns;                // that key is under the lease
   gboolean disowns;             // it may be there yet, and is to be deleted
-  gboolean writing;             // the same as `asking` for the key of who reads the stream
-  gchar *said, *wish;           // what that key says and is to say; NULL: no key
-  gboolean unsure;              // `said` may not have reached etcd
+  OwnKey *taker;                // of this member as one that reads the stream
   GHashTable *suspected;        // name -> Suspicion
   LogLimit routes;
 } Want;
@@ -124,56 +123,20 @@ give_up_ownership (Want *want)
   delete_ownership (want);
 }
 
-static void write_taker (Want *want);
-
-static void
-on_written (JsonObject *answer, const GError *error, gpointer data)
-{
-  Want *want = data;
-
-  want->writing = FALSE;
-  if (error)
-    want->unsure = TRUE; // the next tick writes it again
-  else
-    write_taker (want);
-}
-
-// One call at a time: two on their way may arrive in either order.
-static void
-write_taker (Want *want)
-{
-  Streams *self = want->streams;
-  const gint64 lease = get_lease (want);
-  g_autofree gchar *key = NULL;
-
-  if (!lease || want->writing || (!want->unsure && g_strcmp0 (want->said, want->wish) == 0))
-    return;
-  key = cluster_map_dup_taker_key (self->map, my_name (want), want->path);
-  g_free (want->said);
-  want->said = g_strdup (want->wish);
-  want->unsure = FALSE;
-  want->writing = TRUE;
-  if (want->wish)
-    etcd_call (self->etcd, "/v3/kv/put", etcd_put_body (key, want->wish, lease), on_written, want);
-  else
-    etcd_call (self->etcd, "/v3/kv/txn", etcd_delete_body (key, lease), on_written, want);
-}
-
 static void
 stop_taking (Want *want)
 {
-  g_clear_pointer (&want->wish, g_free);
-  write_taker (want);
+  own_key_set (want->taker, NULL, get_lease (want));
 }
 
 // Says that this member has the stream, and from whom.
 static void
 take (Want *want)
 {
-  g_free (want->wish);
-  want->wish = g_strdup_printf ("{\"parent\":\"%s\",\"fed\":\"%s\"}",
+  g_autofree gchar *value = g_strdup_printf ("{\"parent\":\"%s\",\"fed\":\"%s\"}",
       want->parent ? want->parent : "", want->fed ? want->fed : ""); // names need no escapes
-  write_taker (want);
+
+  own_key_set (want->taker, value, get_lease (want));
 }
 
 // ---- claims ----
@@ -384,8 +347,8 @@ streams_lose_keys (Streams *self)
   while (g_hash_table_iter_next (&iter, NULL, &each)) {
     Want *want = each;
 
-    want->owns = want->disowns = want->unsure = FALSE;
-    g_clear_pointer (&want->said, g_free);
+    want->owns = want->disowns = FALSE;
+    own_key_lose (want->taker);
   }
 }
 
@@ -397,13 +360,12 @@ want_free (gpointer data)
   Want *self = data;
 
   g_ptr_array_unref (self->uses);
+  own_key_free (self->taker);
   g_hash_table_unref (self->suspected);
   for (guint i = 0; i < SHARING_SLOTS; i++)
     g_free (self->aimed[i]);
   g_free (self->parent);
   g_free (self->fed);
-  g_free (self->said);
-  g_free (self->wish);
   g_free (self->path);
   g_free (self);
 }
@@ -420,6 +382,8 @@ get_want (Streams *self, const gchar *path)
   *want = (Want) { .streams = self,
     .path = g_strdup (path),
     .uses = g_ptr_array_new (),
+    .taker = own_key_new (self->etcd,
+        cluster_map_dup_taker_key (self->map, registration_get_name (self->registration), path)),
     .route = SHARING_WAITS,
     .claim_at = now,
     .waits_until = now + WAIT_NS,
@@ -437,7 +401,7 @@ forget_if_unused (Want *want)
     return;
   give_up_ownership (want);
   stop_taking (want);
-  if (!want->asking && !want->disowns && !want->writing && !want->unsure && !want->said)
+  if (!want->asking && !want->disowns && own_key_is_gone (want->taker))
     g_hash_table_remove (want->streams->wants, want->path);
 }
 
