@@ -117,6 +117,7 @@ typedef struct {
   int64_t paused_ns;  // when it was paused; 0: not paused
   bool continues;     // its sequence numbers continue from `seq`
   bool moved;         // it fell behind the window's tail
+  bool spliced;       // weir_fanout_splice(): it gets all at once up to the live edge
   int64_t live_time;  // see WeirJoin
   // A reader that catches up does not get the discardable packets before `skip_to`. Its sequence
   // numbers and VP8 picture ids begin ahead of the input's by `seq_ahead` and `pictures_ahead`,
@@ -317,6 +318,21 @@ int weir_fanout_add (WeirFanout *fanout, WeirReader *reader, unsigned priority,
 // Removes a reader. After the return nothing is sent to it; packets that it has not got do not
 // count as due. Do not call it from within a send.
 void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
+
+// Lets a reader of `from` go on in `to`, which has the same pictures, coded otherwise. `fresh`
+// takes the place of `old`, with its counters, layers and priority, and must have the same
+// protection and route; it is in no engine yet. It begins at the newest join point of `to`, if that
+// came within the last 300 ms and `old` has got whole frames only. Sequence numbers go on.
+// Timestamps are those of the stream of `to` plus `time_ahead`, modulo 2^32, by which the caller
+// lets a picture have the same timestamp in all streams. Where they would go back, because the
+// stream of `to` is later, they are ahead by what is missing, of which a sixteenth of the time that
+// passes is made up for. The new reader has no restriction. `old` is removed as by
+// weir_fanout_remove(). Returns 0; -EAGAIN if that is not possible now, also while `old` is paused
+// or catches up; -EINVAL if `from` is `to` or the reader has a delay; -ENOTSUP if it is not
+// protected, so that it has no numbers and no SSRC of its own, or if a codec's pictures have
+// numbers; -ENOMEM. Unless it returns 0, nothing has changed.
+int weir_fanout_splice (WeirFanout *from, WeirReader *old, WeirFanout *to, WeirReader *fresh,
+    uint32_t time_ahead, int64_t now_ns);
 
 // Changes the priority of a reader that was added. Returns 0 or -ENOMEM.
 int weir_fanout_set_priority (WeirFanout *fanout, WeirReader *reader, unsigned priority);

@@ -23,11 +23,11 @@ begin_at (WeirFanout *fanout, WeirReader *reader, const WeirPlan *plan, int64_t 
 
   atomic_store_explicit (&reader->cursor, plan->position, memory_order_relaxed);
   atomic_store_explicit (&reader->delay_ns, plan->delay_ns, memory_order_relaxed);
-  reader->time_ahead = plan->time_ahead;
+  reader->time_ahead = plan->time_ahead + reader->splice_ahead;
   reader->skip_to = plan->skip_to;
   reader->next_ns = reader->blocked_since = reader->well_since = 0;
   end_join (reader);
-  if (plan->position == window->head
+  if (plan->spliced || plan->position == window->head
       || (plan->delay_ns == 0 && plan->position == weir_window_live (window)))
     return;
   rtp = weir_window_next_rtp (window, plan->position);
@@ -194,7 +194,7 @@ describe_next (const WeirFanout *fanout, const WeirReader *reader, int64_t now_n
     plan->live_time = packet->rtp_time;
     if (reader->join.rate > 0 && reader->join.compress)
       plan->live_time = weir_join_time (&reader->join, plan->live_time);
-    plan->rtp_time = (uint32_t) (plan->live_time + reader->time_ahead);
+    plan->rtp_time = (uint32_t) (plan->live_time + reader_ahead (reader, packet->rtp_time));
     plan->rtp_time_known = true;
   }
 }
@@ -410,7 +410,7 @@ weir_fanout_set_clock_rate (WeirFanout *fanout, uint32_t clock_rate)
     for (size_t i = 0; shard->list && i < shard->list->n; i++) {
       WeirReader *reader = shard->list->readers[i];
 
-      reader->time_ahead = weir_fanout_ticks (fanout, reader_delay (reader));
+      reader->time_ahead = weir_fanout_ticks (fanout, reader_delay (reader)) + reader->splice_ahead;
     }
   }
   pthread_mutex_unlock (&fanout->lock);

@@ -120,6 +120,10 @@ struct weir_reader {
   atomic_int error;     // errno of failed sends, until it is read
   atomic_int gso_error; // errno of refused segmented sends, until it is reported
 
+  uint32_t splice_ahead; // ticks by which it is ahead of the stream even without a delay
+  // Ticks by which it is ahead beside that up to the RTP time `late_from`, and less and less after.
+  uint32_t late_by;
+  int64_t late_from;
   atomic_uint refs;
   _Atomic (Shard *) shard;
   unsigned n_lists;      // lists that hold it. Under the lock.
@@ -441,6 +445,20 @@ static inline void
 reader_release (WeirReader *reader)
 {
   atomic_flag_clear_explicit (&reader->busy, memory_order_release);
+}
+
+// Of such a lead, this part of the time that passes is made up for.
+#define LATE_PART 16
+
+// Returns by how many ticks the reader's timestamps are ahead of the stream's at an RTP time.
+static inline int64_t
+reader_ahead (const WeirReader *reader, int64_t rtp_time)
+{
+  int64_t late = reader->late_by;
+
+  if (late > 0 && rtp_time > reader->late_from)
+    late -= (rtp_time - reader->late_from) / LATE_PART;
+  return reader->time_ahead + (late > 0 ? late : 0);
 }
 
 static inline int64_t

@@ -112,7 +112,7 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
     if (compress)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
-    weir_rtp_set_timestamp (data, (uint32_t) (time + reader->time_ahead));
+    weir_rtp_set_timestamp (data, (uint32_t) (time + reader_ahead (reader, packet->rtp_time)));
     weir_rtp_set_marker (
         data, packet->flags & WEIR_PACKET_MARKER
                   || (n > burst->n && ends_frame (&server->hand.packets, copy, k, n)));
@@ -130,7 +130,7 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
 static bool
 has_own_numbers (const Pass *pass, const WeirReader *reader)
 {
-  return reader->seq_delta != 0 || reader->time_ahead != 0
+  return reader->seq_delta != 0 || reader->time_ahead != 0 || reader->late_by != 0
          || (pass->is_vp8 && reader->picture_delta != 0)
          || (reader->join.rate > 0 && reader->join.compress);
 }
