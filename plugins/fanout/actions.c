@@ -31,7 +31,7 @@ fanout_actions_plan (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
-    weir_fanout_next (self->fanout, name->reader, now_ns, &plan);
+    weir_fanout_next (fanout_name_get_fanout (self, name), name->reader, now_ns, &plan);
   g_mutex_unlock (&self->control);
   if (!name && host) {
     g_mutex_lock (&self->lock);
@@ -63,7 +63,7 @@ fanout_actions_set_priority (WeirFanoutSink *self, const gchar *host, gint port,
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
-    r = weir_fanout_set_priority (self->fanout, name->reader, priority);
+    r = weir_fanout_set_priority (fanout_name_get_fanout (self, name), name->reader, priority);
   g_mutex_unlock (&self->control);
   if (!name)
     fanout_actions_warn_no_reader (self, "set-priority", host, port);
@@ -153,7 +153,8 @@ fanout_actions_set_delay (WeirFanoutSink *self, const gchar *host, gint port, gu
   if (name)
     name->own_delay = TRUE;
   if (name)
-    r = weir_fanout_set_delay (self->fanout, name->reader, delay_ns, weir_now_ns (), NULL);
+    r = weir_fanout_set_delay (
+        fanout_name_get_fanout (self, name), name->reader, delay_ns, weir_now_ns (), NULL);
   g_mutex_unlock (&self->control);
   if (!host)
     fanout_actions_warn_no_reader (self, "set-delay", host, port);
@@ -182,9 +183,10 @@ set_paused (WeirFanoutSink *self, const gchar *host, gint port, gboolean paused)
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name && paused)
-    r = weir_fanout_pause (self->fanout, name->reader, weir_now_ns ());
+    r = weir_fanout_pause (fanout_name_get_fanout (self, name), name->reader, weir_now_ns ());
   else if (name)
-    r = weir_fanout_resume (self->fanout, name->reader, weir_now_ns (), NULL);
+    r = weir_fanout_resume (
+        fanout_name_get_fanout (self, name), name->reader, weir_now_ns (), NULL);
   g_mutex_unlock (&self->control);
   if (!name)
     fanout_actions_warn_no_reader (self, action, host, port);
@@ -213,24 +215,39 @@ fanout_actions_rejoin (WeirFanoutSink *self, const gchar *host, gint port)
 
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
-  joins = name && weir_fanout_rejoin (self->fanout, name->reader, weir_now_ns ());
+  joins = name
+          && weir_fanout_rejoin (fanout_name_get_fanout (self, name), name->reader, weir_now_ns ());
   g_mutex_unlock (&self->control);
   return joins;
 }
 
-// Returns the reader, or NULL if there is none. (transfer full)
-static WeirReader *
-ref_reader (WeirFanoutSink *self, const gchar *host, gint port)
+// A reader, and the sink whose window serves it.
+typedef struct {
+  WeirReader *reader; // NULL: there is none
+  WeirFanoutSink *at;
+} Served;
+
+// Returns references.
+static Served
+ref_served (WeirFanoutSink *self, const gchar *host, gint port)
 {
-  WeirReader *reader = NULL;
+  Served served = { NULL, NULL };
   Name *name;
 
   g_mutex_lock (&self->control);
   name = fanout_readers_find (self, host, port);
   if (name)
-    reader = weir_reader_ref (name->reader);
+    served = (Served) { weir_reader_ref (name->reader),
+      g_object_ref (name->guest_of ? name->guest_of : self) };
   g_mutex_unlock (&self->control);
-  return reader;
+  return served;
+}
+
+static void
+unref_served (Served *served)
+{
+  weir_reader_unref (served->reader);
+  g_object_unref (served->at);
 }
 
 guint
@@ -239,17 +256,19 @@ fanout_actions_resend (
 {
   gsize size = 0;
   const guint8 *data = seqs ? g_bytes_get_data (seqs, &size) : NULL;
-  WeirReader *reader = data ? ref_reader (self, host, port) : NULL;
+  Served served = { NULL, NULL };
   guint16 *copy;
   guint n_sent;
 
-  if (!reader)
+  if (data)
+    served = ref_served (self, host, port);
+  if (!served.reader)
     return 0;
   copy = g_memdup2 (data, size); // aligned
-  n_sent = weir_fanout_resend (self->fanout, reader, copy, size / sizeof *copy,
+  n_sent = weir_fanout_resend (served.at->fanout, served.reader, copy, size / sizeof *copy,
       (gint64) MIN (round_trip, GST_SECOND), weir_now_ns ());
   g_free (copy);
-  weir_reader_unref (reader);
+  unref_served (&served);
   return n_sent;
 }
 
@@ -257,15 +276,15 @@ gboolean
 fanout_actions_probe (
     WeirFanoutSink *self, const gchar *host, gint port, guint64 bits, guint duration)
 {
-  WeirReader *reader = ref_reader (self, host, port);
+  Served served = ref_served (self, host, port);
   gboolean probes;
 
-  if (!reader)
+  if (!served.reader)
     return FALSE;
-  probes = weir_fanout_probe (
-               self->fanout, reader, bits, (gint64) duration * GST_MSECOND, weir_now_ns ())
+  probes = weir_fanout_probe (served.at->fanout, served.reader, bits,
+               (gint64) duration * GST_MSECOND, weir_now_ns ())
            == 0;
-  weir_reader_unref (reader);
+  unref_served (&served);
   return probes;
 }
 

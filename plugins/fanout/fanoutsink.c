@@ -346,6 +346,7 @@ weir_fanout_sink_stop (GstBaseSink *sink)
   close = self->close_socket;
   GST_OBJECT_UNLOCK (self);
 
+  fanout_readers_end_guests (self);
   g_mutex_lock (&self->control);
   g_mutex_lock (&self->lock);
   weir_udp_sockets_close (&self->sockets, close);

@@ -2,9 +2,9 @@
 #pragma once
 
 // The declarations that the files of fanoutsink share: fanoutsink.c (data, start and stop), names.c
-// (hosts, ports and tokens), readers.c (adding and removing readers), actions.c (what is done with
-// readers), stats.c (counters), news.c (log of readers that fall behind), signals.c and
-// properties.c.
+// (hosts, ports and tokens), readers.c (adding and removing readers), splice.c (readers that
+// another sink serves), actions.c (what is done with readers), stats.c (counters), news.c (log of
+// readers that fall behind), signals.c and properties.c.
 
 #include <gst/base/gstbasesink.h>
 
@@ -28,6 +28,7 @@ typedef struct {
   GInetAddress *inet; // NULL for a connection
   WeirAddress address;
   WeirReader *reader;
+  WeirFanoutSink *guest_of;         // whose window serves it, after `splice`; NULL: its own sink's
   WeirConnection *connection;       // of `add-socket`: closed with the reader; else NULL
   gint64 connect_ns, disconnect_ns; // since the epoch; disconnect_ns is 0 while it is connected
   GList link;                       // in self->names
@@ -120,6 +121,9 @@ Name *fanout_name_new_conn (const gchar *token, gint channel, WeirFraming framin
 // caller owns the result.
 Name *fanout_name_new (const gchar *host, gint port, GCancellable *cancellable, GError **error);
 
+// Returns the engine that serves the reader. Call with `control` or `lock` held.
+WeirFanout *fanout_name_get_fanout (const WeirFanoutSink *self, const Name *name);
+
 // ---- readers.c ----
 
 void fanout_readers_init (WeirFanoutSink *self);
@@ -149,11 +153,24 @@ gboolean fanout_readers_make_plan (
 // held.
 gboolean fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError **error);
 
+// Sets the socket of a UDP reader, and its address in that socket's family. Call with `control`
+// held.
+void fanout_readers_set_route (WeirFanoutSink *self, Name *name);
+
 void fanout_readers_clear (WeirFanoutSink *self);
 gchar *fanout_readers_get_clients (WeirFanoutSink *self);
 void fanout_readers_set_clients (WeirFanoutSink *self, const gchar *clients);
 void fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns);
 void fanout_readers_set_max_pacing_rate (WeirFanoutSink *self, guint64 bits_per_s);
+
+// Ends the guests: readers that another sink serves, and that lose their sockets now.
+void fanout_readers_end_guests (WeirFanoutSink *self);
+
+// ---- splice.c ----
+
+// The handler of the action signal; signals.c says what it does.
+gboolean fanout_readers_splice (
+    WeirFanoutSink *self, const gchar *host, gint port, GstElement *sink, guint time_ahead);
 
 // ---- clones.c ----
 

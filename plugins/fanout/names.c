@@ -16,6 +16,7 @@ fanout_name_free (Name *name)
   g_clear_object (&name->connection);
   g_clear_object (&name->inet);
   g_clear_pointer (&name->reader, weir_reader_unref);
+  g_clear_object (&name->guest_of);
   g_free (name->key);
   g_free (name->host);
   g_free (name->destination);
@@ -55,6 +56,12 @@ fanout_name_parse (const gchar *text, gchar **host, gint *port)
   *host = g_strndup (text, (gsize) (colon - text));
   *port = (gint) number;
   return TRUE;
+}
+
+WeirFanout *
+fanout_name_get_fanout (const WeirFanoutSink *self, const Name *name)
+{
+  return name->guest_of ? name->guest_of->fanout : self->fanout;
 }
 
 static Name *

@@ -33,7 +33,8 @@ say_thinned (WeirFanoutSink *self, const Name *name, WeirReaderState state)
 {
   WeirReaderCounters counters;
 
-  weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &counters);
+  weir_reader_counters (
+      fanout_name_get_fanout (self, name), name->reader, weir_now_ns (), &counters);
   if (counters.restricted == state)
     return g_strdup_printf (
         "%s is restricted and now gets %s", name->shown, describe_state (state));

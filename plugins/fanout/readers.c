@@ -13,9 +13,8 @@ GST_DEBUG_CATEGORY_EXTERN (fanoutsink_debug);
 
 // ---- adding. Call with `control` held ----
 
-// Sets the socket of a UDP reader, and its address in that socket's family.
-static void
-set_route (WeirFanoutSink *self, Name *name)
+void
+fanout_readers_set_route (WeirFanoutSink *self, Name *name)
 {
   WeirAddress address = name->address;
   gboolean v4 = address.any.sa_family == AF_INET;
@@ -36,7 +35,7 @@ fanout_readers_start (WeirFanoutSink *self, const WeirUdpConfig *config, GError 
   for (GList *l = self->names.head; l; l = l->next) {
     Name *name = l->data;
 
-    set_route (self, name);
+    fanout_readers_set_route (self, name);
     if (name->inet && !weir_udp_sockets_enter (&self->sockets, config, name->inet, error))
       return FALSE;
   }
@@ -172,7 +171,7 @@ add_fresh (WeirFanoutSink *self, Name *name, GError **error)
     fanout_name_free (name);
     return FALSE;
   }
-  set_route (self, name);
+  fanout_readers_set_route (self, name);
   name->count = 1;
   name->connect_ns = g_get_real_time () * 1000;
   if (self->max_pacing_rate)
@@ -273,7 +272,7 @@ fanout_readers_add (WeirFanoutSink *self, const gchar *host, gint port)
 // ---- removing ----
 
 // Keeps the position of a reader that is removed while it is paused: it continues there when it is
-// added again. Call with `control` held.
+// added again. A guest has none in the sink's own window. Call with `control` held.
 static void
 keep_position (WeirFanoutSink *self, Name *name)
 {
@@ -281,6 +280,8 @@ keep_position (WeirFanoutSink *self, Name *name)
   WeirPlan next;
   Coming *coming;
 
+  if (name->guest_of)
+    return;
   weir_fanout_next (self->fanout, name->reader, now_ns, &next);
   if (!next.paused_ns || !next.known)
     return;
@@ -333,7 +334,7 @@ remove_name (WeirFanoutSink *self, const gchar *host, gint port)
   g_mutex_unlock (&self->lock);
   if (removed) {
     keep_position (self, name);
-    weir_fanout_remove (self->fanout, name->reader);
+    weir_fanout_remove (fanout_name_get_fanout (self, name), name->reader);
     leave (self, name);
   }
   g_mutex_unlock (&self->control);
@@ -368,12 +369,35 @@ fanout_readers_clear (WeirFanoutSink *self)
   g_mutex_unlock (&self->lock);
 
   for (l = removed.head; l; l = l->next) {
-    weir_fanout_remove (self->fanout, ((Name *) l->data)->reader);
+    weir_fanout_remove (fanout_name_get_fanout (self, l->data), ((Name *) l->data)->reader);
     leave (self, l->data);
   }
   g_mutex_unlock (&self->control);
   while ((l = g_queue_pop_head_link (&removed)))
     fanout_name_free (l->data);
+}
+
+void
+fanout_readers_end_guests (WeirFanoutSink *self)
+{
+  GPtrArray *guests = g_ptr_array_new_with_free_func (g_free);
+
+  g_mutex_lock (&self->lock);
+  for (GList *l = self->names.head; l; l = l->next) {
+    const Name *name = l->data;
+
+    if (name->guest_of)
+      g_ptr_array_add (guests, g_strdup (name->key));
+  }
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < guests->len; i++) {
+    gchar *key = g_ptr_array_index (guests, i), *space = strrchr (key, ' ');
+
+    *space = '\0';
+    while (remove_name (self, key, atoi (space + 1)))
+      ;
+  }
+  g_ptr_array_unref (guests);
 }
 
 void
@@ -403,7 +427,7 @@ fanout_readers_set_delay (WeirFanoutSink *self, gint64 delay_ns)
     const Name *name = l->data;
 
     if (!name->own_delay)
-      weir_fanout_await (self->fanout, name->reader, delay_ns, now_ns);
+      weir_fanout_await (fanout_name_get_fanout (self, name), name->reader, delay_ns, now_ns);
   }
   g_mutex_unlock (&self->control);
 }

@@ -21,6 +21,7 @@ enum {
   SIGNAL_GET_PACKETS,
   SIGNAL_RESEND,
   SIGNAL_PROBE,
+  SIGNAL_SPLICE,
   SIGNAL_CLIENT_ADDED,
   SIGNAL_CLIENT_REMOVED,
   N_SIGNALS
@@ -106,7 +107,8 @@ install_multiudpsink_signals (GType type)
    * `dropped-catch-up`: packets left out on purpose, without a gap in the sequence numbers),
    * `connect-time` and `disconnect-time` (ns since the epoch), `lag-packets`, `lag` (ns that the
    * next packet is overdue), `delay` (ns behind the live edge), `moved` (how often the reader fell
-   * behind the window's oldest packet and was moved). #gboolean: `paused`, `catching-up`.
+   * behind the window's oldest packet and was moved). #gboolean: `paused`, `catching-up`, `guest`
+   * (#WeirFanoutSink::splice lets another sink serve it).
    * #gchararray: `state`, one of `ok`, `no-upper-layers`, `references`, `keyframes`, `closed`.
    * #guint: `priority`; `rtptime`, if it is known: the RTP timestamp, as the element got it, of the
    * reader's next packet, or of the newest one if the reader has that; from within
@@ -337,6 +339,28 @@ fanout_signals_install (GType type)
   signals[SIGNAL_PROBE] =
       g_signal_new_class_handler ("probe", type, action, G_CALLBACK (fanout_actions_probe), NULL,
           NULL, NULL, G_TYPE_BOOLEAN, 4, G_TYPE_STRING, G_TYPE_INT, G_TYPE_UINT64, G_TYPE_UINT);
+  /**
+   * WeirFanoutSink::splice:
+   * @host: as for #WeirFanoutSink::resend
+   * @port: as given to #WeirFanoutSink::add
+   * @sink: a `fanoutsink` that gets the same pictures, coded otherwise; or this one
+   * @ahead: the RTP timestamp of a picture in this sink's stream minus that of the same picture
+   * in the stream of @sink, modulo 2^32
+   *
+   * Lets a reader have its packets from the window of another sink from now on, or again from its
+   * own. It begins there with a keyframe that has come in the last 300 ms, after whole frames only:
+   * if that is not possible now, call again soon. Sequence numbers go on, and pictures keep the
+   * timestamps that they have in this sink's stream; where these would go back, they are ahead by
+   * what is missing, less and less. The restriction of #WeirFanoutSink::restrict ends. The reader
+   * is still one of this sink, for all other signals, and leaves when this sink stops. While @sink
+   * is stopped, it gets nothing. Only for tokens of a `WeirSrtp`, for readers without a delay, and
+   * for codecs whose pictures have no numbers, such as H.264 and H.265.
+   *
+   * Returns: whether the reader has its packets from @sink
+   */
+  signals[SIGNAL_SPLICE] =
+      g_signal_new_class_handler ("splice", type, action, G_CALLBACK (fanout_readers_splice), NULL,
+          NULL, NULL, G_TYPE_BOOLEAN, 4, G_TYPE_STRING, G_TYPE_INT, GST_TYPE_ELEMENT, G_TYPE_UINT);
   /**
    * WeirFanoutSink::add-socket:
    * @socket: a connected stream socket. Only the sink may write to it; the caller may read

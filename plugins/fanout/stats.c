@@ -70,7 +70,7 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
   if (name) {
     WeirReaderCounters c;
 
-    weir_reader_counters (self->fanout, name->reader, weir_now_ns (), &c);
+    weir_reader_counters (fanout_name_get_fanout (self, name), name->reader, weir_now_ns (), &c);
     gst_structure_set (s, "bytes-sent", G_TYPE_UINT64, (guint64) c.bytes, "packets-sent",
         G_TYPE_UINT64, (guint64) c.packets, "connect-time", G_TYPE_UINT64,
         (guint64) name->connect_ns, "disconnect-time", G_TYPE_UINT64, (guint64) name->disconnect_ns,
@@ -81,7 +81,8 @@ fanout_readers_get_stats (WeirFanoutSink *self, const gchar *host, gint port)
         (guint64) MAX (c.delay_ns, 0), "paused", G_TYPE_BOOLEAN, c.paused, "moved", G_TYPE_UINT64,
         (guint64) c.moved, "resent", G_TYPE_UINT64, (guint64) c.resent, "resend-refused",
         G_TYPE_UINT64, (guint64) c.resend_refused, "probed", G_TYPE_UINT64, (guint64) c.probed,
-        "kernel", G_TYPE_STRING, kernel ? weir_clones_name (c.clones) : "off", NULL);
+        "kernel", G_TYPE_STRING, kernel ? weir_clones_name (c.clones) : "off", "guest",
+        G_TYPE_BOOLEAN, name->guest_of != NULL, NULL);
     if (c.rtp_time_known)
       gst_structure_set (s, "rtptime", G_TYPE_UINT, (guint) c.rtp_time, NULL);
     set_drops (s, c.dropped);

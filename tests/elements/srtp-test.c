@@ -907,6 +907,186 @@ test_received_packets (void)
   }
 }
 
+// ---- readers that another sink serves ----
+
+static GstHarness *
+make_video_sink (void)
+{
+  GstHarness *h = gst_harness_new ("fanoutsink");
+
+  g_object_set (h->element, "sync", FALSE, "async", FALSE, NULL);
+  gst_harness_set_src_caps_str (
+      h, "application/x-rtp, media=video, encoding-name=H264, clock-rate=90000");
+  gst_harness_play (h);
+  return h;
+}
+
+// Pushes a picture of one packet; its first byte after the header of the NAL unit is `mark`.
+static void
+push_picture (GstHarness *h, guint16 seq, guint32 time, gboolean key, guint8 mark)
+{
+  guint8 *data = g_malloc0 (LEN);
+
+  data[0] = 0x80;
+  data[1] = 0xe0;
+  GST_WRITE_UINT16_BE (data + 2, seq);
+  GST_WRITE_UINT32_BE (data + 4, time);
+  GST_WRITE_UINT32_BE (data + 8, SSRC + mark);
+  data[12] = key ? 0x65 : 0x41;
+  data[13] = 0x88;
+  data[14] = mark;
+  g_assert_cmpint (gst_harness_push (h, gst_buffer_new_wrapped (data, LEN)), ==, GST_FLOW_OK);
+}
+
+static void
+expect_picture (const Reader *reader, guint16 seq, guint32 time, guint8 mark)
+{
+  guint8 data[2048];
+  int len = receive (reader, data, sizeof data);
+
+  g_assert_cmpint (srtp_unprotect (reader->in, data, &len), ==, srtp_err_status_ok);
+  g_assert_cmpuint (GST_READ_UINT16_BE (data + 2), ==, seq);
+  g_assert_cmpuint (GST_READ_UINT32_BE (data + 4), ==, time);
+  g_assert_cmphex (GST_READ_UINT32_BE (data + 8), ==, 7);
+  g_assert_cmpuint (data[14], ==, mark);
+}
+
+static gboolean
+splice (GstHarness *h, const gchar *token, gint port, GstElement *sink, guint ahead)
+{
+  gboolean done = FALSE;
+
+  g_signal_emit_by_name (h->element, "splice", token, port, sink, ahead, &done);
+  return done;
+}
+
+static void
+check_guest (GstHarness *h, const gchar *token, gint port, gboolean guest, guint64 sent)
+{
+  GstStructure *stats = NULL;
+  gboolean is_guest;
+  guint64 n;
+
+  g_signal_emit_by_name (h->element, "get-stats", token, port, &stats);
+  g_assert_true (gst_structure_get (
+      stats, "guest", G_TYPE_BOOLEAN, &is_guest, "packets-sent", G_TYPE_UINT64, &n, NULL));
+  g_assert_cmpint (is_guest, ==, guest);
+  g_assert_cmpuint (n, ==, sent);
+  gst_structure_free (stats);
+}
+
+static guint
+count_readers (GstHarness *h)
+{
+  GstStructure *stats = NULL;
+  guint n = 99;
+
+  g_object_get (h->element, "fanout-stats", &stats, NULL);
+  gst_structure_get_uint (stats, "readers", &n);
+  gst_structure_free (stats);
+  return n;
+}
+
+static void
+test_splice (void)
+{
+  GstHarness *own = make_video_sink (), *other = make_video_sink ();
+  gboolean ok = FALSE;
+  Reader reader;
+  gchar *token;
+
+  reader_open (&reader, 9);
+  token = add_stream (&reader, "stream, ssrc=(uint)7, payload-type=(uint)97;");
+  add (own, token, reader.port);
+  push_picture (own, 100, 90000, TRUE, 1);
+  expect_picture (&reader, 100, 90000, 1);
+  g_assert_false (splice (own, token, reader.port, other->element, 0)); // it has no keyframe
+  push_picture (other, 7000, 3600 + 9000, TRUE, 2);
+  g_assert_true (splice (own, token, reader.port, other->element, 81000));
+  expect_picture (&reader, 101, 93600, 2);
+  g_assert_true (splice (own, token, reader.port, other->element, 81000));
+  check_guest (own, token, reader.port, TRUE, 2);
+  g_assert_cmpuint (count_readers (own), ==, 0);
+  g_assert_cmpuint (count_readers (other), ==, 1);
+  // What is asked of its own sink reaches it.
+  g_signal_emit_by_name (own->element, "restrict", token, reader.port, 3u, &ok);
+  g_assert_true (ok);
+  push_picture (own, 101, 97200, FALSE, 1);
+  push_picture (other, 7001, 7200 + 9000, FALSE, 2);
+  push_picture (other, 7002, 10800 + 9000, TRUE, 2);
+  expect_picture (&reader, 102, 100800, 2);
+  push_picture (own, 102, 104400, TRUE, 1);
+  g_assert_true (splice (own, token, reader.port, own->element, 0));
+  expect_picture (&reader, 103, 104400, 1);
+  check_guest (own, token, reader.port, FALSE, 4);
+  g_assert_cmpuint (count_readers (own), ==, 1);
+  g_assert_cmpuint (count_readers (other), ==, 0);
+
+  // It leaves another sink, too.
+  push_picture (other, 7003, 18000 + 9000, TRUE, 2);
+  g_assert_true (splice (own, token, reader.port, other->element, 81000));
+  g_signal_emit_by_name (own->element, "remove", token, reader.port);
+  g_assert_cmpuint (count_readers (other), ==, 0);
+  add (own, token, reader.port);
+  push_picture (own, 103, 111600, TRUE, 1);
+  push_picture (other, 7004, 25200 + 9000, TRUE, 2);
+  g_assert_true (splice (own, token, reader.port, other->element, 81000));
+  gst_element_set_state (own->element, GST_STATE_NULL);
+  g_assert_cmpuint (count_readers (other), ==, 0);
+  gst_harness_teardown (own);
+  gst_harness_teardown (other);
+  reader_close (&reader);
+  g_free (token);
+}
+
+// The other sink goes first.
+static void
+test_splice_end (void)
+{
+  GstHarness *own = make_video_sink (), *other = make_video_sink ();
+  Reader reader;
+  gchar *token;
+
+  reader_open (&reader, 9);
+  token = add_stream (&reader, "stream, ssrc=(uint)7, payload-type=(uint)97;");
+  add (own, token, reader.port);
+  push_picture (own, 100, 90000, TRUE, 1);
+  push_picture (other, 7000, 93600, TRUE, 2);
+  g_assert_true (splice (own, token, reader.port, other->element, 0));
+  gst_harness_teardown (other);
+  push_picture (own, 101, 97200, TRUE, 1);
+  g_assert_true (splice (own, token, reader.port, own->element, 0));
+  expect_picture (&reader, 100, 90000, 1);
+  expect_picture (&reader, 101, 93600, 2);
+  expect_picture (&reader, 102, 97200, 1);
+  gst_harness_teardown (own);
+  reader_close (&reader);
+  g_free (token);
+}
+
+static void
+test_splice_refused (void)
+{
+  GstHarness *own = make_video_sink (), *other = make_video_sink ();
+  GstElement *wrong = gst_element_factory_make ("fakesink", NULL);
+  Reader reader;
+
+  gst_object_ref_sink (wrong);
+  reader_open (&reader, 9);
+  add (own, "127.0.0.1", reader.port);
+  push_picture (own, 100, 90000, TRUE, 1);
+  push_picture (other, 7000, 93600, TRUE, 2);
+  g_assert_false (splice (own, "127.0.0.1", reader.port, other->element, 0));
+  g_assert_false (splice (own, reader.token, reader.port, other->element, 0));
+  g_assert_false (splice (own, reader.token, reader.port, wrong, 0));
+  g_assert_false (splice (own, reader.token, reader.port, NULL, 0));
+  g_assert_false (splice (own, NULL, reader.port, other->element, 0));
+  gst_object_unref (wrong);
+  gst_harness_teardown (own);
+  gst_harness_teardown (other);
+  reader_close (&reader);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -931,5 +1111,8 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/lost-packets-are-sent-again-as-they-were", test_same_again);
   g_test_add_func ("/srtp/reports-of-the-program-are-encrypted", test_program_reports);
   g_test_add_func ("/srtp/only-authentic-packets-are-taken-once", test_received_packets);
+  g_test_add_func ("/srtp/another-sink-serves-a-reader", test_splice);
+  g_test_add_func ("/srtp/a-reader-comes-back-from-a-sink-that-ended", test_splice_end);
+  g_test_add_func ("/srtp/other-readers-stay", test_splice_refused);
   return g_test_run ();
 }
