@@ -88,6 +88,20 @@ void weir_transport_set_srtp (GstRTSPClient *client, GstRTSPStreamTransport *tra
 void weir_transport_clear_srtp (GstRTSPStreamTransport *transport);
 gboolean weir_transport_has_srtp (GstRTSPStreamTransport *transport);
 
+// Gives the packets that the reader of a transport over UDP gets a transport-wide sequence number
+// (draft-holmer-rmcat-transport-wide-cc-extensions-01), in the element `id`, 1 to 14, of their
+// header extension (RFC 8285), and takes the reader's feedback on them. The packets get sequence
+// numbers of the reader's own, too; the kernel path does not send them. The program must have told
+// the reader of the id. Call it where weir_transport_set_srtp() may be called. Does nothing over
+// TCP, and for a transport with SRTP.
+void weir_transport_set_feedback (
+    GstRTSPClient *client, GstRTSPStreamTransport *transport, guint id);
+
+// Reads what the line to that reader carries at `now`, ns of the monotonic clock. `view` is a
+// WeirEstimateView (core/net/estimate.h). Returns FALSE, and leaves it, without
+// weir_transport_set_feedback(). Call from any thread, with a reference to the transport.
+gboolean weir_transport_read_line (GstRTSPStreamTransport *transport, guint64 now, gpointer view);
+
 // Reports whether any track of a session has SRTP.
 gboolean weir_session_media_has_srtp (GstRTSPSessionMedia *media);
 

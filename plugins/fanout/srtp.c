@@ -15,6 +15,7 @@ typedef struct {
   GObject parent;
   gchar *profile;
   GBytes *send_key, *receive_key;
+  guint transport_id;
   SrtpSession *session; // NULL if the construction failed
   gchar *token;
 
@@ -248,6 +249,7 @@ enum {
   PROP_PROFILE,
   PROP_SEND_KEY,
   PROP_RECEIVE_KEY,
+  PROP_TRANSPORT_ID,
   PROP_TOKEN,
   N_PROPS
 };
@@ -260,6 +262,8 @@ make_session (const WeirSrtp *self)
     [WEIR_SRTP_GCM_128] = "AEAD_AES_128_GCM",
   };
 
+  if (self->destination && g_strcmp0 (self->profile, "none") == 0)
+    return srtp_session_new_plain ();
   for (guint i = 0; self->destination && i < G_N_ELEMENTS (names); i++) {
     if (g_strcmp0 (self->profile, names[i]) == 0)
       return srtp_session_new ((WeirSrtpProfile) i, self->send_key, self->receive_key);
@@ -271,15 +275,16 @@ static void
 weir_srtp_constructed (GObject *object)
 {
   WeirSrtp *self = (WeirSrtp *) object;
+  WeirLook look = { 0 };
 
   G_OBJECT_CLASS (weir_srtp_parent_class)->constructed (object);
   self->session = make_session (self);
   g_clear_pointer (&self->send_key, g_bytes_unref);
   g_clear_pointer (&self->receive_key, g_bytes_unref);
-  if (!self->session)
+  if (!self->session || weir_look_set_extensions (&look, NULL, 0, self->transport_id) < 0)
     return;
   pthread_mutex_lock (&table_lock);
-  self->token = add_stream (self, NULL);
+  self->token = add_stream (self, self->transport_id > 0 ? &look : NULL);
   pthread_mutex_unlock (&table_lock);
 }
 
@@ -321,6 +326,9 @@ weir_srtp_set_property (GObject *object, guint id, const GValue *value, GParamSp
     case PROP_RECEIVE_KEY:
       self->receive_key = g_value_dup_boxed (value);
       break;
+    case PROP_TRANSPORT_ID:
+      self->transport_id = g_value_get_uint (value);
+      break;
     default:
       G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   }
@@ -350,11 +358,14 @@ install_properties (GObjectClass *klass)
   props[PROP_DESTINATION] = g_param_spec_string ("destination", "Destination",
       "IP address of the reader, or the token of its WeirConnection", NULL, given);
   props[PROP_PROFILE] = g_param_spec_string ("profile", "Profile",
-      "AES_CM_128_HMAC_SHA1_80 or AEAD_AES_128_GCM", "AES_CM_128_HMAC_SHA1_80", given);
+      "AES_CM_128_HMAC_SHA1_80, AEAD_AES_128_GCM or none", "AES_CM_128_HMAC_SHA1_80", given);
   props[PROP_SEND_KEY] = g_param_spec_boxed ("send-key", "Send key",
       "Master key and salt of the sender, 30 bytes, or 28 with GCM", G_TYPE_BYTES, given);
   props[PROP_RECEIVE_KEY] = g_param_spec_boxed ("receive-key", "Receive key",
       "Master key and salt of the reader, 30 bytes, or 28 with GCM", G_TYPE_BYTES, given);
+  props[PROP_TRANSPORT_ID] = g_param_spec_uint ("transport-id", "Transport id",
+      "Id of the header extension with the transport-wide number; 0: packets have none", 0, 14, 0,
+      given);
   props[PROP_TOKEN] = g_param_spec_string ("token", "Token",
       "Names the reader to fanoutsink elements, in place of a host", NULL,
       G_PARAM_READABLE | G_PARAM_STATIC_STRINGS);

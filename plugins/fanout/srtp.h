@@ -10,11 +10,16 @@
 // roll-over counter begins with 0. A token is for one sink of RTP, and one of RTCP, at a time.
 //
 //   destination  string, construct-only. An IP address, or the token of a WeirConnection
-//   profile      string, construct-only. "AES_CM_128_HMAC_SHA1_80" (default) or
-//                "AEAD_AES_128_GCM"
+//   profile      string, construct-only. "AES_CM_128_HMAC_SHA1_80" (default),
+//                "AEAD_AES_128_GCM", or "none": without keys, nothing is encrypted, and what comes
+//                is taken as it is
 //   send-key     GBytes, construct-only. Master key and salt of the sender: 30 bytes, or 28 with
 //                GCM. No two objects may have the same
 //   receive-key  GBytes, construct-only. Master key and salt of the reader
+//   transport-id  uint, construct-only, up to 14. Unless it is 0 (default), each packet with
+//   `token`
+//                has a transport-wide number (see add-stream) in the header extension with this id,
+//                beside its own elements; but not if its own extension has another form
 //   token        string, read-only. Packets of sinks keep their SSRC and payload type with it. NULL
 //                if a key has another length, the profile is unknown, or there is no memory
 //   next-seq     action (guint seq) -> guint. Returns the sequence number with which the reader

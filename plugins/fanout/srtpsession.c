@@ -17,6 +17,7 @@ G_STATIC_ASSERT (WEIR_SRTP_RTCP_ROOM <= WEIR_PROTECT_ROOM);
 
 struct _SrtpSession {
   gatomicrefcount refs;
+  gboolean plain; // without keys
   WeirSrtpKeys sent, received;
   _Atomic (SrtpLine *) line; // of all streams with transport-wide numbers; NULL: there are none
 
@@ -38,7 +39,8 @@ typedef struct {
 struct _SrtpStream {
   gatomicrefcount refs;
   SrtpSession *session;
-  WeirLook look;          // its SSRC is 0 if packets keep their headers
+  WeirLook look;
+  gboolean looks;         // `look` is set; else packets keep their headers
   SrtpLine *line;         // of the session; NULL: packets have no transport-wide numbers
   _Atomic guint32 newest; // sequence number of the newest packet sent, or UNUSED
 
@@ -62,14 +64,31 @@ derive (WeirSrtpKeys *keys, WeirSrtpProfile profile, GBytes *master)
   return data && weir_srtp_derive (keys, &weir_srtp_ciphers, profile, data, len) == 0;
 }
 
-SrtpSession *
-srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key)
+static SrtpSession *
+make_session (void)
 {
   SrtpSession *self = g_new0 (SrtpSession, 1);
 
   g_atomic_ref_count_init (&self->refs);
   pthread_mutex_init (&self->rtcp_lock, NULL);
   pthread_mutex_init (&self->receive_lock, NULL);
+  return self;
+}
+
+SrtpSession *
+srtp_session_new_plain (void)
+{
+  SrtpSession *self = make_session ();
+
+  self->plain = TRUE;
+  return self;
+}
+
+SrtpSession *
+srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key)
+{
+  SrtpSession *self = make_session ();
+
   if (derive (&self->sent, profile, send_key) && derive (&self->received, profile, receive_key)
       && weir_srtp_context_init (&self->rtcp, &self->sent, false) == 0
       && weir_srtp_receiver_init (&self->reports, &self->received, false) == 0)
@@ -108,6 +127,8 @@ protect_rtcp (SrtpSession *self, guint8 *data, gsize len)
 {
   gsize sealed = 0;
 
+  if (self->plain)
+    return len;
   pthread_mutex_lock (&self->rtcp_lock);
   if (self->rtcp_index < RTCP_INDEXES)
     sealed = weir_srtp_seal_rtcp (&self->rtcp, self->rtcp_index++, data, len);
@@ -130,6 +151,8 @@ srtp_session_unprotect_rtcp (SrtpSession *self, guint8 *data, guint size)
 {
   gint len;
 
+  if (self->plain)
+    return (gint) MIN (size, G_MAXUINT16);
   pthread_mutex_lock (&self->receive_lock);
   len = weir_srtp_open_rtcp (&self->reports, data, size);
   pthread_mutex_unlock (&self->receive_lock);
@@ -141,6 +164,8 @@ srtp_session_unprotect_rtp (SrtpSession *self, guint8 *data, guint size)
 {
   gint len = -1;
 
+  if (self->plain)
+    return (gint) MIN (size, G_MAXUINT16);
   pthread_mutex_lock (&self->receive_lock);
   if (!self->packets) {
     self->packets = g_new0 (WeirSrtpReceiver, 1);
@@ -176,6 +201,7 @@ srtp_stream_new (SrtpSession *session, const WeirLook *look)
   g_atomic_ref_count_init (&self->refs);
   g_atomic_ref_count_inc (&session->refs);
   self->session = session;
+  self->looks = look != NULL;
   if (look)
     self->look = *look;
   atomic_init (&self->newest, UNUSED);
@@ -216,6 +242,17 @@ find_count (SrtpStream *self, guint32 ssrc)
   return &found->count;
 }
 
+// Encrypts a packet of which the header is written, or without keys completes it.
+static gsize
+close_packet (
+    SrtpStream *self, guint64 index, guint8 *packet, gsize header, const guint8 *payload, gsize len)
+{
+  if (!self->session->plain)
+    return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
+  memcpy (packet + header, payload, len);
+  return header + len;
+}
+
 // Protects a packet whose header is written. Notes its number if `note` is set.
 static gsize
 seal (
@@ -229,7 +266,15 @@ seal (
     return 0;
   if (note && count->newest == (gint64) index)
     atomic_store_explicit (&self->newest, seq, memory_order_relaxed);
-  return weir_srtp_seal_rtp (&self->rtp, index, packet, header, payload, len);
+  return close_packet (self, index, packet, header, payload, len);
+}
+
+// Sets up the cipher at the first packet.
+static gboolean
+is_ready (SrtpStream *self)
+{
+  return self->session->plain || self->rtp.cipher
+         || weir_srtp_context_init (&self->rtp, &self->session->sent, true) == 0;
 }
 
 // Returns the transport-wide number of the next packet.
@@ -245,9 +290,9 @@ protect_rtp (SrtpStream *self, const guint8 *in, gsize len, guint8 *out)
   gsize header = 0, payload;
   WeirRtp rtp;
 
-  if (!self->rtp.cipher && weir_srtp_context_init (&self->rtp, &self->session->sent, true) < 0)
+  if (!is_ready (self))
     return 0;
-  if (self->look.ssrc != 0) {
+  if (self->looks) {
     header = weir_look_write (&self->look, take_number (self), in, len, out, &payload);
   } else if (weir_rtp_parse (in, len, &rtp) == 0) {
     header = payload = rtp.payload_offset;

@@ -19,6 +19,9 @@ typedef struct _SrtpStream SrtpStream;
 // Returns a session, or NULL if a key has not the length that the profile asks for, or there is no
 // memory. The bytes are a master key and the salt after it.
 SrtpSession *srtp_session_new (WeirSrtpProfile profile, GBytes *send_key, GBytes *receive_key);
+
+// Returns a session that encrypts nothing, and takes what comes as it is.
+SrtpSession *srtp_session_new_plain (void);
 void srtp_session_unref (SrtpSession *session);
 
 // Protects an RTCP packet of `size` bytes in place, in a buffer of `room` bytes. Returns its

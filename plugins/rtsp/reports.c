@@ -53,7 +53,8 @@ typedef struct {
 struct _Reader {
   Reports *reports;
   Life *life;
-  GObject *srtp; // a WeirSrtp, or NULL
+  GObject *srtp;   // a WeirSrtp, or NULL
+  gboolean secret; // which encrypts
   Origin rtp, rtcp;
   guint64 *n_stored; // changes of `block`; atomic, with references of the program
 
@@ -191,16 +192,17 @@ ref_reader (gpointer reader, gpointer unused)
 }
 
 static Reader *
-reader_new (
-    Reports *reports, GstRTSPSession *session, const GstRTSPTransport *transport, GObject *srtp)
+reader_new (Reports *reports, GstRTSPSession *session, GstRTSPStreamTransport *served)
 {
+  const GstRTSPTransport *transport = gst_rtsp_stream_transport_get_transport (served);
   const GstRTSPRange *ports = &transport->client_port;
   Reader *self = g_atomic_rc_box_new0 (Reader);
 
   self->reports = g_atomic_rc_box_acquire (reports);
   self->n_stored = g_atomic_rc_box_new0 (guint64);
   self->life = weir_life_of (session);
-  self->srtp = srtp;
+  self->srtp = weir_srtp_dup (served);
+  self->secret = weir_transport_has_srtp (served);
   weir_life_set_heard (self->life, FALSE);
   g_mutex_lock (&reports->lock);
   // Some readers send reports from their RTP port.
@@ -485,7 +487,7 @@ weir_reports_watch (GstRTSPContext *ctx)
     return;
   reports = watch_stream (ctx->stream, !weir_is_relay_media (ctx->media));
   if (transport->lower_transport == GST_RTSP_LOWER_TRANS_UDP)
-    reader = reader_new (reports, ctx->session, transport, weir_srtp_dup (ctx->trans));
+    reader = reader_new (reports, ctx->session, ctx->trans);
   // This replaces the reader of an earlier SETUP.
   g_object_set_qdata_full (
       G_OBJECT (ctx->trans), reader_quark (), reader, reader ? unref_reader : NULL);
@@ -532,7 +534,7 @@ weir_reports_hear (GstRTSPStream *stream, const WeirAddress *from)
   clear_scope (&address);
   g_mutex_lock (&self->lock);
   origin = g_hash_table_lookup (self->origins, &address);
-  if (origin && !origin->reader->srtp)
+  if (origin && !origin->reader->secret)
     weir_life_set_heard (origin->reader->life, TRUE);
   g_mutex_unlock (&self->lock);
 }

@@ -146,8 +146,8 @@ ask_func (const InfoFunc *info, GstRTSPStreamTransport *transport, const gchar *
 
 // ---- the header ----
 
-// Replaces the sequence number of an item by that of a reader with SRTP. Takes ownership of `item`,
-// which may be NULL; the caller owns the result.
+// Replaces the sequence number of an item by that of a reader with numbers of its own. Takes
+// ownership of `item`, which may be NULL; the caller owns the result.
 static gchar *
 map_item (GstRTSPStreamTransport *transport, gchar *item)
 {
@@ -155,7 +155,7 @@ map_item (GstRTSPStreamTransport *transport, gchar *item)
   gchar *end, *mapped;
   guint64 seq;
 
-  if (!at || !weir_transport_has_srtp (transport))
+  if (!at)
     return item;
   at += strlen (";seq=");
   seq = g_ascii_strtoull (at, &end, 10);

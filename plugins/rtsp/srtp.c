@@ -13,6 +13,9 @@
 // packet that the reader sends within the connection.
 #define SENDER "rtsp-client.remote-addr"
 
+// Data of a WeirSrtp that encrypts nothing.
+#define PLAIN "weir-plain"
+
 static guint64 refused; // atomic
 
 static GQuark
@@ -41,6 +44,34 @@ name_sender (GstRTSPStreamTransport *transport, GObject *srtp)
 }
 
 void
+weir_transport_set_feedback (GstRTSPClient *client, GstRTSPStreamTransport *transport, guint id)
+{
+  const GstRTSPTransport *t = gst_rtsp_stream_transport_get_transport (transport);
+  GObject *plain;
+
+  if (t->lower_transport != GST_RTSP_LOWER_TRANS_UDP || weir_transport_has_srtp (transport)
+      || !weir_client_can_use_srtp (client, gst_rtsp_stream_transport_get_stream (transport)))
+    return;
+  weir_transport_clear_srtp (transport); // of an earlier SETUP
+  plain = g_object_new (g_type_from_name ("WeirSrtp"), "destination", t->destination, "profile",
+      "none", "transport-id", id, NULL);
+  g_object_set_data (plain, PLAIN, plain);
+  g_object_set_qdata_full (G_OBJECT (transport), srtp_quark (), plain, g_object_unref);
+}
+
+gboolean
+weir_transport_read_line (GstRTSPStreamTransport *transport, guint64 now, gpointer view)
+{
+  GObject *srtp = weir_srtp_dup (transport);
+  gboolean known = FALSE;
+
+  if (srtp)
+    g_signal_emit_by_name (srtp, "read-estimate", view, now, &known);
+  g_clear_object (&srtp);
+  return known;
+}
+
+void
 weir_transport_set_srtp (
     GstRTSPClient *client, GstRTSPStreamTransport *transport, GBytes *send_key, GBytes *receive_key)
 {
@@ -61,7 +92,11 @@ weir_transport_set_srtp (
 gboolean
 weir_transport_has_srtp (GstRTSPStreamTransport *transport)
 {
-  return g_object_get_qdata (G_OBJECT (transport), srtp_quark ()) != NULL;
+  GObject *srtp = weir_srtp_dup (transport);
+  gboolean has = srtp && !g_object_get_data (srtp, PLAIN);
+
+  g_clear_object (&srtp);
+  return has;
 }
 
 gboolean
@@ -82,7 +117,7 @@ weir_session_media_has_srtp (GstRTSPSessionMedia *media)
 void
 weir_transport_clear_srtp (GstRTSPStreamTransport *transport)
 {
-  if (weir_transport_has_srtp (transport))
+  if (g_object_get_qdata (G_OBJECT (transport), srtp_quark ()))
     g_object_set_data (G_OBJECT (transport), SENDER, NULL);
   g_object_set_qdata (G_OBJECT (transport), srtp_quark (), NULL);
 }
@@ -137,6 +172,9 @@ weir_srtp_unprotect (GObject *srtp, guint8 *data, gsize len)
   g_signal_emit_by_name (srtp, "unprotect", data, (guint) MIN (len, G_MAXUINT), &plain);
   if (plain < 0)
     __atomic_fetch_add (&refused, 1, __ATOMIC_RELAXED);
+  else
+    g_signal_emit_by_name (
+        srtp, "feedback", data, (guint) plain, (guint64) g_get_monotonic_time () * 1000);
   return plain;
 }
 

@@ -5,13 +5,17 @@ import contextlib
 import pathlib
 import random
 import re
+import struct
+import subprocess
 import tempfile
 import threading
 import time
 
+from clips import ffmpeg
 from layered import play, served
+from layerreader import LayerReader
 from openapi import Contract
-from proc import Rtsp
+from proc import Proc, Rtsp
 from proxy import wait_until
 from svcfile import GROUP, check_shown, identify, reference, temporal_of_picture
 from tap import run, test
@@ -228,6 +232,94 @@ def by_reports():
         # Packets that the filter left out leave no gap in the sequence numbers.
         whole_pictures(reader)
         whole_pictures(other)
+
+
+class FeedbackReader(LayerReader):
+    """Tells of each packet when it came, as if over a line of `.line` bits a second."""
+
+    def __init__(self, proxy, query='?feedback=transport-cc'):
+        self.line, self._arrived, self._told, self._waiting = 1e9, 0, 0, []
+        super().__init__(proxy.port, proxy.url('/cam' + query))
+
+    def _got(self, packet):
+        if not packet[0] & 0x10:
+            super()._got(packet)
+            return
+        super()._got(bytes([packet[0] & ~0x10]) + packet[1:12] + packet[20:])
+        form, words, head, number = struct.unpack_from('>HHBH', packet, 12)
+        assert form == 0xbede and words == 1 and head == 14 << 4 | 1, packet[:24]
+        now = time.monotonic()
+        self._arrived = max(now, self._arrived) + len(packet) * 8 / self.line
+        self._waiting.append((number, self._arrived))
+        if now - self._waiting[0][1] > 0.05 or len(self._waiting) == 50:
+            self._tell()
+
+    def _tell(self):
+        first = self._waiting[0][0]
+        numbers = [number - first & 0xffff for number, _ in self._waiting]
+        assert numbers == list(range(len(numbers))), numbers
+        last = reference = int(self._waiting[0][1] / 0.064)
+        last *= 256
+        deltas = b''
+        for _, arrived in self._waiting:
+            ticks = int(arrived / 0.00025)
+            deltas, last = deltas + struct.pack('>h', ticks - last), ticks
+        body = struct.pack('>IIHHIH', 5, self._ssrc, first, len(numbers),
+                           (reference & 0xffffff) << 8 | self._told, 2 << 13 | len(numbers)) + deltas
+        body += bytes(-len(body) % 4)
+        self._told = self._told + 1 & 0xff
+        self._waiting.clear()
+        self._sockets[1].sendto(struct.pack('>BBH', 0x8f, 205, len(body) // 4) + body, self._there)
+
+
+@test(timeout=120)
+def by_feedback():
+    """a reader over UDP that tells of each packet gets what its line carries within seconds"""
+    with served() as proxy, FeedbackReader(proxy) as reader:
+        wait_until(lambda: (layers_of(proxy, reader)['line'] or {}).get('state') == 'clear', 10,
+                   'the line is known')
+        reader.wait_for(GROUP)
+        seen = settled(reader)
+        assert {s for _, s in seen} == {2}, seen
+        reader.line = 1e6
+        wait_until(lambda: order(layers_of(proxy, reader)['wanted'])[0] < 2
+                   or order(layers_of(proxy, reader)['wanted'])[2] < 2, 10, 'it gets less')
+        told = layers_of(proxy, reader)
+        assert told['line']['reason'] == 'the queue on its line grows', told
+        assert 0 < told['estimate'] < 1.5e6, told
+        assert state_of(proxy, reader)['transport'] == 'UDP'
+
+
+@test(timeout=60)
+def feedback_is_asked_for():
+    """only who asks for it is offered feedback on each packet, and only over UDP"""
+    with served() as proxy:
+        for query, offered in ('', False), ('?feedback=transport-cc', True), ('?layers=1.0.2', False):
+            with Rtsp(proxy.port) as rtsp:
+                sdp = rtsp.request('DESCRIBE', proxy.url('/cam' + query))[2].decode()
+            assert ('a=extmap:14 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01'
+                    '\r\n' in sdp) == offered, (query, sdp)
+            assert ('a=rtcp-fb:* transport-cc\r\n' in sdp) == offered, (query, sdp)
+        with play(proxy, '?feedback=transport-cc', tcp=True) as over_tcp, FeedbackReader(proxy, '') as other:
+            for reader in over_tcp, other:
+                reader.wait_for(GROUP // 2)
+                assert layers_of(proxy, reader)['line'] is None, layers_of(proxy, reader)
+            assert not other._told
+
+
+@test(timeout=60)
+def players_take_the_offer():
+    """players play with the offer of feedback on each packet: FFmpeg as without it, GStreamer gives it"""
+    with served() as proxy:
+        url = proxy.url('/cam?feedback=transport-cc')
+        done = subprocess.run([ffmpeg(), '-nostdin', '-v', 'error', '-rtsp_transport', 'udp', '-i', url,
+                               '-t', '2', '-c', 'copy', '-f', 'framecrc', '-'], timeout=50, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        frames = [line for line in done.stdout.splitlines() if not line.startswith(b'#')]
+        assert len(frames) > 30, done.stdout
+        with Proc('gst-launch-1.0', '-q', 'rtspsrc', f'location={url}', 'protocols=udp', '!', 'fakesink'):
+            wait_until(lambda: any((each['layers'] or {}).get('line') for each in
+                                   proxy.get('/v1/readers')['readers']), 30, 'GStreamer tells of its line')
 
 
 @test(timeout=120)

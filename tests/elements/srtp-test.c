@@ -747,6 +747,70 @@ test_transport_numbers (void)
   reader_close (&reader);
 }
 
+// Pushes packet 40000 with the marker as the only sign of its own, and an extension. Checks what
+// the reader gets in its place.
+static void
+push_extension (GstHarness *h, const Reader *reader, const guint8 *extension, gsize len,
+    const guint8 *expected, gsize expected_len, guint16 seq)
+{
+  static const guint8 payload[] = { 1, 2, 3 };
+  guint8 data[128] = { (guint8) (len > 0 ? 0x90 : 0x80), 0xe0, 40000 >> 8, 40000 & 0xff };
+  guint8 *pushed;
+
+  GST_WRITE_UINT16_BE (data + 2, 40000 + seq);
+  GST_WRITE_UINT32_BE (data + 8, SSRC);
+  if (len > 0)
+    memcpy (data + 12, extension, len);
+  memcpy (data + 12 + len, payload, sizeof payload);
+  pushed = g_memdup2 (data, 12 + len + sizeof payload);
+  g_assert_cmpint (gst_harness_push (h, gst_buffer_new_wrapped (pushed, 12 + len + sizeof payload)),
+      ==, GST_FLOW_OK);
+  g_assert_cmpint (receive (reader, data, sizeof data), ==, 12 + expected_len + sizeof payload);
+  g_assert_cmphex (data[0], ==, 0x90);
+  g_assert_cmphex (data[1], ==, 0xe0);
+  g_assert_cmpuint (GST_READ_UINT16_BE (data + 2), ==, 40000 - 32768 + seq);
+  g_assert_cmphex (GST_READ_UINT32_BE (data + 8), ==, SSRC);
+  g_assert_cmpmem (data + 12, expected_len, expected, expected_len);
+  g_assert_cmpmem (data + 12 + expected_len, sizeof payload, payload, sizeof payload);
+}
+
+// As RTSP has it: without keys, the packets only get numbers.
+static void
+test_numbers_without_keys (void)
+{
+  static const guint8 none[] = { 0xbe, 0xde, 0, 1, 0x51, 0, 0, 0 },
+                      one_byte[] = { 0xbe, 0xde, 0, 1, 0x10, 0xaa, 0, 0 },
+                      both[] = { 0xbe, 0xde, 0, 2, 0x51, 0, 1, 0, 0x10, 0xaa, 0, 0 },
+                      two_byte[] = { 0x10, 0, 0, 1, 1, 1, 0xaa, 0 },
+                      after[] = { 0xbe, 0xde, 0, 1, 0x51, 0, 3, 0 };
+  guint8 report[] = { 0x80, 201, 0, 1, 0, 0, 0, 5 };
+  WeirEstimateView view;
+  Reader reader;
+  GstHarness *h = make_sink ();
+  gboolean known = FALSE;
+  gint len;
+
+  reader_open (&reader, 1);
+  g_object_unref (reader.object);
+  g_free (reader.token);
+  reader.object = g_object_new (g_type_from_name ("WeirSrtp"), "destination", "127.0.0.1",
+      "profile", "none", "transport-id", 5, NULL);
+  g_object_get (reader.object, "token", &reader.token, NULL);
+  g_assert_nonnull (reader.token);
+  add (h, reader.token, reader.port);
+  push_extension (h, &reader, NULL, 0, none, sizeof none, 0);
+  push_extension (h, &reader, one_byte, sizeof one_byte, both, sizeof both, 1);
+  // This form has no room for the number, which is left out.
+  push_extension (h, &reader, two_byte, sizeof two_byte, two_byte, sizeof two_byte, 2);
+  push_extension (h, &reader, NULL, 0, after, sizeof after, 3);
+  g_signal_emit_by_name (reader.object, "unprotect", report, (guint) sizeof report, &len);
+  g_assert_cmpint (len, ==, sizeof report);
+  g_signal_emit_by_name (reader.object, "read-estimate", &view, (guint64) 1, &known);
+  g_assert_true (known);
+  gst_harness_teardown (h);
+  reader_close (&reader);
+}
+
 #define TOLD 40
 
 // Gives the object feedback: the packets numbered 0 to TOLD - 1 arrived `apart` quarters of a
@@ -1103,6 +1167,7 @@ main (int argc, char **argv)
   g_test_add_func ("/srtp/only-authentic-reports-are-taken-once", test_received_reports);
   g_test_add_func ("/srtp/each-track-has-its-header", test_streams);
   g_test_add_func ("/srtp/streams-share-transport-wide-numbers", test_transport_numbers);
+  g_test_add_func ("/srtp/without-keys-packets-only-get-numbers", test_numbers_without_keys);
   g_test_add_func ("/srtp/feedback-estimates-the-line", test_feedback);
   g_test_add_func ("/srtp/wrong-streams-are-refused", test_wrong_streams);
   g_test_add_func ("/srtp/a-reader-is-added-at-its-new-address", test_new_destination);

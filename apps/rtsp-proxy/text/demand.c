@@ -111,6 +111,20 @@ demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
               : "layers must be given once, as SPATIAL.QUALITY.TEMPORAL, such as layers=1.0.2";
 }
 
+// Takes the way of feedback. Another one stays a parameter that nothing knows.
+static void
+take_feedback (Demand *self)
+{
+  g_autofree gchar *value = NULL, *left = NULL;
+
+  if (cut_param (self->stages, "feedback", FALSE, &value, &left) == 0
+      || !g_str_equal (value, "transport-cc"))
+    return;
+  self->feedback = TRUE;
+  g_free (self->stages);
+  self->stages = g_steal_pointer (&left);
+}
+
 // Reports whether `value`, which parse_delay() refused, is a time of more than a day. With such a
 // delay a reader begins at the oldest packet.
 static gboolean
@@ -177,6 +191,7 @@ demand_new (const gchar *url)
   take_track (self);
   take_token (self);
   self->wrong_layers = demand_cut_layers (self->query, &self->layers, &self->stages);
+  take_feedback (self);
   take_delay (self);
   return self;
 }

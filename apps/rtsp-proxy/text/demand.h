@@ -13,12 +13,13 @@ typedef struct {
   gchar *path;    // "/cam"
   gchar *track;   // "/stream=0", or "" without a track
   gchar *query;   // "size=640x360&delay=30", or NULL
-  gchar *stages;  // the query without layers, or NULL if nothing is left
+  gchar *stages;  // the query without layers and feedback, or NULL if nothing is left
   gchar *choices; // `stages` without delay, which only a mount with a cache takes; may be NULL
   // A secret. It is in no other field, so that those can be logged and shared between clients.
   gchar *token; // of "?token=", decoded; NULL: none, an empty one, several, or not UTF-8
   // These concern this reader only:
   WeirLayerSet layers;       // all layers if the query names none
+  gboolean feedback;         // "feedback=transport-cc": it gives feedback on each packet
   gint64 delay_ns;           // behind the live edge, up to a day; -1: no delay
   const gchar *wrong_layers; // the error in `layers`, or NULL
   const gchar *wrong_delay;  // the error in `delay`, or NULL

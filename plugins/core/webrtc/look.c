@@ -58,30 +58,71 @@ put_u16 (uint8_t *at, uint16_t value)
   at[1] = (uint8_t) value;
 }
 
+static uint16_t
+get_u16 (const uint8_t *at)
+{
+  return (uint16_t) (at[0] << 8 | at[1]);
+}
+
+// Writes the look's elements, and behind them `own_len` words of the packet's. Returns the length.
+static size_t
+write_extension (
+    const WeirLook *look, uint16_t transport, const uint8_t *own, uint16_t own_len, uint8_t *out)
+{
+  size_t len = 4u * look->extensions_len;
+
+  put_u16 (out, ONE_BYTE_FORM);
+  put_u16 (out + 2, (uint16_t) (look->extensions_len + own_len));
+  memcpy (out + 4, look->extensions, len);
+  if (look->transport_at > 0)
+    put_u16 (out + 4 + look->transport_at, transport);
+  if (own_len > 0)
+    memcpy (out + 4 + len, own, 4u * own_len);
+  return 4 + len + 4u * own_len;
+}
+
+// Writes the header of a packet that keeps its own but for the look's elements.
+static size_t
+write_kept (const WeirLook *look, uint16_t transport, const uint8_t *packet, const WeirRtp *rtp,
+    uint8_t *out)
+{
+  size_t header = WEIR_RTP_HEADER + 4u * rtp->n_csrc;
+  const uint8_t *own = packet + header;
+  uint16_t own_len = 0;
+
+  if (packet[0] & EXTENDED) {
+    own_len = get_u16 (own + 2);
+    if (get_u16 (own) != ONE_BYTE_FORM || own_len > UINT16_MAX - look->extensions_len) {
+      memcpy (out, packet, rtp->payload_offset);
+      return rtp->payload_offset;
+    }
+  }
+  memcpy (out, packet, header);
+  out[0] |= EXTENDED;
+  return header + write_extension (look, transport, own + 4, own_len, out + header);
+}
+
 size_t
 weir_look_write (const WeirLook *look, uint16_t transport, const uint8_t *packet, size_t len,
     uint8_t *out, size_t *payload)
 {
-  size_t header, extensions = 4u * look->extensions_len;
+  size_t header;
   WeirRtp rtp;
 
   if (weir_rtp_parse (packet, len, &rtp) < 0)
     return 0;
+  *payload = rtp.payload_offset;
+  if (look->ssrc == 0)
+    return write_kept (look, transport, packet, &rtp, out);
   header = WEIR_RTP_HEADER + 4u * rtp.n_csrc;
   memcpy (out, packet, header);
   out[0] = (uint8_t) (out[0] & ~EXTENDED);
   weir_rtp_set_ssrc (out, look->ssrc);
   weir_rtp_set_pt (out, look->pt);
-  if (extensions > 0) {
+  if (look->extensions_len > 0) {
     out[0] |= EXTENDED;
-    put_u16 (out + header, ONE_BYTE_FORM);
-    put_u16 (out + header + 2, look->extensions_len);
-    memcpy (out + header + 4, look->extensions, extensions);
-    if (look->transport_at > 0)
-      put_u16 (out + header + 4 + look->transport_at, transport);
-    header += 4 + extensions;
+    header += write_extension (look, transport, NULL, 0, out + header);
   }
-  *payload = rtp.payload_offset;
   return header;
 }
 
@@ -108,11 +149,12 @@ weir_look_read_transport (
 {
   size_t at;
 
-  if (look->transport_at == 0 || len < WEIR_RTP_HEADER)
+  if (look->transport_at == 0 || len < WEIR_RTP_HEADER || !(packet[0] & EXTENDED))
     return false;
-  at = WEIR_RTP_HEADER + 4u * (packet[0] & 0xf) + 4 + look->transport_at;
-  if (len < at + TRANSPORT)
+  at = WEIR_RTP_HEADER + 4u * (packet[0] & 0xf);
+  if (len < at + 4 + look->transport_at + TRANSPORT || get_u16 (packet + at) != ONE_BYTE_FORM)
     return false;
-  *transport = (uint16_t) (packet[at] << 8 | packet[at + 1]);
+  at += 4u + look->transport_at;
+  *transport = get_u16 (packet + at);
   return true;
 }

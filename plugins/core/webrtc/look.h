@@ -14,7 +14,8 @@
 #define WEIR_LOOK_ROOM (4 + WEIR_LOOK_EXTENSIONS + 2) // bytes by which packets grow, at most
 
 typedef struct {
-  uint32_t ssrc, rtx_ssrc; // rtx_ssrc: of retransmissions; 0: there are none
+  uint32_t ssrc;     // 0: packets keep their own, their payload type and their extension
+  uint32_t rtx_ssrc; // of retransmissions; 0: there are none
   uint8_t pt, rtx_pt;
   uint8_t extensions_len; // in words of 4 bytes; 0: packets have no extension
   uint8_t transport_at;   // of the transport-wide number in `extensions`; 0: packets have none
@@ -29,9 +30,11 @@ int weir_look_set_extensions (
 
 // Writes the header that a packet of `len` bytes has for the reader, to `out` with room for `len` +
 // WEIR_LOOK_ROOM bytes, with the transport-wide number `transport` if the look has any. The
-// sequence number, the timestamp, the marker, CSRCs and padding are those of the packet; its own
-// extension is left out. Returns the length of the header, behind which the bytes of the packet
-// from `*payload` on have to follow; 0 if the packet is not RTP.
+// sequence number, the timestamp, the marker, CSRCs and padding are those of the packet. Its own
+// extension is left out, unless the packet keeps its SSRC: then it follows the look's elements if
+// it has the one-byte form, and else the packet stays as it is. Returns the length of the header,
+// behind which the bytes of the packet from `*payload` on have to follow; 0 if the packet is not
+// RTP.
 size_t weir_look_write (const WeirLook *look, uint16_t transport, const uint8_t *packet, size_t len,
     uint8_t *out, size_t *payload);
 

@@ -113,6 +113,7 @@ a_query_gives_choices_layers_and_delay (void)
     const gchar *query, *stages, *choices;
     WeirLayerSet layers;
     gint64 delay_ms;
+    gboolean feedback;
   } cases[] = {
     { "size=1x1", "size=1x1", "size=1x1", { -1, -1, -1 }, -1 },
     { "layers=1.0.2", NULL, NULL, { 1, 2, 0 }, -1 },
@@ -124,6 +125,12 @@ a_query_gives_choices_layers_and_delay (void)
     { "delay=25h", "delay=25h", NULL, { -1, -1, -1 }, DAY_MS },
     { "delay=99999999999999999999", "delay=99999999999999999999", NULL, { -1, -1, -1 }, DAY_MS },
     { "a=1&layers=0.0.0&b=2&delay=1s&c", "a=1&b=2&delay=1s&c", "a=1&b=2&c", { 0, 0, 0 }, 1000 },
+    { "feedback=transport-cc&a=1", "a=1", "a=1", { -1, -1, -1 }, -1, TRUE },
+    { "layers=1.0.2&feedback=transport-cc&delay=30", "delay=30", NULL, { 1, 2, 0 }, 30000, TRUE },
+    { "feedback=transport", "feedback=transport", "feedback=transport", { -1, -1, -1 }, -1 },
+    { "feedback", "feedback", "feedback", { -1, -1, -1 }, -1 },
+    { "feedbacks=transport-cc", "feedbacks=transport-cc", "feedbacks=transport-cc", { -1, -1, -1 },
+        -1 },
     { "delays=3", "delays=3", "delays=3", { -1, -1, -1 }, -1 },
     { "", "", NULL, { -1, -1, -1 }, -1 },
   };
@@ -136,6 +143,7 @@ a_query_gives_choices_layers_and_delay (void)
     g_assert_cmpstr (demand->choices, ==, cases[i].choices);
     g_assert_true (weir_layer_set_equal (demand->layers, cases[i].layers));
     g_assert_cmpint (demand->delay_ns, ==, cases[i].delay_ms < 0 ? -1 : cases[i].delay_ms * MS);
+    g_assert_cmpint (demand->feedback, ==, cases[i].feedback);
     g_assert_null (demand->wrong_layers);
     g_assert_null (demand->wrong_delay);
     demand_free (demand);

@@ -7,6 +7,7 @@
 #include "outlets/rtsp/allowance.h"
 #include "outlets/rtsp/answer.h"
 #include "outlets/rtsp/media.h"
+#include "outlets/rtsp/packet_feedback.h"
 #include "outlets/rtsp/peer.h"
 #include "outlets/rtsp/requests.h"
 #include "outlets/rtsp/rtsp_reader.h"
@@ -164,6 +165,8 @@ client_create_sdp (GstRTSPClient *client, GstRTSPMedia *media)
 
   if (sdp && call.serving->describe)
     call.serving->describe (&call.request, media, sdp);
+  if (sdp && call.serving == &serving_live && ((Client *) client)->connection.feedback)
+    packet_feedback_describe (media, sdp);
   if (sdp && ((Client *) client)->connection.tls)
     srtp_describe (client, media, sdp);
   return sdp;
@@ -189,6 +192,17 @@ on_play_refused (GstRTSPClient *client, GstRTSPSessionMedia *media)
     reader_resume (reader);
 }
 
+// Completes the answer to a SETUP that succeeded.
+static void
+answer_setup (Client *self, GstRTSPContext *ctx, GstRTSPMessage *answer)
+{
+  g_auto (Call) call = make_call (GST_RTSP_CLIENT (self), ctx, ctx->media);
+
+  srtp_answer (ctx, answer);
+  if (call.serving == &serving_live && self->connection.feedback)
+    packet_feedback_begin (ctx);
+}
+
 static void
 on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *message)
 {
@@ -203,7 +217,7 @@ on_send_message (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPMessage *mes
   if (ctx->method == GST_RTSP_PLAY && ctx->sessmedia && code != GST_RTSP_STS_OK)
     on_play_refused (client, ctx->sessmedia);
   else if (ctx->method == GST_RTSP_SETUP && ctx->trans && code == GST_RTSP_STS_OK)
-    srtp_answer (ctx, message);
+    answer_setup (self, ctx, message);
   else if (code >= GST_RTSP_STS_BAD_REQUEST)
     requests_explain (&self->requests, ctx, code);
 }

@@ -319,6 +319,8 @@ note_choice (RtspConnection *self, GstRTSPContext *ctx, const Demand *demand)
 
   if (described || !weir_layer_set_equal (demand->layers, WEIR_LAYER_SET_ALL))
     self->layers = demand->layers;
+  if (described || demand->feedback)
+    self->feedback = demand->feedback;
   if (described || demand->delay_ns >= 0)
     self->delay_ns = demand->delay_ns;
 }

@@ -52,6 +52,7 @@ typedef struct {
   gchar *token;               // of the last URL that had one, or NULL
   gchar *used;                // the URL of the content in use, without the track
   WeirLayerSet layers;        // chosen by the URL
+  gboolean feedback;          // on each packet, announced by the URL
   gint64 delay_ns;            // requested by the URL, or -1
   gchar *full;                // why the answer to come is 453, or NULL
 

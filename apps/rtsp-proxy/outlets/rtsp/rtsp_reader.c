@@ -196,6 +196,17 @@ ref_report_count (gpointer served)
   return count;
 }
 
+static gboolean
+read_estimate (gpointer served, gint64 now, WeirEstimateView *view)
+{
+  Track *track = find_video (served);
+  GstRTSPStreamTransport *transport = track ? g_weak_ref_get (&track->transport) : NULL;
+  gboolean known = transport && weir_transport_read_line (transport, (guint64) now, view);
+
+  g_clear_object (&transport);
+  return known;
+}
+
 static void
 sample_report (Track *track, ReaderVideo *sample)
 {
@@ -267,6 +278,7 @@ static const ReaderOps ops = { .sample = sample,
   .ref_report_count = ref_report_count,
   .dup_video_sink = dup_video_sink,
   .read_rates = read_rates,
+  .read_estimate = read_estimate,
   .dup_left_out = dup_left_out,
   .close = close_reader,
   .free = free_served };
