@@ -59,6 +59,9 @@ adjust_status (GstRTSPClient *client, GstRTSPContext *ctx, GstRTSPStatusCode cod
   if (!ctx->request
       || gst_rtsp_message_parse_request (ctx->request, &method, NULL, NULL) != GST_RTSP_OK)
     return code;
+  // The media ended after the request was checked. The library blames the request for that.
+  if (code == GST_RTSP_STS_BAD_REQUEST && ctx->factory)
+    return GST_RTSP_STS_SERVICE_UNAVAILABLE;
   // The library itself takes no publishers, and says so in other words.
   if (code != GST_RTSP_STS_BAD_REQUEST
       && (method == GST_RTSP_ANNOUNCE || method == GST_RTSP_RECORD))
