@@ -8,14 +8,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 from load import Load
 from proc import Proc
 from report import Column
-from rig import EVERYBODY
-from servers import PORT, Weir
+from servers import PORT, Upstream, Weir
 from tap import Skip
 
 NAME = 'adapt'
@@ -43,21 +41,11 @@ MANY, PROBES, PART, SETTLE, MEASURE = 160, 10, 0.6, 45, 30
 class Adapting(Weir):
     """The proxy with a layered stream as its upstream."""
 
-    def __init__(self, rig, policy):
-        self._policy = policy
-        super().__init__(rig, {})
+    whole = {'api': f'127.0.0.1:{API}'}
 
-    def words(self, mounts):
-        # JSON is YAML too.
-        upstream = f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=H264&payload=96'
-        settings = {'listen': f'{self.address}:{PORT}', 'api': f'127.0.0.1:{API}',
-                    **EVERYBODY,
-                    'mounts': {'/s': {'upstream': upstream, 'on-demand': 'no', 'join': 'live',
-                                      'adapt': self._policy}}}
-        self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')
-        json.dump(settings, self._settings)
-        self._settings.flush()
-        return [super().words({})[0], '--config', self._settings.name]
+    def __init__(self, rig, policy):
+        self.keys = {'join': 'live', 'adapt': policy}
+        super().__init__(rig, {'s': f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=H264&payload=96'}, Upstream(always=True))
 
 
 class Lines(Proc):

@@ -13,9 +13,9 @@ from adapt import HERE, Line, Lines
 from goprogram import go_program
 from proc import Proc
 from report import Column
-from rig import EVERYBODY
-from servers import CACHE, Weir
+from servers import CACHE, Upstream
 from tap import Skip
+from webrtc import HTTP_PORT, Whep
 
 NAME = 'line'
 TITLE = 'Readers over WebRTC with transport-wide feedback on a line that changes'
@@ -35,7 +35,7 @@ COLUMNS = (
     Column('share', 'smaller of two shares %'),
 )
 
-UPSTREAM, API, HTTP_PORT, RTC_PORT = 6000, 9554, 18889, 18189
+UPSTREAM, API = 6000, 9554
 POLICIES = {'gcc': {}, 'aimd': {'adapt': 'aimd'}}  # gcc is the default
 STEPS = 450e3, 1.3e6, 4e6  # bit/s of one, two and three layers
 TOP = len(STEPS) - 1
@@ -49,23 +49,14 @@ LOSS_EVERY, LOSS_SECONDS = 50, 40
 LATER, BOTH = 30, 30
 
 
-class Whep(Weir):
+class Layered(Whep):
     """The proxy with a layered stream as its upstream."""
 
-    def __init__(self, rig, keys):
-        self._mount_keys = keys
-        super().__init__(rig, {})
+    whole = {'api': f'127.0.0.1:{API}'}
 
-    def words(self, mounts):
-        upstream = f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=VP8&payload=96'
-        self._settings = tempfile.NamedTemporaryFile('w', suffix='.yaml', encoding='utf-8')
-        # JSON is YAML too.
-        json.dump({'listen': f'{self.address}:0', 'api': f'127.0.0.1:{API}',
-                   'http': {'listen': f'{self.address}:{HTTP_PORT}'},
-                   'webrtc': {'listen': f'{self.address}:{RTC_PORT}'}, **EVERYBODY,
-                   'mounts': {'/s': {'upstream': upstream, 'on-demand': 'no', **self._mount_keys}}}, self._settings)
-        self._settings.flush()
-        return [super().words({})[0], '--config', self._settings.name]
+    def __init__(self, rig, keys):
+        self.keys = keys
+        super().__init__(rig, {'s': f'rtp://127.0.0.1:{UPSTREAM}?encoding-name=VP8&payload=96'}, Upstream(always=True))
 
 
 class Pion(Proc):
@@ -99,7 +90,7 @@ class Watch:
 @contextlib.contextmanager
 def serving(rig, keys, rate, scale=1.0, every=EVERY):
     """Yields the line and what watches it."""
-    with Line(rig, rate, QUEUE) as line, Whep(rig, keys), \
+    with Line(rig, rate, QUEUE) as line, Layered(rig, keys), \
             Lines(rig.server, HERE / 'line_source.py', UPSTREAM, *(scale * step for step in STEPS)):
         time.sleep(2.5)
         with Lines(rig.server, HERE / 'line_sampler.py', 'readers', every, f'http://127.0.0.1:{API}') as readers, \
