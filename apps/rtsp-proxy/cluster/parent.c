@@ -14,6 +14,7 @@ typedef struct {
   const ParentQuery *query;
   GPtrArray *names;   // of those who serve the stream, in order
   GPtrArray *parents; // their names, or NULL
+  GHashTable *places; // name -> 1 + its index
 } Order;
 
 static void
@@ -21,6 +22,7 @@ add (Order *self, const gchar *name, const gchar *parent)
 {
   g_ptr_array_add (self->names, (gpointer) name);
   g_ptr_array_add (self->parents, (gpointer) parent);
+  g_hash_table_insert (self->places, (gpointer) name, GUINT_TO_POINTER (self->names->len));
 }
 
 static void
@@ -50,11 +52,9 @@ list_members (Order *self)
 static size_t
 find (const Order *self, const gchar *name)
 {
-  for (guint i = 0; name && i < self->names->len; i++) {
-    if (g_str_equal (g_ptr_array_index (self->names, i), name))
-      return i;
-  }
-  return WEIR_PLACEMENT_NONE;
+  const guint place = name ? GPOINTER_TO_UINT (g_hash_table_lookup (self->places, name)) : 0;
+
+  return place > 0 ? place - 1 : WEIR_PLACEMENT_NONE;
 }
 
 static WeirPlacementMember
@@ -124,7 +124,8 @@ gchar *
 parent_dup (const ParentQuery *query)
 {
   g_autoptr (GPtrArray) names = g_ptr_array_new (), parents = g_ptr_array_new ();
-  Order order = { query, names, parents };
+  g_autoptr (GHashTable) places = g_hash_table_new (g_str_hash, g_str_equal);
+  Order order = { query, names, parents, places };
   g_autofree WeirPlacementMember *members = NULL;
   g_autofree WeirPlaced *placed = NULL;
   size_t parent;
@@ -134,7 +135,7 @@ parent_dup (const ParentQuery *query)
   placed = g_new (WeirPlaced, names->len);
   for (guint i = 0; i < names->len; i++)
     members[i] = describe (&order, i);
-  weir_placement_run (members, names->len, WEIR_PLACEMENT_FAN_OUT,
+  weir_placement_run (members, names->len, weir_placement_fan_out (names->len),
       weir_placement_hash (query->path, strlen (query->path)), query->now, placed);
   parent = placed[find (&order, query->me)].parent;
   return parent == WEIR_PLACEMENT_NONE ? NULL : g_strdup (g_ptr_array_index (names, parent));

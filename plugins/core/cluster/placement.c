@@ -36,7 +36,41 @@ typedef struct {
   int64_t now_ns;
   size_t root;
   size_t depth; // no placed member of a lower depth has room
+  size_t depth_max;
 } Tree;
+
+// Returns for how many members a full tree has places, at least up to `enough`.
+static size_t
+count_places (size_t fan_out, size_t depth, size_t enough)
+{
+  size_t level = 1, places = 1;
+
+  while (depth-- > 0 && places < enough) {
+    level = level > enough / fan_out ? enough : level * fan_out;
+    places += level;
+  }
+  return places;
+}
+
+size_t
+weir_placement_fan_out (size_t n)
+{
+  size_t fan_out = WEIR_PLACEMENT_FAN_OUT;
+
+  while (count_places (fan_out, WEIR_PLACEMENT_DEPTH, n + n / 4) < n + n / 4)
+    fan_out++;
+  return fan_out;
+}
+
+static size_t
+get_depth_max (size_t fan_out, size_t n)
+{
+  size_t depth = WEIR_PLACEMENT_DEPTH;
+
+  while (count_places (fan_out, depth, n) < n)
+    depth++;
+  return depth;
+}
 
 static bool
 is_gone (const Tree *self, size_t i)
@@ -67,16 +101,27 @@ keep_parents (Tree *self)
   }
 }
 
+// Lets a member choose anew.
+static void
+release (Tree *self, size_t i)
+{
+  WeirPlaced *parent;
+
+  if (self->placed[i].parent == WEIR_PLACEMENT_NONE)
+    return;
+  parent = &self->placed[self->placed[i].parent];
+  parent->children--;
+  if (parent->depth < self->depth)
+    self->depth = parent->depth;
+  self->placed[i].parent = WEIR_PLACEMENT_NONE;
+}
+
 // Lets all members after `i` choose anew, as they keep all the room.
 static void
 release_after (Tree *self, size_t i)
 {
-  for (size_t k = i + 1; k < self->n; k++) {
-    if (self->placed[k].parent == WEIR_PLACEMENT_NONE)
-      continue;
-    self->placed[self->placed[k].parent].children--;
-    self->placed[k].parent = WEIR_PLACEMENT_NONE;
-  }
+  for (size_t k = i + 1; k < self->n; k++)
+    release (self, k);
   self->depth = 0;
 }
 
@@ -106,8 +151,8 @@ find_depth (Tree *self, size_t child)
   Sum sum;
 
   while ((sum = sum_open (self, child)).n == 0) {
-    // No placed member is as deep as their number.
-    if (self->depth++ > child)
+    // Once nobody keeps a place for later, there is room above the highest depth.
+    if (++self->depth >= self->depth_max)
       release_after (self, child);
   }
   return sum;
@@ -142,6 +187,9 @@ put (Tree *self, size_t child)
 {
   WeirPlaced *placed = &self->placed[child];
 
+  if (placed->parent != WEIR_PLACEMENT_NONE
+      && self->placed[placed->parent].depth >= self->depth_max)
+    release (self, child);
   if (placed->parent == WEIR_PLACEMENT_NONE) {
     placed->parent = choose (self, child);
     self->placed[placed->parent].children++;
@@ -155,7 +203,8 @@ size_t
 weir_placement_run (const WeirPlacementMember *members, size_t n, size_t fan_out, uint64_t stream,
     int64_t now_ns, WeirPlaced *placed)
 {
-  Tree self = { members, placed, n, fan_out, stream, now_ns, WEIR_PLACEMENT_NONE, 0 };
+  Tree self = { members, placed, n, fan_out, stream, now_ns, WEIR_PLACEMENT_NONE, 0,
+    get_depth_max (fan_out, n) };
   size_t n_placed = 0;
 
   for (size_t i = n; i-- > 0;) {
