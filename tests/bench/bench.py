@@ -18,7 +18,7 @@ from tap import Skip
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
          'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_seed', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt', 'line',
          'tls', 'progressive', 'strict', 'hls', 'webrtc', 'publishers', 'glass', 'ts', 'titles', 'files', 'recorded', 'recordings', 'omss', 'svcproxy',
-         'amps', 'omss_more', 'svc_more')
+         'amps', 'omss_more', 'svc_more', 'cluster')
 
 
 def commit():
