@@ -7,6 +7,7 @@
 #include "cluster/cluster.h"
 #include "cli/make_certificate.h"
 #include "cli/hash_password.h"
+#include "cli/import_mediamtx.h"
 #include "cli/options.h"
 #include "cli/show_cluster.h"
 #include "control/api.h"
@@ -309,6 +310,8 @@ main (int argc, char **argv)
     return worker_run (argc, argv);
   if (argc > 1 && g_str_equal (argv[1], HASH_PASSWORD_COMMAND))
     return hash_password_run (argc - 1, argv + 1);
+  if (argc > 1 && g_str_equal (argv[1], IMPORT_MEDIAMTX_COMMAND))
+    return import_mediamtx_run (argc - 1, argv + 1);
   if (argc > 1 && g_str_equal (argv[1], SHOW_CLUSTER_COMMAND))
     return show_cluster_run (argc - 1, argv + 1);
   if (!options_parse (&options, &argc, &argv, &status)) {

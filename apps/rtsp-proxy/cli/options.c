@@ -47,6 +47,8 @@ static const gchar configuration[] =
 const gchar options_epilogue[] =
     "\n"
     "rtsp-proxy hash-password [--user NAME] prints the secrets of a user for a password.\n"
+    "rtsp-proxy import-mediamtx [-o FILE] mediamtx.yml makes a configuration from one of "
+    "MediaMTX.\n"
     "rtsp-proxy cluster [URL] prints the members of the cluster of a proxy, by its API.\n"
     "Keep passwords in the configuration file, or in a file or variable that it names: ps shows\n"
     "arguments to all users. SIGHUP makes the proxy read the file again.\n\n"
