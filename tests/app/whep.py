@@ -16,7 +16,8 @@ from functools import lru_cache
 from hlsweb import clip
 from proc import Proc, thread_names
 from proxy import CLIP, matches, wait_until
-from tap import SLOWER, run, test
+from sent import frames
+from tap import SLOWER, Skip, run, test
 from webrtcproxy import (ALLOWED, FRAGMENT, SDP, WebrtcProxy, folder, media_port, offer, program, raw_socket,
                          send_as)
 
@@ -296,6 +297,30 @@ def the_picture_goes_on_while_the_sound_cannot_be_encoded():
         video, audio = tracks['video'], tracks['audio']
         assert video['lost'] == 0 and video['units'] > 200 and video['max_gap_ms'] < 1000 < audio['max_gap_ms'], result
         assert audio['units'] > 200 and audio['ts_backward'] == 0 and not matches(proxy, ' mount /cam down'), result
+
+
+@test(timeout=90)
+def webrtcbin_plays():
+    """GStreamer's webrtcbin plays pictures, none of them broken, and sound, also if it loses packets"""
+    path = keyframes_every(25)
+    whole = [digest for _, digest in frames(path, seconds=30)['video']]
+    pairs = set(zip(whole, whole[1:]))
+    with WebrtcProxy(f'file://{path}') as proxy:
+        for words in [], ['50']:
+            done = subprocess.run([os.environ['WEIR_WEBRTCBIN_READER'], f'{proxy.web}/cam/whep', '4', *words], capture_output=True,
+                                  text=True, timeout=60 * SLOWER, check=False)
+            if done.returncode == 77:
+                raise Skip(done.stdout.strip())
+            assert done.returncode == 0, done.stderr
+            result = json.loads(done.stdout)
+            pictures, sound = result['video'].pop('pictures'), result['audio']
+            gaps = [n for n, pair in enumerate(zip(pictures, pictures[1:])) if pair not in pairs]
+            print(f'# {result} {len(pictures)} pictures')
+            assert len(pictures) > 90 and not set(pictures) - set(whole), pictures
+            # Of what it loses, webrtcbin asks for nearly all again.
+            assert len(gaps) <= (3 if words else 0), gaps
+            assert sound['packets'] > 150 and sound['ms'] > 3000, sound
+            assert bool(result['lost']) == bool(words), result
 
 
 @test(timeout=90)
