@@ -244,6 +244,8 @@ serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets
     return;
   }
   proxy_start (proxy);
+  if (*cluster)
+    cluster_start (*cluster);
   notices = notices_new (proxy);
   reload = reload_new (options, proxy, config);
   api = start_api (config, proxy, reload, *cluster, error);

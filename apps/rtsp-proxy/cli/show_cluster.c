@@ -15,7 +15,7 @@
 
 static const gchar summary[] =
     "Asks the API of a member, at URL (default " DEFAULT_URL "), for the members of its\n"
-    "cluster and for their streams, and prints them.";
+    "cluster, for their streams and their mounts, and prints them.";
 
 // ---- the question ----
 
@@ -113,11 +113,22 @@ print_stream (JsonArray *array, guint i, JsonNode *node, gpointer unused)
 }
 
 static void
+print_mount (JsonArray *array, guint i, JsonNode *node, gpointer unused)
+{
+  JsonObject *mount = json_node_get_object (node);
+  const gchar *problem = json_strict_text (mount, "problem");
+
+  printf ("%-30s %-9s%s%s\n", get_text (mount, "path"), get_text (mount, "state"),
+      problem ? "  " : "", problem ? problem : "");
+}
+
+static void
 print_cluster (JsonObject *cluster)
 {
   const gchar *problem = json_strict_text (cluster, "problem");
   JsonArray *members = json_strict_array (cluster, "members");
   JsonArray *streams = json_strict_array (cluster, "streams");
+  JsonArray *mounts = json_strict_array (cluster, "mounts");
 
   printf (
       "this member: %s; etcd: %s\n", get_text (cluster, "name"), get_text (cluster, "endpoint"));
@@ -127,10 +138,14 @@ print_cluster (JsonObject *cluster)
       "Mb/s out", "cores", "version");
   if (members)
     json_array_foreach_element (members, print_member, NULL);
-  if (!streams || json_array_get_length (streams) == 0)
-    return;
-  printf ("\n%-30s %-20s  readers\n", "stream", "owner");
-  json_array_foreach_element (streams, print_stream, NULL);
+  if (streams && json_array_get_length (streams) > 0) {
+    printf ("\n%-30s %-20s  readers\n", "stream", "owner");
+    json_array_foreach_element (streams, print_stream, NULL);
+  }
+  if (mounts && json_array_get_length (mounts) > 0) {
+    printf ("\n%-30s %s\n", "mount in etcd", "state");
+    json_array_foreach_element (mounts, print_mount, NULL);
+  }
 }
 
 static int

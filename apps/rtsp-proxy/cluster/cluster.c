@@ -19,8 +19,9 @@ struct _Cluster {
   ClusterMap *map;
   Registration *registration;
   Streams *streams;
-  GHashTable *seen; // names of members that the log knows
-  gboolean is_away; // the log says that etcd is
+  SharedMounts *mounts; // NULL: etcd keeps none
+  GHashTable *seen;     // names of members that the log knows
+  gboolean is_away;     // the log says that etcd is
   gboolean drains, has_left;
   Timer *timer;
 };
@@ -91,6 +92,33 @@ on_stream_changed (gpointer data, const gchar *path)
   streams_look (((Cluster *) data)->streams, path);
 }
 
+static void
+on_mounts_listed (gpointer data, const GPtrArray *entries)
+{
+  Cluster *self = data;
+
+  if (self->mounts)
+    shared_mounts_listed (self->mounts, entries);
+}
+
+static void
+on_mount_put (gpointer data, const EtcdEntry *entry)
+{
+  Cluster *self = data;
+
+  if (self->mounts)
+    shared_mounts_put (self->mounts, entry);
+}
+
+static void
+on_mount_deleted (gpointer data, const EtcdEntry *entry)
+{
+  Cluster *self = data;
+
+  if (self->mounts)
+    shared_mounts_deleted (self->mounts, entry);
+}
+
 static gboolean
 on_tick (gpointer data)
 {
@@ -104,6 +132,8 @@ on_tick (gpointer data)
     log_event ("cluster: etcd answers again");
   self->is_away = is_away;
   send_readers (self);
+  if (self->mounts)
+    shared_mounts_look (self->mounts);
   return G_SOURCE_CONTINUE;
 }
 
@@ -188,6 +218,35 @@ write_stream (JsonBuilder *builder, const ClusterStream *stream)
   json_builder_end_object (builder);
 }
 
+static void
+write_mount (JsonBuilder *builder, const SharedMountView *mount)
+{
+  static const gchar *const states[] = { "served", "in-file", "wrong" }; // by SharedMountState
+
+  json_builder_begin_object (builder);
+  add_text (builder, "path", mount->path);
+  add_number (builder, "revision", mount->revision);
+  add_text (builder, "state", states[mount->state]);
+  if (mount->problem)
+    add_text (builder, "problem", mount->problem);
+  json_builder_end_object (builder);
+}
+
+static void
+write_mounts (JsonBuilder *builder, SharedMounts *mounts)
+{
+  g_autoptr (GPtrArray) paths = mounts ? shared_mounts_list (mounts) : g_ptr_array_new ();
+  SharedMountView mount;
+
+  json_builder_set_member_name (builder, "mounts");
+  json_builder_begin_array (builder);
+  for (guint i = 0; i < paths->len; i++) {
+    if (shared_mounts_find (mounts, g_ptr_array_index (paths, i), &mount))
+      write_mount (builder, &mount);
+  }
+  json_builder_end_array (builder);
+}
+
 void
 cluster_write (Cluster *self, JsonBuilder *builder)
 {
@@ -216,6 +275,7 @@ cluster_write (Cluster *self, JsonBuilder *builder)
   for (guint i = 0; streams && i < streams->len; i++)
     write_stream (builder, g_ptr_array_index (streams, i));
   json_builder_end_array (builder);
+  write_mounts (builder, cluster_get_mounts (self));
 }
 
 // ---- construction ----
@@ -249,7 +309,8 @@ new_etcd (const ClusterConfig *config, GError **error)
 Cluster *
 cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error)
 {
-  static const ClusterMapOps map_ops = { on_members_changed, on_stream_changed };
+  static const ClusterMapOps map_ops = { on_members_changed, on_stream_changed,
+    { on_mounts_listed, on_mount_put, on_mount_deleted } };
   static const RegistrationOps registration_ops = { on_joined, on_left };
   Etcd *etcd = config->cluster.address ? new_etcd (&config->cluster, error) : NULL;
   const gchar *refusal;
@@ -266,6 +327,8 @@ cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error)
   self->map = cluster_map_new (etcd, config->cluster.prefix, &map_ops, self);
   self->registration = registration_new (etcd, self->map, proxy, config, &registration_ops, self);
   self->streams = streams_new (etcd, self->map, self->registration, &config->cluster);
+  if (config->cluster.mounts)
+    self->mounts = shared_mounts_new (etcd, self->map, proxy);
   self->timer = timer_add (TICK_MS, on_tick, self);
   main_loop_wait (is_settled, self, START_MS);
   refusal = registration_get_refusal (self->registration);
@@ -275,6 +338,19 @@ cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error)
     g_clear_pointer (&self, cluster_free);
   }
   return self;
+}
+
+void
+cluster_start (Cluster *self)
+{
+  if (self->mounts)
+    shared_mounts_start (self->mounts);
+}
+
+SharedMounts *
+cluster_get_mounts (Cluster *self)
+{
+  return self ? self->mounts : NULL;
 }
 
 static void
@@ -331,6 +407,8 @@ cluster_leave (Cluster *self)
 {
   timer_remove (self->timer);
   streams_stop (self->streams);
+  if (self->mounts)
+    shared_mounts_stop (self->mounts);
   registration_stop (self->registration);
   registration_revoke (self->registration, on_revoked, self);
   main_loop_wait (has_left, self, LEAVE_MS);
@@ -342,6 +420,7 @@ cluster_free (Cluster *self)
 {
   etcd_free (self->etcd); // ends the calls of the others
   streams_free (self->streams);
+  g_clear_pointer (&self->mounts, shared_mounts_free);
   registration_free (self->registration);
   cluster_map_free (self->map);
   g_hash_table_unref (self->seen);

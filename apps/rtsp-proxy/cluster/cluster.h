@@ -4,6 +4,7 @@
 // This proxy as a member of a cluster: what the members agree on is in etcd. Without etcd, each
 // serves on with what it knows. Call from the main thread only.
 
+#include "cluster/shared_mounts.h"
 #include "proxy/proxy.h"
 
 typedef struct _Cluster Cluster;
@@ -15,6 +16,13 @@ void cluster_prepare (const ProxyConfig *config);
 // and goes on without. Returns NULL if there is none in the configuration; or if the member is
 // refused, and sets `error`. `proxy` must outlive the result.
 Cluster *cluster_new (Proxy *proxy, const ProxyConfig *config, GError **error);
+
+// Begins to serve the mounts that etcd keeps, if the configuration says so. Call when those of the
+// file have started.
+void cluster_start (Cluster *self);
+
+// Returns those mounts, or NULL if etcd keeps none. `self` may be NULL.
+SharedMounts *cluster_get_mounts (Cluster *self);
 
 // Sends new readers to the member that has the fewest, and lets the others take over the streams
 // that they read from this one, before it leaves. No effect without others.

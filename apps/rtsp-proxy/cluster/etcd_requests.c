@@ -65,6 +65,29 @@ etcd_put_body (const gchar *key, const gchar *value, gint64 lease)
   return body;
 }
 
+// Ends a transaction behind its requests; where it fails, its answer has what the key has.
+static void
+end_txn (JsonBuilder *body, const gchar *key)
+{
+  json_builder_end_array (body);
+  begin_array (body, "failure");
+  begin_request (body, "request_range");
+  etcd_add_bytes (body, "key", key);
+  end_request (body);
+  json_builder_end_array (body);
+  json_builder_end_object (body);
+}
+
+// Returns that, or NULL if there is no key.
+static JsonObject *
+find_existing (JsonObject *answer)
+{
+  JsonObject *response = etcd_get_element (json_strict_array (answer, "responses"), 0);
+  JsonObject *range = response ? etcd_get_object (response, "response_range") : NULL;
+
+  return range ? etcd_get_element (json_strict_array (range, "kvs"), 0) : NULL;
+}
+
 JsonBuilder *
 etcd_create_body (const gchar *key, const gchar *value, gint64 lease)
 {
@@ -73,14 +96,38 @@ etcd_create_body (const gchar *key, const gchar *value, gint64 lease)
   begin_request (body, "request_put");
   add_put (body, key, value, lease);
   end_request (body);
-  json_builder_end_array (body);
-  begin_array (body, "failure");
-  begin_request (body, "request_range");
-  etcd_add_bytes (body, "key", key);
-  end_request (body);
-  json_builder_end_array (body);
-  json_builder_end_object (body);
+  end_txn (body, key);
   return body;
+}
+
+JsonBuilder *
+etcd_replace_body (const gchar *key, const gchar *value, gint64 revision)
+{
+  JsonBuilder *body = begin_txn (key, "MOD", "mod_revision", revision);
+
+  begin_request (body, value ? "request_put" : "request_delete_range");
+  if (value)
+    add_put (body, key, value, 0);
+  else
+    etcd_add_bytes (body, "key", key);
+  end_request (body);
+  end_txn (body, key);
+  return body;
+}
+
+// An earlier try, whose answer was lost, may have changed the key already.
+gboolean
+etcd_replace_succeeded (JsonObject *answer, const gchar *value, gint64 *revision)
+{
+  const gboolean succeeded = etcd_get_boolean (answer, "succeeded");
+  JsonObject *header = etcd_get_object (answer, "header");
+  JsonObject *entry = succeeded ? NULL : find_existing (answer);
+  g_autofree gchar *existing = entry ? etcd_dup_text (entry, "value") : NULL;
+
+  *revision = entry    ? etcd_get_number (entry, "mod_revision")
+              : header ? etcd_get_number (header, "revision")
+                       : 0;
+  return succeeded || g_strcmp0 (existing, value) == 0;
 }
 
 JsonBuilder *
@@ -99,9 +146,7 @@ etcd_delete_body (const gchar *key, gint64 lease)
 gboolean
 etcd_create_succeeded (JsonObject *answer, gint64 lease, gchar **existing)
 {
-  JsonObject *response = etcd_get_element (json_strict_array (answer, "responses"), 0);
-  JsonObject *range = response ? etcd_get_object (response, "response_range") : NULL;
-  JsonObject *entry = range ? etcd_get_element (json_strict_array (range, "kvs"), 0) : NULL;
+  JsonObject *entry = find_existing (answer);
   const gboolean succeeded = etcd_get_boolean (answer, "succeeded")
                              || (entry && etcd_get_number (entry, "lease") == lease);
 

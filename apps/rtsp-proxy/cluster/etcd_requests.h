@@ -14,5 +14,11 @@ JsonBuilder *etcd_put_body (const gchar *key, const gchar *value, gint64 lease);
 JsonBuilder *etcd_create_body (const gchar *key, const gchar *value, gint64 lease);
 gboolean etcd_create_succeeded (JsonObject *answer, gint64 lease, gchar **existing);
 
+// For /v3/kv/txn: puts the key (`value` NULL: deletes it) if its last change was `revision`; 0:
+// there is no such key. Returns from its answer whether the key is now as wanted, and since which
+// revision.
+JsonBuilder *etcd_replace_body (const gchar *key, const gchar *value, gint64 revision);
+gboolean etcd_replace_succeeded (JsonObject *answer, const gchar *value, gint64 *revision);
+
 // For /v3/kv/txn: deletes the key if it is under this lease.
 JsonBuilder *etcd_delete_body (const gchar *key, gint64 lease);

@@ -65,6 +65,7 @@ entry_new (JsonObject *object)
   entry->value =
       json_object_has_member (object, "value") ? etcd_dup_text (object, "value") : g_strdup ("");
   entry->created = etcd_get_number (object, "create_revision");
+  entry->revision = etcd_get_number (object, "mod_revision");
   return entry;
 }
 
@@ -173,7 +174,7 @@ take_event (EtcdWatch *self, JsonObject *event)
   if (!entry)
     return;
   if (g_strcmp0 (json_strict_text (event, "type"), "DELETE") == 0)
-    self->ops->deleted (self->owner, entry->key);
+    self->ops->deleted (self->owner, entry);
   else
     self->ops->put (self->owner, entry);
   entry_free (entry);

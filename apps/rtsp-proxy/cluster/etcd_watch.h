@@ -8,8 +8,9 @@
 
 typedef struct {
   gchar *key;
-  gchar *value;   // NULL: it is not text
-  gint64 created; // revision
+  gchar *value;    // NULL: it is not text
+  gint64 created;  // revision
+  gint64 revision; // of the last change, such as that it was deleted
 } EtcdEntry;
 
 // The functions may not free the watch.
@@ -17,7 +18,7 @@ typedef struct {
   // These are all keys (of EtcdEntry): at the beginning, and after each break.
   void (*listed) (gpointer owner, const GPtrArray *entries);
   void (*put) (gpointer owner, const EtcdEntry *entry);
-  void (*deleted) (gpointer owner, const gchar *key);
+  void (*deleted) (gpointer owner, const EtcdEntry *entry); // its value is ""
 } EtcdWatchOps;
 
 typedef struct _EtcdWatch EtcdWatch;

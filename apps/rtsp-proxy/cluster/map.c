@@ -12,6 +12,8 @@
 #define MEMBERS "members/"
 #define OWNERS "owners"
 #define TAKERS "takers/"
+#define MOUNTS "mounts"
+#define ERA "era"
 #define DEPTH_MAX 8
 #define TICK_MS 500
 // What is missing in a list may be there soon again: etcd was replaced by an empty one, and each
@@ -21,6 +23,7 @@
 struct _ClusterMap {
   EtcdWatch *watch;
   gchar *prefix; // with the schema
+  gchar *mounts_key, *era_key;
   const ClusterMapOps *ops;
   gpointer owner;
   GHashTable *keys; // key without the prefix -> gint64: since when it is missing, ns; or 0
@@ -261,16 +264,24 @@ forget (ClusterMap *self, const gchar *key)
   tell_stream (self, stream);
 }
 
-static void
-on_put (gpointer data, const EtcdEntry *entry)
+// Reports whether the key is one of the mounts, which others read.
+static gboolean
+is_of_mounts (ClusterMap *self, const gchar *key)
 {
-  ClusterMap *self = data;
+  const gchar *path = behind (key, self->mounts_key);
+
+  return (path && *path == '/') || g_str_equal (key, self->era_key);
+}
+
+static void
+put (ClusterMap *self, const EtcdEntry *entry)
+{
   const gchar *key = behind (entry->key, self->prefix);
   const gchar *name = key ? behind (key, MEMBERS) : NULL, *path = key ? behind (key, OWNERS) : NULL;
   const gchar *taker = key ? behind (key, TAKERS) : NULL;
   gboolean understood = FALSE;
 
-  if (!key)
+  if (!key || is_of_mounts (self, entry->key))
     return;
   if (name)
     understood = put_member (self, name, entry);
@@ -288,12 +299,25 @@ on_put (gpointer data, const EtcdEntry *entry)
 }
 
 static void
-on_deleted (gpointer data, const gchar *full)
+on_put (gpointer data, const EtcdEntry *entry)
 {
   ClusterMap *self = data;
-  const gchar *key = behind (full, self->prefix);
 
-  if (key && g_hash_table_remove (self->keys, key))
+  if (is_of_mounts (self, entry->key))
+    self->ops->mounts.put (self->owner, entry);
+  else
+    put (self, entry);
+}
+
+static void
+on_deleted (gpointer data, const EtcdEntry *entry)
+{
+  ClusterMap *self = data;
+  const gchar *key = behind (entry->key, self->prefix);
+
+  if (is_of_mounts (self, entry->key))
+    self->ops->mounts.deleted (self->owner, entry);
+  else if (key && g_hash_table_remove (self->keys, key))
     forget (self, key);
 }
 
@@ -311,7 +335,8 @@ on_listed (gpointer data, const GPtrArray *entries)
       *(gint64 *) missing = now;
   }
   for (guint i = 0; i < entries->len; i++)
-    on_put (self, g_ptr_array_index (entries, i));
+    put (self, g_ptr_array_index (entries, i));
+  self->ops->mounts.listed (self->owner, entries);
 }
 
 static gboolean
@@ -423,6 +448,18 @@ cluster_map_feeds_others (ClusterMap *self, const gchar *name)
   return FALSE;
 }
 
+const gchar *
+cluster_map_get_mounts_key (ClusterMap *self)
+{
+  return self->mounts_key;
+}
+
+const gchar *
+cluster_map_get_era_key (ClusterMap *self)
+{
+  return self->era_key;
+}
+
 gchar *
 cluster_map_dup_member_key (ClusterMap *self, const gchar *name)
 {
@@ -450,6 +487,8 @@ cluster_map_new (Etcd *etcd, const gchar *prefix, const ClusterMapOps *ops, gpoi
   ClusterMap *self = g_new0 (ClusterMap, 1);
 
   self->prefix = g_strconcat (prefix, CLUSTER_SCHEMA, NULL);
+  self->mounts_key = g_strconcat (self->prefix, MOUNTS, NULL);
+  self->era_key = g_strconcat (self->prefix, ERA, NULL);
   self->ops = ops;
   self->owner = owner;
   self->strange = LOG_LIMIT_FAILURES;
@@ -477,5 +516,7 @@ cluster_map_free (ClusterMap *self)
   g_hash_table_unref (self->members);
   g_hash_table_unref (self->streams);
   g_free (self->prefix);
+  g_free (self->mounts_key);
+  g_free (self->era_key);
   g_free (self);
 }

@@ -37,6 +37,8 @@ typedef struct {
 typedef struct {
   void (*members_changed) (gpointer owner);
   void (*stream_changed) (gpointer owner, const gchar *path);
+  // Those of EtcdWatch, for keys below cluster_map_get_mounts_key(); `listed` has all keys.
+  EtcdWatchOps mounts;
 } ClusterMapOps;
 
 typedef struct _ClusterMap ClusterMap;
@@ -63,6 +65,11 @@ gboolean cluster_map_feeds_others (ClusterMap *self, const gchar *name);
 
 // Notes what an answer to this member has said, before the watch says it. `owner` may be NULL.
 void cluster_map_note_owner (ClusterMap *self, const gchar *path, const gchar *owner);
+
+// Returns what the keys of mounts begin with, without the slash of their paths; and the key that is
+// there as long as they are (see shared_mounts.h). Valid as long as the map.
+const gchar *cluster_map_get_mounts_key (ClusterMap *self);
+const gchar *cluster_map_get_era_key (ClusterMap *self);
 
 // Return keys. (transfer full)
 gchar *cluster_map_dup_member_key (ClusterMap *self, const gchar *name);

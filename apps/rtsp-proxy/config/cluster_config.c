@@ -98,6 +98,8 @@ static const SchemaKey keys[] = {
   { "prefix", SCHEMA_TEXT, AT (prefix), "/weir/", .form = "/PATH/", .check = check_prefix,
       .effect = PROXY_EFFECT_RESTART,
       .help = "what all keys in etcd begin with; two clusters on one etcd need two of them" },
+  { "mounts", SCHEMA_FLAG, AT (mounts), "no", .effect = PROXY_EFFECT_RESTART,
+      .help = "`yes`: etcd keeps the mounts that the API adds, and all members serve them" },
   { NULL },
 };
 

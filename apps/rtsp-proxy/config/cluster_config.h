@@ -13,7 +13,8 @@ typedef struct {
   gchar *name;    // NULL: the host's name
   gchar *address; // where the other members reach this one; NULL: there is no cluster
   gchar *secret;
-  gchar *prefix; // of all keys in etcd; ends with a slash
+  gchar *prefix;   // of all keys in etcd; ends with a slash
+  gboolean mounts; // they are kept in etcd
 } ClusterConfig;
 
 extern const SchemaObject cluster_config_object;

@@ -4,6 +4,7 @@
 #include "control/api_handlers.h"
 
 #include "config/mount_keys.h"
+#include "control/api_shared.h"
 #include "control/broadcast_figures.h"
 #include "control/disk_figures.h"
 #include "control/ingest_figures.h"
@@ -13,6 +14,8 @@
 
 #include "readers/readers.h"
 #include "sources/publication.h"
+
+#include <string.h>
 
 static guint
 count_readers (const gchar *path)
@@ -124,6 +127,15 @@ write_publisher (JsonBuilder *builder, const gchar *path)
   g_free (facts.layer);
 }
 
+// Returns who has set the mount's configuration.
+static const gchar *
+get_source (Api *api, const MountConfig *config)
+{
+  if (config->pattern || reload_is_as_in_file (api->reload, config))
+    return "file";
+  return config->from_api && cluster_get_mounts (api->cluster) ? "cluster" : "api";
+}
+
 static void
 write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
 {
@@ -138,8 +150,7 @@ write_mount (Api *api, JsonBuilder *builder, Mount *mount, guint n_readers)
   if (config->pattern)
     api_add_text (builder, "pattern", mount_get_pattern (mount));
   api_add_text (builder, "state", presentation_get_state_name (main));
-  api_add_text (builder, "source",
-      config->pattern || reload_is_as_in_file (api->reload, config) ? "file" : "api");
+  api_add_text (builder, "source", get_source (api, config));
   api_add_number (builder, "readers", n_readers);
   api_add_number (builder, "tracks", relay_n_tracks (relay));
   json_builder_set_member_name (builder, "ingest");
@@ -222,10 +233,13 @@ void
 api_get_mount (ApiRequest *request)
 {
   g_autoptr (Mount) mount = find (request);
+  SharedMountView shared;
   JsonBuilder *builder;
 
   if (!mount)
     return;
+  if (api_find_shared (request, &shared) && shared.state == SHARED_MOUNT_SERVED)
+    api_set_revision (request->message, shared.revision);
   builder = json_builder_new ();
   write_mount (request->api, builder, mount, count_readers (request->rest));
   api_answer (request->message, SOUP_STATUS_OK, builder);
@@ -264,7 +278,7 @@ write_change (Api *api, JsonBuilder *builder, const gchar *path, const MountConf
 
   json_builder_begin_object (builder);
   api_add_text (builder, "path", path);
-  api_add_text (builder, "change", !from ? "added" : !to ? "removed" : "changed");
+  api_add_text (builder, "change", !to ? "removed" : !from ? "added" : "changed");
   write_keys (builder, from, to);
   api_add_text (builder, "effect", effect);
   api_add_number (builder, "readers", count_readers (path));
@@ -289,14 +303,21 @@ describe_change (ApiRequest *request, const MountConfig *from, const MountConfig
   return builder;
 }
 
-// Makes the change, unless it is a dry run, and answers.
+// Makes the change, unless it is a dry run, and answers. `json` is what `to` was read from.
 static void
-make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, gboolean dry)
+make_change (ApiRequest *request, const MountConfig *from, MountConfig *to, const gchar *json)
 {
+  const gboolean dry = api_is_dry_run (request);
   JsonBuilder *builder = describe_change (request, from, to, dry);
   gboolean same = from && mount_config_equal (from, to), added = !from && !dry;
+  SharedMountView shared;
   GError *error = NULL;
 
+  if (api_shares_mounts (request) && !dry) {
+    added = !api_find_shared (request, &shared);
+    api_change_shared (request, json, added ? SOUP_STATUS_CREATED : SOUP_STATUS_OK, builder);
+    return;
+  }
   if (dry || same || proxy_put_mount (request->api->proxy, to, &error)) {
     api_answer (request->message, added ? SOUP_STATUS_CREATED : SOUP_STATUS_OK, builder);
     return;
@@ -318,22 +339,24 @@ check_path (ApiRequest *request)
   return !wrong;
 }
 
-// Applies the request's body to `base`, or to the defaults if it is NULL, and makes the change.
-// `from` is the mount's present configuration; NULL if the mount does not exist.
-static void
-change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
+static gboolean
+check_request (ApiRequest *request)
 {
-  YamlReader *body;
+  return api_check_query (request, "dry-run", NULL) && check_path (request)
+         && (!api_shares_mounts (request) || api_check_shared (request));
+}
+
+// Applies `body`, which it frees, to `base`, or to the defaults if it is NULL, and makes the
+// change. `json` is the text of `body`. `from` is the mount's present configuration; NULL if the
+// mount does not exist.
+static void
+change (ApiRequest *request, YamlReader *body, const gchar *json, const MountConfig *base,
+    const MountConfig *from)
+{
   MountConfig *to;
   GError *error = NULL;
-  gboolean dry = api_is_dry_run (request);
   gchar *wrong;
 
-  if (!api_check_query (request, "dry-run", NULL) || !check_path (request))
-    return;
-  body = api_read_body (request);
-  if (!body)
-    return;
   to = mount_read_body (proxy_get_stages (request->api->proxy), request->rest, body, base, &error);
   yaml_reader_free (body);
   if (!to) {
@@ -348,7 +371,7 @@ change (ApiRequest *request, const MountConfig *base, const MountConfig *from)
     mount_config_unref (to);
     return;
   }
-  make_change (request, from, to, dry);
+  make_change (request, from, to, json);
   mount_config_unref (to);
 }
 
@@ -357,13 +380,37 @@ api_put_mount (ApiRequest *request)
 {
   g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
 
-  change (request, NULL, mount ? mount_get_config (mount) : NULL);
+  YamlReader *body = check_request (request) ? api_read_body (request) : NULL;
+
+  if (body)
+    change (request, body, soup_server_message_get_request_body (request->message)->data, NULL,
+        mount ? mount_get_config (mount) : NULL);
 }
 
-void
-api_patch_mount (ApiRequest *request)
+// The whole mount is read anew, because etcd has only what was given for it.
+static void
+patch_shared (ApiRequest *request)
+{
+  g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
+  YamlReader *body = check_request (request) ? api_read_body (request) : NULL;
+  g_autofree gchar *json = body ? api_patch_shared (request) : NULL;
+  g_autoptr (GError) error = NULL;
+
+  g_clear_pointer (&body, yaml_reader_free);
+  if (!json)
+    return;
+  body = yaml_reader_new ("body", json, strlen (json), &error);
+  if (body)
+    change (request, body, json, NULL, mount ? mount_get_config (mount) : NULL);
+  else
+    api_fail_error (request->message, SOUP_STATUS_BAD_REQUEST, error);
+}
+
+static void
+patch (ApiRequest *request)
 {
   g_autoptr (Mount) mount = find (request);
+  YamlReader *body;
 
   if (!mount)
     return;
@@ -372,8 +419,17 @@ api_patch_mount (ApiRequest *request)
         "the mount is down, because this machine lacks something that the file names (%s); use PUT "
         "to replace the mount, or mend that",
         mount_get_config (mount)->lack);
+  else if (check_request (request) && (body = api_read_body (request)))
+    change (request, body, NULL, mount_get_config (mount), mount_get_config (mount));
+}
+
+void
+api_patch_mount (ApiRequest *request)
+{
+  if (api_shares_mounts (request))
+    patch_shared (request);
   else
-    change (request, mount_get_config (mount), mount_get_config (mount));
+    patch (request);
 }
 
 // Answers 409 and returns FALSE if another mount has this one as an input.
@@ -389,6 +445,31 @@ check_unused (ApiRequest *request)
   return !user;
 }
 
+// A mount that is wrong is in etcd only.
+static void
+delete_shared (ApiRequest *request)
+{
+  g_autoptr (Mount) mount = mounts_get (proxy_get_mounts (request->api->proxy), request->rest);
+  SharedMountView shared;
+  JsonBuilder *builder;
+
+  if (!check_path (request) || !api_check_shared (request))
+    return;
+  if (!api_find_shared (request, &shared)) {
+    api_fail (request->message, SOUP_STATUS_NOT_FOUND, NULL, "the cluster has no mount %s",
+        request->rest);
+    return;
+  }
+  if (!check_unused (request))
+    return;
+  builder = describe_change (
+      request, mount ? mount_get_config (mount) : NULL, NULL, api_is_dry_run (request));
+  if (api_is_dry_run (request))
+    api_answer (request->message, SOUP_STATUS_OK, builder);
+  else
+    api_change_shared (request, NULL, SOUP_STATUS_OK, builder);
+}
+
 void
 api_delete_mount (ApiRequest *request)
 {
@@ -399,6 +480,10 @@ api_delete_mount (ApiRequest *request)
 
   if (!api_check_query (request, "dry-run", "reason", NULL))
     return;
+  if (api_shares_mounts (request)) {
+    delete_shared (request);
+    return;
+  }
   mount = find (request);
   if (!mount)
     return;
