@@ -1,70 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Readers over WebRTC behind networks as they are: without UDP, behind a router, with a small MTU, with IPv6 only."""
 
-import ctypes
 import json
-import os
 import subprocess
-import sys
-from contextlib import contextmanager
-from functools import lru_cache
 
-from tap import SLOWER, Skip, run, test
-from webrtcproxy import WebrtcProxy, program
+from networks import PROXY, Wide, connect, line, network, tool
+from tap import SLOWER, run, test
+from webrtcproxy import program
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'bench'))
-from netns import CLONE_NEWNET, Namespace, NoRig  # pylint: disable=wrong-import-position
-
-PROXY, CLIENT, PUBLIC = '10.79.0.1', '10.79.0.2', '203.0.113.1'
-
-
-def tool(*words):
-    """Runs a tool in the network of this process."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NoRig(f'{" ".join(words)}: {done.stderr.strip()}')
-
-
-@lru_cache
-def leave_network():
-    """Gives this process a network of its own, once. Before, it gets what the tests need from outside."""
-    program()
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        raise NoRig(f'no network namespace: {os.strerror(ctypes.get_errno())}')
-    tool('ip', 'link', 'set', 'lo', 'up')
-
-
-def connect(name, other, addresses, theirs, mtu=1500):
-    """Makes a line from this process to the namespace `other`."""
-    tool('ip', 'link', 'add', name, 'mtu', str(mtu), 'type', 'veth', 'peer', 'name', name, 'mtu', str(mtu), 'netns', other.path)
-    for address in addresses:
-        tool('ip', 'address', 'add', address, 'dev', name, *(['nodad'] if ':' in address else []))
-    for address in theirs:
-        other.run('ip', 'address', 'add', address, 'dev', name, *(['nodad'] if ':' in address else []))
-    tool('ip', 'link', 'set', name, 'up')
-    other.run('ip', 'link', 'set', 'lo', 'up')
-    other.run('ip', 'link', 'set', name, 'up')
-
-
-@contextmanager
-def network(make):
-    """The namespace of a client, which `make` connects to this process. The line of this process goes with it."""
-    made = []
-    try:
-        leave_network()
-        made = [Namespace(), Namespace()]
-        make(*made)
-        yield made[0]
-    except NoRig as why:
-        raise Skip(str(why)) from why
-    finally:
-        subprocess.run(['ip', 'link', 'delete', 'line'], stderr=subprocess.DEVNULL, check=False)
-        for each in made:
-            each.close()
-
-
-def line(mtu=1500):
-    return network(lambda client, _: connect('line', client, [f'{PROXY}/24', 'fd79::1/64'], [f'{CLIENT}/24', 'fd79::2/64'], mtu))
+PUBLIC = '203.0.113.1'
 
 
 def behind_router(client, router):
@@ -82,14 +26,6 @@ def behind_router(client, router):
 
 def drop(client, what):
     client.run('nft', '-f', '-', text=f'table inet no {{ chain out {{ type filter hook output priority 0; {what} drop; }}; }}')
-
-
-class Wide(WebrtcProxy):
-    """A proxy for all networks."""
-
-    def __init__(self, port=0, listen='0.0.0.0:0', **webrtc):
-        super().__init__(web={'listen': f'0.0.0.0:{port}'}, webrtc={'listen': listen, **webrtc},
-                         users=[{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'api'}]}])
 
 
 def read(client, proxy, *words, host=PROXY):
@@ -124,7 +60,7 @@ def a_network_without_udp_is_read_over_tcp():
 @test(timeout=90)
 def a_router_that_passes_ports_on_needs_its_address():
     """a router that passes ports on (DNAT) needs only its address in additional-hosts"""
-    with network(behind_router) as client, Wide(8888, '0.0.0.0:8189', **{'additional-hosts': [PUBLIC]}) as proxy:
+    with network(behind_router, 2) as (client, _), Wide(port=8888, listen='0.0.0.0:8189', **{'additional-hosts': [PUBLIC]}) as proxy:
         for words, kind in ((), 'udp'), (('--tcp',), 'tcp'):
             remote = read(client, proxy, *words, host=PUBLIC)
             assert remote.startswith(kind) and PUBLIC in remote, remote
