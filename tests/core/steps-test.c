@@ -329,12 +329,12 @@ steps_are_listed_by_rate (void)
   WeirStep list[WEIR_STEPS_MAX];
   WeirRates rates = { .n = 3, .key_bitrate = 1000, .reference_bitrate = 4000 };
 
-  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, list), 0);
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, NULL, 0, list), 0);
   for (unsigned i = 0; i < 3; i++) {
     rates.layers[i].temporal = (uint8_t) i;
     rates.layers[i].bitrate = 5000 * (i + 1);
   }
-  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, list), 5);
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, NULL, 0, list), 5);
   CHECK_INT (list[0].kind, WEIR_STEP_KEYFRAMES);
   CHECK_INT (list[0].bits, 1000);
   CHECK_INT (list[1].kind, WEIR_STEP_REFERENCES);
@@ -346,10 +346,60 @@ steps_are_listed_by_rate (void)
   CHECK_INT (list[4].bits, 30000);
   // All frames are needed, or keyframes.
   rates.reference_bitrate = 5000;
-  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 1, -1 }, list), 3);
+  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 1, -1 }, NULL, 0, list), 3);
   CHECK_INT (list[2].set.temporal, 1);
   rates.key_bitrate = 5000;
-  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 0, -1 }, list), 1);
+  CHECK_INT (weir_steps_list (&rates, (WeirLayerSet) { -1, 0, -1 }, NULL, 0, list), 1);
+}
+
+static void
+renditions_stand_below_the_layers (void)
+{
+  const WeirRendition renditions[] = { { 1, 2000000 }, { 2, 600000 }, { 3, 4600000 }, { 4, 600000 },
+    { 5, 0 } };
+  WeirStep list[WEIR_STEPS_MAX];
+  WeirRates rates = { .n = 1, .key_bitrate = 300000, .reference_bitrate = 3000000 };
+
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, renditions, 5, list), 0);
+  rates.layers[0].bitrate = 5000000;
+  // References take more than what shows all frames.
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, renditions, 5, list), 4);
+  CHECK_INT (list[0].kind, WEIR_STEP_KEYFRAMES);
+  CHECK_INT (list[0].rendition, 0);
+  CHECK_INT (list[1].kind, WEIR_STEP_LAYERS);
+  CHECK_INT (list[1].rendition, 2);
+  CHECK_INT (list[2].rendition, 1);
+  CHECK_INT (list[2].bits, 2000000);
+  CHECK_INT (list[3].rendition, 0);
+  CHECK_INT (list[3].bits, 5000000);
+  // A stream that takes less than its renditions has none.
+  rates.layers[0].bitrate = 500000;
+  CHECK_INT (weir_steps_list (&rates, WEIR_LAYER_SET_ALL, renditions, 5, list), 2);
+  CHECK_INT (list[1].rendition, 0);
+}
+
+static void
+a_reader_goes_to_a_rendition_and_back (void)
+{
+  static const WeirStep list[] = { { WEIR_STEP_LAYERS, { -1, -1, -1 }, 600000, 2 },
+    { WEIR_STEP_LAYERS, { -1, -1, -1 }, 2000000, 1 },
+    { WEIR_STEP_LAYERS, { -1, -1, -1 }, 5000000, 0 } };
+  WeirStepsInput line = { .line = { .state = WEIR_ESTIMATE_CONGESTED, .bits = 1000000 },
+    .key_ns = INT64_MIN };
+  WeirStepsDecision out;
+
+  weir_steps_init (&steps, WEIR_LAYER_SET_ALL, 1, START);
+  out = weir_steps_decide (&steps, &line, list, 3, START);
+  CHECK_INT (out.step.rendition, 2);
+  line.line.state = WEIR_ESTIMATE_CLEAR;
+  line.line.bits = 5600000;
+  out = weir_steps_decide (&steps, &line, list, 3, START + 10 * SECOND);
+  CHECK_INT (out.step.rendition, 0);
+  CHECK_INT (out.reason, WEIR_STEPS_ROOM);
+  // A rendition that has ended counts as the stream itself.
+  steps.now = list[1];
+  out = weir_steps_decide (&steps, &line, list + 2, 1, START + 11 * SECOND);
+  CHECK_INT (out.step.rendition, 0);
 }
 
 // ---- readers over simulated lines ----
@@ -690,6 +740,8 @@ main (void)
   RUN (a_reader_that_cannot_be_probed_rises_on_trial);
   RUN (a_step_that_has_ended_counts_as_the_highest);
   RUN (steps_are_listed_by_rate);
+  RUN (renditions_stand_below_the_layers);
+  RUN (a_reader_goes_to_a_rendition_and_back);
   RUN (a_reader_follows_its_line);
   RUN (random_loss_leaves_a_reader_at_the_top);
   RUN (two_readers_share_a_line);

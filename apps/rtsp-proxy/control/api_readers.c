@@ -27,6 +27,7 @@ write_line (JsonBuilder *builder, const AdaptationView *view)
   json_builder_add_double_value (
       builder, (gdouble) view->queue_ns / G_GINT64_CONSTANT (1000000000));
   api_add_text (builder, "gets", view->step);
+  api_add_text (builder, "rendition", view->rendition);
   api_add_text (builder, "reason", view->reason);
   json_builder_end_object (builder);
 }

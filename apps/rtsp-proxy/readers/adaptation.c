@@ -53,6 +53,7 @@ entry_unref (gpointer data)
 
   if (!g_atomic_ref_count_dec (&self->refs))
     return;
+  renditions_free (self->line.renditions);
   presentation_unref (self->presentation);
   g_clear_pointer (&self->n_reports, g_atomic_rc_box_release);
   g_free (self->address);
@@ -316,7 +317,7 @@ dup_address (const gchar *peer)
 }
 
 void
-adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chosen)
+adaptation_watch (Reader *reader, Presentation *presentation, Mount *varies, WeirLayerSet chosen)
 {
   Entry *self = g_new0 (Entry, 1);
 
@@ -325,6 +326,8 @@ adaptation_watch (Reader *reader, Presentation *presentation, WeirLayerSet chose
   self->presentation = presentation_ref (presentation);
   self->n_reports = reader_ref_report_count (reader);
   self->chosen = chosen;
+  if (varies)
+    self->line.renditions = renditions_new (varies, presentation);
   self->address = dup_address (reader_get_peer (reader));
   g_mutex_lock (&lock);
   if (!entries)
@@ -376,6 +379,7 @@ adaptation_view (Reader *reader, AdaptationView *view)
     view->line = line_choice_get_state (&self->line);
     view->queue_ns = self->line.line.queue_ns;
     view->step = line_choice_get_step (&self->line);
+    view->rendition = line_choice_get_rendition (&self->line);
     view->reason = line_choice_get_reason (&self->line);
   }
   entry_unref (self);

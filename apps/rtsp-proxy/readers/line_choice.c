@@ -38,10 +38,18 @@ line_choice_read (LineChoice *self, Reader *reader, gint64 now)
   return self->known;
 }
 
+// Returns the rendition that the reader has; 0: the stream that it has asked for.
+static guint
+get_rendition (const LineChoice *self)
+{
+  return self->renditions ? renditions_get_id (self->renditions) : 0;
+}
+
 gboolean
 line_choice_is_open (const LineChoice *self, WeirLayerSet limit)
 {
   return self->line.state == WEIR_ESTIMATE_CONGESTED || self->steps.now.kind != WEIR_STEP_LAYERS
+         || self->steps.now.rendition != 0 || get_rendition (self) != 0
          || !weir_layer_set_equal (self->steps.now.set, limit);
 }
 
@@ -55,10 +63,37 @@ find_restriction (WeirStepKind kind)
 }
 
 static void
-take_step (Reader *reader, const WeirStep *step)
+set_step (Reader *reader, const WeirStep *step)
 {
   reader_set_layers (reader, step->set);
   reader_restrict (reader, find_restriction (step->kind));
+}
+
+// A reader that goes down to another rendition gets keyframes only until that is there: its line
+// carries no more.
+static void
+take_step (LineChoice *self, Reader *reader, const WeirStep *before)
+{
+  const WeirStep *step = &self->steps.now;
+
+  if (step->rendition == get_rendition (self))
+    set_step (reader, step);
+  else if (step->bits < before->bits)
+    reader_restrict (reader, find_restriction (WEIR_STEP_KEYFRAMES));
+}
+
+// Lets the reader have the rendition of its step. Without a change this makes sure that it still
+// has it.
+static void
+follow_step (LineChoice *self, Reader *reader, gint64 now)
+{
+  const WeirStep *step = &self->steps.now;
+  guint before = get_rendition (self);
+
+  if (self->renditions && (before != 0 || step->rendition != 0)
+      && renditions_go (self->renditions, reader, step->rendition, now)
+      && before != step->rendition)
+    set_step (reader, step);
 }
 
 static void
@@ -73,7 +108,8 @@ note_change (const WeirSteps *now)
 static gboolean
 is_same (const WeirStep *a, const WeirStep *b)
 {
-  return a->kind == b->kind && weir_layer_set_equal (a->set, b->set);
+  return a->kind == b->kind && a->rendition == b->rendition
+         && weir_layer_set_equal (a->set, b->set);
 }
 
 void
@@ -84,8 +120,10 @@ line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit, const 
     .key_ns = rates->key_ns ? rates->key_ns : INT64_MIN,
     .can_probe = self->can_probe,
     .others = others };
+  WeirRendition renditions[WEIR_RENDITIONS_MAX];
+  gsize n_renditions = self->renditions ? renditions_list (self->renditions, now, renditions) : 0;
   WeirStep list[WEIR_STEPS_MAX];
-  size_t n = weir_steps_list (rates, limit, list);
+  size_t n = weir_steps_list (rates, limit, renditions, n_renditions, list);
   WeirSteps before = self->steps;
   WeirStepsDecision decision;
 
@@ -93,9 +131,10 @@ line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit, const 
     return;
   decision = weir_steps_decide (&self->steps, &input, list, n, now);
   if (!is_same (&before.now, &decision.step)) {
-    take_step (reader, &decision.step);
+    take_step (self, reader, &before.now);
     note_change (&self->steps);
   }
+  follow_step (self, reader, now);
   counts.failed += self->steps.n_failed - before.n_failed;
   if (decision.probe_bits == 0)
     return;
@@ -124,13 +163,19 @@ line_choice_get_state (const LineChoice *self)
 const gchar *
 line_choice_get_step (const LineChoice *self)
 {
-  return steps[self->steps.now.kind];
+  return self->steps.now.rendition != 0 ? "rendition" : steps[self->steps.now.kind];
 }
 
 const gchar *
 line_choice_get_reason (const LineChoice *self)
 {
   return weir_steps_reason_name (self->steps.reason);
+}
+
+const gchar *
+line_choice_get_rendition (const LineChoice *self)
+{
+  return self->renditions ? renditions_get_query (self->renditions) : NULL;
 }
 
 void

@@ -6,6 +6,7 @@
 
 #include "net/steps.h"
 #include "readers/readers.h"
+#include "readers/renditions.h"
 
 typedef struct {
   gboolean known;     // the reader has given feedback
@@ -13,6 +14,7 @@ typedef struct {
   gint64 since;       // when it began, clock_now()
   WeirEstimateView line;
   WeirSteps steps;
+  Renditions *renditions; // between which the reader may change; NULL: none
 } LineChoice;
 
 // What has been decided for all readers so far.
@@ -33,16 +35,17 @@ gboolean line_choice_read (LineChoice *self, Reader *reader, gint64 now);
 // Reports whether there is something to decide: the reader could get more or less.
 gboolean line_choice_is_open (const LineChoice *self, WeirLayerSet limit);
 
-// Decides, with the rates of the layers, and sets what the reader gets. `others`: another reader
-// behind the same line is probed.
+// Decides, with the rates of the layers, and sets what the reader gets: layers, or a rendition.
+// `others`: another reader behind the same line is probed.
 void line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit,
     const WeirRates *rates, gboolean others, gint64 now);
 
 gboolean line_choice_is_probing (const LineChoice *self);
 
-// Returns words for the API.
+// Returns words for the API; the query of the rendition that the reader has, or NULL.
 const gchar *line_choice_get_state (const LineChoice *self);
 const gchar *line_choice_get_step (const LineChoice *self);
 const gchar *line_choice_get_reason (const LineChoice *self);
+const gchar *line_choice_get_rendition (const LineChoice *self);
 
 void line_choice_count (LineChoiceCounts *counts);

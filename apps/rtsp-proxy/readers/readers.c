@@ -231,6 +231,12 @@ reader_probe (Reader *self, guint64 bits, guint duration)
   return self->ops->probe && self->ops->probe (self->served, bits, duration);
 }
 
+ReaderSplice
+reader_splice (Reader *self, Presentation *rendition, gint64 now)
+{
+  return self->ops->splice ? self->ops->splice (self->served, rendition, now) : READER_SPLICE_NEVER;
+}
+
 // ---- all readers ----
 
 void

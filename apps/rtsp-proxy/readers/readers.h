@@ -6,6 +6,7 @@
 
 #include <gst/gst.h>
 
+#include "mounts/presentation.h"
 #include "net/estimate.h"
 #include "svc/rates.h"
 
@@ -110,11 +111,22 @@ gboolean reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view)
 // video has lately had comes again beside it. Returns FALSE if that is not possible.
 gboolean reader_probe (Reader *self, guint64 bits, guint duration);
 
+typedef enum {
+  READER_SPLICE_DONE,  // the reader has its video from there
+  READER_SPLICE_LATER, // it waits for a keyframe there, for which the source has been asked
+  READER_SPLICE_NEVER  // it cannot have its video from there
+} ReaderSplice;
+
+// Lets the reader have its video from `rendition`, which is READY and in use, and shows the same
+// pictures; NULL: from what it has asked for. Numbers and timestamps go on. Call again, about each
+// 100 ms, until it is DONE, at `now`, clock_now(). Main thread only.
+ReaderSplice reader_splice (Reader *self, Presentation *rendition, gint64 now);
+
 // ---- for outlets ----
 
 // An outlet's implementation of the functions above, for one reader. `served` is the outlet's
 // object. Called from any thread. Samples are zero before a call. An outlet without reports,
-// priorities or layers leaves the functions from sample_reports to probe NULL, all or some.
+// priorities or layers leaves the functions from sample_reports to splice NULL, all or some.
 typedef struct {
   void (*sample) (gpointer served, ReaderSample *sample);
   void (*sample_reports) (gpointer served, ReaderSample *sample);
@@ -127,6 +139,7 @@ typedef struct {
   void (*read_rates) (gpointer served, WeirRates *rates);
   gboolean (*read_estimate) (gpointer served, gint64 now, WeirEstimateView *view);
   gboolean (*probe) (gpointer served, guint64 bits, guint duration);
+  ReaderSplice (*splice) (gpointer served, Presentation *rendition, gint64 now);
   gchar *(*dup_left_out) (gpointer served); // NULL: it gets all tracks
   void (*close) (gpointer served, const gchar *reason);
   void (*free) (gpointer served);

@@ -21,37 +21,60 @@
 
 // ---- the list ----
 
+// Adds a step, if it takes less than `below`, by enough to save something.
 static size_t
-add (WeirStep *steps, size_t n, WeirStepKind kind, WeirLayerSet set, double bitrate)
+add (WeirStep *steps, size_t n, WeirStepKind kind, double bitrate, double below)
 {
-  steps[n] = (WeirStep) { kind, set, (uint64_t) bitrate };
+  const WeirLayerSet lowest = { 0, 0, 0 };
+
+  if (bitrate < 1 || bitrate >= below || (n > 0 && bitrate <= (double) steps[n - 1].bits))
+    return n;
+  steps[n] = (WeirStep) { kind, lowest, (uint64_t) bitrate, 0 };
   return n + 1;
 }
 
-size_t
-weir_steps_list (const WeirRates *rates, WeirLayerSet limit, WeirStep *steps)
+// Returns the rendition that takes least of those that take more than `above`, or NULL.
+static const WeirRendition *
+next_rendition (const WeirRendition *renditions, size_t n, uint64_t above)
 {
-  const WeirLayerSet lowest = { 0, 0, 0 };
+  const WeirRendition *next = NULL;
+
+  for (size_t i = 0; i < n; i++) {
+    if (renditions[i].bits > above && (!next || renditions[i].bits < next->bits))
+      next = &renditions[i];
+  }
+  return next;
+}
+
+size_t
+weir_steps_list (const WeirRates *rates, WeirLayerSet limit, const WeirRendition *renditions,
+    size_t n_renditions, WeirStep *steps)
+{
   WeirAdaptStep sets[WEIR_ADAPT_STEPS];
   size_t n_sets = weir_adapt_ladder (rates, limit, sets), n = 0;
+  const WeirRendition *next = next_rendition (renditions, n_renditions, 0);
+  double own, least;
 
   if (n_sets == 0 || sets[n_sets - 1].bitrate < 1)
     return 0;
-  // A rate that is not below the next one saves nothing.
-  if (rates->key_bitrate >= 1 && rates->key_bitrate < sets[0].bitrate)
-    n = add (steps, n, WEIR_STEP_KEYFRAMES, lowest, rates->key_bitrate);
-  if (rates->reference_bitrate > rates->key_bitrate
-      && rates->reference_bitrate < sets[0].bitrate * 0.98)
-    n = add (steps, n, WEIR_STEP_REFERENCES, lowest, rates->reference_bitrate);
+  own = sets[0].bitrate;
+  least = next && (double) next->bits < own ? (double) next->bits : own;
+  n = add (steps, n, WEIR_STEP_KEYFRAMES, rates->key_bitrate, least);
+  n = add (steps, n, WEIR_STEP_REFERENCES, rates->reference_bitrate,
+      least < own * 0.98 ? least : own * 0.98);
+  for (; next && (double) next->bits < own * 0.9;
+      next = next_rendition (renditions, n_renditions, next->bits))
+    steps[n++] = (WeirStep) { WEIR_STEP_LAYERS, limit, next->bits, next->id };
   for (size_t i = 0; i < n_sets; i++)
-    n = add (steps, n, WEIR_STEP_LAYERS, i + 1 < n_sets ? sets[i].set : limit, sets[i].bitrate);
+    steps[n++] = (WeirStep) { WEIR_STEP_LAYERS, i + 1 < n_sets ? sets[i].set : limit,
+      (uint64_t) sets[i].bitrate, 0 };
   return n;
 }
 
 static bool
 is_step (const WeirStep *a, const WeirStep *b)
 {
-  return a->kind == b->kind
+  return a->kind == b->kind && a->rendition == b->rendition
          && (a->kind != WEIR_STEP_LAYERS || weir_layer_set_equal (a->set, b->set));
 }
 

@@ -36,15 +36,24 @@ typedef enum {
 typedef struct {
   WeirStepKind kind;
   WeirLayerSet set;
-  uint64_t bits; // bit/s
+  uint64_t bits;      // bit/s
+  unsigned rendition; // 0: the stream itself; else the same pictures, encoded with another rate
 } WeirStep;
 
-#define WEIR_STEPS_MAX (WEIR_ADAPT_STEPS + 2)
+typedef struct {
+  unsigned id; // not 0, and of no other one
+  uint64_t bits;
+} WeirRendition;
+
+#define WEIR_RENDITIONS_MAX 8
+#define WEIR_STEPS_MAX (WEIR_ADAPT_STEPS + WEIR_RENDITIONS_MAX + 2)
 
 // Lists the steps of a stream within `limit`, the lowest first; each takes more than the one
-// before. `steps` has room for WEIR_STEPS_MAX. Returns how many there are: 0 as long as no rate is
-// known.
-size_t weir_steps_list (const WeirRates *rates, WeirLayerSet limit, WeirStep *steps);
+// before. Renditions, WEIR_RENDITIONS_MAX at most and in any order, stand below the stream's own
+// layers: one that takes no less than these, or than another one, is no step. `steps` has room for
+// WEIR_STEPS_MAX. Returns how many there are: 0 as long as no rate of the stream is known.
+size_t weir_steps_list (const WeirRates *rates, WeirLayerSet limit, const WeirRendition *renditions,
+    size_t n_renditions, WeirStep *steps);
 
 typedef enum {
   WEIR_STEPS_BEGUN, // with all that is allowed

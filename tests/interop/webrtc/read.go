@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -32,6 +33,7 @@ type readOptions struct {
 	pli                    int // ms
 	duration               time.Duration
 	json, units, twcc      bool
+	save                   string
 }
 
 // What one reader saw. Times are in ms from its POST; -1: never.
@@ -69,6 +71,7 @@ func runRead(args []string) int {
 	fs.StringVar(&o.token, "authorization", "", "header Authorization")
 	fs.BoolVar(&o.twcc, "twcc", false, "offer transport-wide feedback, and send it")
 	fs.BoolVar(&o.units, "units", false, "print the time and the hash of each access unit of the first reader")
+	fs.StringVar(&o.save, "save", "", "write the access units of the first reader's H.264 to this file")
 	fs.IntVar(&o.series, "series", 0, "print what the readers' videos have had, after every so many milliseconds")
 	fs.BoolVar(&o.json, "json", false, "print JSON")
 	fs.Parse(args) //nolint:errcheck // ExitOnError
@@ -82,6 +85,16 @@ func runRead(args []string) int {
 		fmt.Fprintln(os.Stderr, "read: needs one URL, and --readers >= 1")
 		return 64
 	}
+	var saved io.Writer
+	if o.save != "" {
+		file, err := os.Create(o.save)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "read:", err)
+			return 64
+		}
+		defer file.Close()
+		saved = file
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	results := make([]*readResult, o.readers)
@@ -89,6 +102,7 @@ func runRead(args []string) int {
 	for i := range readers {
 		readers[i] = newReader(i, o)
 	}
+	readers[0].saved = saved
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	defer close(done)
@@ -172,6 +186,7 @@ type reader struct {
 	once, onceEnded  sync.Once
 	dropped          atomic.Int64
 	numbers          *numbers
+	saved            io.Writer  // of access units, or nil
 	lock             sync.Mutex // for what follows
 	started          time.Time
 	tracks           []*track
@@ -299,6 +314,9 @@ func (r *reader) follow(remote *webrtc.TrackRemote, receiver *webrtc.RTPReceiver
 	r.lock.Lock()
 	print := r.options.units && r.result.Reader == 0
 	t := newTrack(remote.Kind().String(), remote.Codec().MimeType, r.started, print)
+	if r.saved != nil && remote.Kind() == webrtc.RTPCodecTypeVideo {
+		t.save = r.saved
+	}
 	r.tracks = append(r.tracks, t)
 	r.lock.Unlock()
 	go r.countReports(t, receiver)

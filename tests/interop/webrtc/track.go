@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,7 @@ type track struct {
 	stale   bool   // or of a picture since the last keyframe
 	key     bool   // a keyframe of VP8 is in hand
 	print   bool
+	save    io.Writer // of whole access units, or nil
 	hole    time.Time // since when a packet is missing, for giveUp
 	depack  codecs.H264Packet
 }
@@ -177,6 +179,10 @@ func (t *track) giveUp(now time.Time) {
 func (t *track) endUnit(timestamp uint32, now time.Time) bool {
 	var hashed []byte
 	key := false
+
+	if t.save != nil {
+		t.save.Write(t.unit) //nolint:errcheck // the test finds the file short
+	}
 
 	for _, unit := range splitAnnexB(t.unit) {
 		switch unit[0] & 0x1f {

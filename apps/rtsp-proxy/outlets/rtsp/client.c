@@ -258,7 +258,7 @@ make_reader (Client *self, GstRTSPSessionMedia *media)
       reader_get_transport (reader), weir_session_media_has_srtp (media) ? " with SRTP" : "");
   readers_add (reader);
   if (content && content->presentation)
-    adaptation_watch (reader, content->presentation, self->connection.layers);
+    adaptation_watch (reader, content->presentation, NULL, self->connection.layers);
   return reader;
 }
 

@@ -113,8 +113,11 @@ get_round_trip (WebrtcFeedback *self)
 static void
 answer_key_request (WebrtcFeedback *self, WebrtcPlace *place, gint64 now)
 {
-  const gint64 left = webrtc_stream_ask_key (self->stream, place->track, now);
+  WebrtcStream *guest_of = webrtc_place_dup_guest_of (place);
+  const gint64 left = guest_of ? webrtc_stream_ask_key (guest_of, 0, now)
+                               : webrtc_stream_ask_key (self->stream, place->track, now);
 
+  g_clear_pointer (&guest_of, webrtc_stream_unref);
   if (left == 0 || left == place->again || now - left < get_round_trip (self) + ARRIVES_NS)
     return;
   place->again = left;

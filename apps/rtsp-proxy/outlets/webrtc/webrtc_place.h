@@ -5,6 +5,8 @@
 
 #include <gst/gst.h>
 
+#include "outlets/webrtc/webrtc_stream.h"
+#include "readers/readers.h"
 #include "svc/layerset.h"
 
 typedef struct {
@@ -15,6 +17,10 @@ typedef struct {
   gchar *token; // of the WeirSrtp, which names the reader to the sink
   gint port;    // atomic: the other half of the name
   gint64 again; // the keyframe with which it began again; the feedback's
+
+  GMutex lock;         // protects the fields below
+  WebrtcStream *other; // of a rendition, of which the reader is or is to be a guest; or NULL
+  gboolean is_guest;
 } WebrtcPlace;
 
 // Takes ownership of the token. Free it with webrtc_place_free().
@@ -47,3 +53,12 @@ void webrtc_place_resend (WebrtcPlace *self, const guint16 *seqs, gsize n, gint6
 
 // Lets the reader begin again at the newest keyframe.
 void webrtc_place_rejoin (WebrtcPlace *self);
+
+// Lets the reader, whose stream is `own`, have the packets of this video track from the stream of
+// `rendition` (reader_splice()).
+ReaderSplice webrtc_place_splice (
+    WebrtcPlace *self, WebrtcStream *own, Presentation *rendition, gint64 now);
+
+// Returns the stream of the rendition from which the reader has its packets (transfer full), or
+// NULL. Its track is the first.
+WebrtcStream *webrtc_place_dup_guest_of (WebrtcPlace *self);

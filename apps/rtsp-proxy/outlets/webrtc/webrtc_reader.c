@@ -17,6 +17,7 @@ typedef struct {
   GArray *choices;     // of AnswerChoice
   WeirLayerSet layers; // that the client has chosen
   gchar *mount;
+  Mount *varies; // or NULL
 
   // Guarded by the client's lock:
   gchar *host; // the route
@@ -42,6 +43,7 @@ reader_free (WebrtcClient *client)
   g_clear_pointer (&self->receive_key, g_bytes_unref);
   g_clear_pointer (&self->stream, webrtc_stream_unref);
   g_clear_pointer (&self->choices, g_array_unref);
+  g_clear_pointer (&self->varies, mount_unref);
   g_free (self->mount);
   g_free (self->host);
   g_free (self);
@@ -163,9 +165,9 @@ show (WebrtcReader *self)
   static const WebrtcServedOwner functions = { close_served, ref_owner, unref_owner };
   gchar *left_out = webrtc_stream_dup_left_out (self->stream);
 
-  self->served = webrtc_served_new (
-      self->places, self->feedback, self->mount, self->client.peer, left_out, &functions, self);
-  adaptation_watch (self->served, self->client.presentation, self->layers);
+  self->served = webrtc_served_new (self->stream, self->places, self->feedback, self->mount,
+      self->client.peer, left_out, &functions, self);
+  adaptation_watch (self->served, self->client.presentation, self->varies, self->layers);
   log_event ("reader %s in: %s over WebRTC", self->client.peer,
       presentation_get_label (self->client.presentation));
   g_free (left_out);
@@ -353,6 +355,7 @@ webrtc_reader_new (const WebrtcContext *context, const WebrtcReaderParts *parts,
   self->choices = choices;
   self->layers = parts->layers;
   self->mount = g_strdup (parts->mount);
+  self->varies = parts->varies ? mount_ref (parts->varies) : NULL;
   self->client.presentation = parts->presentation;
   self->stream = webrtc_stream_ref (parts->stream);
   return &self->client;

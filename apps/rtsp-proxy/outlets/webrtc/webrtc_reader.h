@@ -5,7 +5,7 @@
 // from when the browser is connected until it ends: the browser closes it or is silent, the API or
 // the mount closes it, or webrtc_client_end() does. Call from any thread.
 
-#include "mounts/presentation.h"
+#include "mounts/mount.h"
 #include "outlets/webrtc/webrtc_client.h"
 #include "outlets/webrtc/webrtc_stream.h"
 
@@ -17,6 +17,7 @@ typedef struct {
   WeirLayerSet layers; // that the client has chosen
   const gchar *mount;  // on which it has a place, which it takes over (reader_limit_take())
   const gchar *peer;
+  Mount *varies; // whose renditions it may get by its line; NULL: it has asked for a certain form
 } WebrtcReaderParts;
 
 // Makes a reader for an offer. Returns NULL and sets `error` to G_IO_ERROR_NOT_SUPPORTED if

@@ -5,6 +5,7 @@
 #include "readers/totals.h"
 
 typedef struct {
+  WebrtcStream *stream;
   GPtrArray *places;
   WebrtcFeedback *feedback;
   gchar *left_out;
@@ -134,6 +135,15 @@ probe (gpointer served, guint64 bits, guint duration)
   return place && webrtc_place_probe (place, bits, duration);
 }
 
+static ReaderSplice
+splice (gpointer served, Presentation *rendition, gint64 now)
+{
+  WebrtcPlace *place = find_video (served);
+
+  return place ? webrtc_place_splice (place, ((Served *) served)->stream, rendition, now)
+               : READER_SPLICE_NEVER;
+}
+
 // ---- the life of a reader ----
 
 static gchar *
@@ -157,14 +167,16 @@ free_served (gpointer served)
 
   self->functions->unref (self->owner);
   webrtc_feedback_unref (self->feedback);
+  webrtc_stream_unref (self->stream);
   g_ptr_array_unref (self->places);
   g_free (self->left_out);
   g_free (self);
 }
 
 Reader *
-webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mount,
-    const gchar *peer, const gchar *left_out, const WebrtcServedOwner *functions, gpointer owner)
+webrtc_served_new (WebrtcStream *stream, GPtrArray *places, WebrtcFeedback *feedback,
+    const gchar *mount, const gchar *peer, const gchar *left_out,
+    const WebrtcServedOwner *functions, gpointer owner)
 {
   static const ReaderOps ops = { .sample = sample,
     .sample_reports = sample_reports,
@@ -177,12 +189,14 @@ webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mou
     .read_rates = read_rates,
     .read_estimate = read_estimate,
     .probe = probe,
+    .splice = splice,
     .dup_left_out = dup_left_out,
     .close = close_reader,
     .free = free_served };
   Served *self = g_new0 (Served, 1);
   Reader *reader;
 
+  self->stream = webrtc_stream_ref (stream);
   self->places = g_ptr_array_ref (places);
   self->feedback = webrtc_feedback_ref (feedback);
   self->left_out = g_strdup (left_out);

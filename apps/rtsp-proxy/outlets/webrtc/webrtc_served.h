@@ -15,8 +15,9 @@ typedef struct {
   void (*unref) (gpointer owner);
 } WebrtcServedOwner;
 
-Reader *webrtc_served_new (GPtrArray *places, WebrtcFeedback *feedback, const gchar *mount,
-    const gchar *peer, const gchar *left_out, const WebrtcServedOwner *functions, gpointer owner);
+Reader *webrtc_served_new (WebrtcStream *stream, GPtrArray *places, WebrtcFeedback *feedback,
+    const gchar *mount, const gchar *peer, const gchar *left_out,
+    const WebrtcServedOwner *functions, gpointer owner);
 
 // Removes it, before its places leave the sinks.
 void webrtc_served_end (Reader *reader);

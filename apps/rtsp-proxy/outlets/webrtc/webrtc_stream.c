@@ -454,3 +454,22 @@ webrtc_stream_get_clock (WebrtcStream *self, guint track, gint64 now, guint32 *r
       get_clock (self, &sync, time) + time + sync.offsets[self->numbers[track]]);
   return TRUE;
 }
+
+gboolean
+webrtc_stream_is_of (const WebrtcStream *self, const Presentation *presentation)
+{
+  return self->key.presentation == presentation;
+}
+
+gboolean
+webrtc_stream_get_ahead (
+    WebrtcStream *self, guint track, WebrtcStream *other, guint other_track, guint32 *ahead)
+{
+  gint64 time = relay_get_time (self->relays[track]), there = time;
+
+  if (!relay_convert_time (self->relays[track], other->relays[other_track], &there))
+    return FALSE;
+  *ahead = relay_get_timestamp (self->relays[track], self->numbers[track], time)
+           - relay_get_timestamp (other->relays[other_track], other->numbers[other_track], there);
+  return TRUE;
+}

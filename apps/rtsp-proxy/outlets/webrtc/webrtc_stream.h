@@ -35,6 +35,15 @@ const WebrtcTrack *webrtc_stream_get_track (WebrtcStream *self, guint track);
 // another.
 gboolean webrtc_stream_has_ended (WebrtcStream *self);
 
+// Reports whether it is a stream of the presentation.
+gboolean webrtc_stream_is_of (const WebrtcStream *self, const Presentation *presentation);
+
+// Sets by how many ticks, modulo 2^32, the RTP timestamp of an instant of a track is ahead of that
+// of the same instant in a track of `other`, which has the same clock rate. Returns FALSE if their
+// media do not come from one origin.
+gboolean webrtc_stream_get_ahead (
+    WebrtcStream *self, guint track, WebrtcStream *other, guint other_track, guint32 *ahead);
+
 // Returns text about the tracks that are left out, and why (relay/left_out.h), or NULL. (transfer
 // full)
 gchar *webrtc_stream_dup_left_out (WebrtcStream *self);

@@ -49,6 +49,16 @@ answer_problem (Reply *self, guint status, GError *error)
   }
 }
 
+// Reports whether the client asks for the mount as it is, in no certain form.
+static gboolean
+asks_for_any (const Reply *self)
+{
+  const Resolved *resolved = self->common.asked->resolved;
+
+  return !self->unfit && !resolved->choices && !resolved->is_below
+         && weir_layer_set_equal (self->layers, WEIR_LAYER_SET_ALL);
+}
+
 // Begins to wait for a rendition of the mount, if there is one that fits, and the client has asked
 // for no certain form of the mount. Otherwise answers. Takes ownership of the error.
 static void
@@ -60,8 +70,7 @@ take_rendition (Reply *self, GError *error)
   GError *problem = NULL;
   gchar *choices = NULL;
 
-  if (!self->unfit && !asked->resolved->choices && !asked->resolved->is_below
-      && weir_layer_set_equal (self->layers, WEIR_LAYER_SET_ALL))
+  if (asks_for_any (self))
     choices = webrtc_choice_find_rendition (own, list_codecs (self->common.offer), &self->layers);
   if (!choices) {
     answer_problem (self, SOUP_STATUS_NOT_ACCEPTABLE, error);
@@ -96,7 +105,7 @@ add_reader (Reply *self, WebrtcStream *stream)
   const HttpAsked *asked = self->common.asked;
   const gchar *mount = mount_get_path (asked->resolved->mount);
   const WebrtcReaderParts parts = { self->presentation, stream, self->common.offer, self->layers,
-    mount, asked->peer };
+    mount, asked->peer, asks_for_any (self) ? asked->resolved->mount : NULL };
   GError *error = NULL;
   WebrtcClient *reader = webrtc_reader_new (
       webrtc_clients_get_context (self->common.endpoints->clients), &parts, &error);
