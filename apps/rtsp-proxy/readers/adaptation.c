@@ -11,7 +11,8 @@
   (5 * GST_SECOND)           // between checks of a TCP reader; RTCP reports have this interval
 #define LOOK_INTERVAL_MS 100 // at readers whose feedback tells of each packet
 #define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
-#define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
+#define PROBED_TOGETHER 8
+#define SPREAD 0x9e3779b9u // spreads consecutive ids over the range of seeds
 
 typedef struct {
   gatomicrefcount refs;
@@ -213,23 +214,43 @@ has_estimate (Entry *self, gint64 now)
          && line_choice_read (&self->line, self->reader, now);
 }
 
-// Returns a set of the addresses whose readers are probed. (transfer full)
-static GHashTable *
-find_probed (GPtrArray *all)
+// The readers behind one address, which may share a line.
+typedef struct {
+  guint readers, probed;
+} Neighbours;
+
+static Neighbours *
+find_neighbours (GHashTable *neighbours, const Entry *entry)
 {
-  GHashTable *probed = g_hash_table_new (g_str_hash, g_str_equal);
+  Neighbours *found = g_hash_table_lookup (neighbours, entry->address);
+
+  if (!found) {
+    found = g_new0 (Neighbours, 1);
+    g_hash_table_insert (neighbours, entry->address, found);
+  }
+  return found;
+}
+
+// Counts the readers behind each address. (transfer full)
+static GHashTable *
+count_neighbours (GPtrArray *all)
+{
+  GHashTable *neighbours = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
 
   for (guint i = 0; i < all->len; i++) {
     Entry *entry = g_ptr_array_index (all, i);
+    Neighbours *of = find_neighbours (neighbours, entry);
 
-    if (line_choice_is_probing (&entry->line))
-      g_hash_table_add (probed, entry->address);
+    of->readers++;
+    of->probed += line_choice_is_probing (&entry->line);
   }
-  return probed;
+  return neighbours;
 }
 
+// One reader in PROBED_TOGETHER is probed at a time, and at least one: of many, the probe of one
+// takes a small part of the line.
 static void
-look_at (Entry *self, GHashTable *rates, GHashTable *probed, gint64 now)
+look_at (Entry *self, GHashTable *rates, Neighbours *neighbours, gint64 now)
 {
   gboolean probing = line_choice_is_probing (&self->line);
   const WeirRates *sink_rates = find_rates (rates, self->reader);
@@ -237,9 +258,8 @@ look_at (Entry *self, GHashTable *rates, GHashTable *probed, gint64 now)
   if (!sink_rates)
     return;
   line_choice_decide (&self->line, self->reader, self->limit, sink_rates,
-      !probing && g_hash_table_contains (probed, self->address), now);
-  if (line_choice_is_probing (&self->line))
-    g_hash_table_add (probed, self->address);
+      !probing && neighbours->probed >= MAX (neighbours->readers / PROBED_TOGETHER, 1), now);
+  neighbours->probed += !probing && line_choice_is_probing (&self->line);
 }
 
 // Looks at all readers with an estimate. A reader who gets all and whose line is not congested
@@ -249,7 +269,7 @@ look (gpointer unused)
 {
   g_autoptr (GHashTable) rates = g_hash_table_new_full (NULL, NULL, gst_object_unref, g_free);
   g_autoptr (GPtrArray) all = dup_entries ();
-  g_autoptr (GHashTable) probed = find_probed (all);
+  g_autoptr (GHashTable) neighbours = count_neighbours (all);
   gint64 now = clock_now ();
   gboolean any = FALSE;
 
@@ -260,7 +280,7 @@ look (gpointer unused)
       continue;
     any = TRUE;
     if (line_choice_is_open (&entry->line, entry->limit))
-      look_at (entry, rates, probed, now);
+      look_at (entry, rates, find_neighbours (neighbours, entry), now);
   }
   if (!any)
     looks = 0;
