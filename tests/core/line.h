@@ -2,7 +2,8 @@
 #pragma once
 
 // A line to a reader under a test clock: a queue of bounded length before a link of some rate, loss
-// at random, and a reader that sends feedback about every 64 ms, as our own TWCC does.
+// at random, and a reader that sends feedback about every 64 ms, as our own TWCC does. After a rest
+// the link may pass some bytes at once, as a token bucket does.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 typedef struct {
   uint64_t rate;      // bit/s
   int64_t buffer;     // ns that a packet may wait; one that would wait longer is lost
+  uint64_t burst;     // bytes that pass at once
   int64_t delay;      // one way, without the queue
   unsigned loss;      // of 1000
   int64_t step;       // that the reader's clock is ahead
@@ -37,16 +39,29 @@ line_random (Line *line)
   return line->random >> 8;
 }
 
+static inline int64_t
+line_time (const Line *line, uint64_t bytes)
+{
+  return (int64_t) bytes * 8 * 1000 * LINE_MS / (int64_t) line->rate;
+}
+
+// Returns how long a packet that comes now waits.
+static inline int64_t
+line_wait (const Line *line, int64_t now)
+{
+  int64_t wait = line->free_at - line_time (line, line->burst) - now;
+
+  return wait > 0 ? wait : 0;
+}
+
 // Sends a packet, without a number if it is another flow's. Returns whether it got into the queue.
 static inline bool
 line_queue (Line *line, size_t size, int64_t now, int64_t *arrival)
 {
-  int64_t start = line->free_at > now ? line->free_at : now;
-
-  if (start - now > line->buffer)
+  if (line_wait (line, now) > line->buffer)
     return false;
-  line->free_at = start + (int64_t) size * 8 * 1000 * LINE_MS / (int64_t) line->rate;
-  *arrival = line->free_at + line->delay;
+  line->free_at = (line->free_at > now ? line->free_at : now) + line_time (line, size);
+  *arrival = now + line_wait (line, now) + line->delay;
   return true;
 }
 

@@ -11,7 +11,6 @@
   (5 * GST_SECOND)           // between checks of a TCP reader; RTCP reports have this interval
 #define LOOK_INTERVAL_MS 100 // at readers whose feedback tells of each packet
 #define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
-#define PROBED_TOGETHER 8
 #define SPREAD 0x9e3779b9u // spreads consecutive ids over the range of seeds
 
 typedef struct {
@@ -247,8 +246,6 @@ count_neighbours (GPtrArray *all)
   return neighbours;
 }
 
-// One reader in PROBED_TOGETHER is probed at a time, and at least one: of many, the probe of one
-// takes a small part of the line.
 static void
 look_at (Entry *self, GHashTable *rates, Neighbours *neighbours, gint64 now)
 {
@@ -258,7 +255,7 @@ look_at (Entry *self, GHashTable *rates, Neighbours *neighbours, gint64 now)
   if (!sink_rates)
     return;
   line_choice_decide (&self->line, self->reader, self->limit, sink_rates,
-      !probing && neighbours->probed >= MAX (neighbours->readers / PROBED_TOGETHER, 1), now);
+      !probing && neighbours->probed >= weir_steps_together (neighbours->readers), now);
   neighbours->probed += !probing && line_choice_is_probing (&self->line);
 }
 

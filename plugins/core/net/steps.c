@@ -17,6 +17,7 @@
 #define PROBE (300 * MS)        // the estimate needs two whole groups of 100 ms
 #define PROBE_ANSWER (500 * MS) // until the feedback on its last packet has come
 #define BURST_USUAL (4 * SECOND)
+#define TOGETHER 8 // readers of whom one is probed at a time
 #define PROBE_AIM 2 // a probe aims at most at this multiple of what is known
 
 // ---- the list ----
@@ -351,4 +352,10 @@ bool
 weir_steps_is_probing (const WeirSteps *self)
 {
   return self->probed_bits > 0;
+}
+
+size_t
+weir_steps_together (size_t n_readers)
+{
+  return n_readers < 2 * TOGETHER ? 1 : n_readers / TOGETHER;
 }

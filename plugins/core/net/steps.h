@@ -114,3 +114,7 @@ void weir_steps_cancel_probe (WeirSteps *self);
 
 // Reports whether a probe is under way.
 bool weir_steps_is_probing (const WeirSteps *self);
+
+// Returns how many of `n_readers` behind one address, which may share a line, are probed at the same
+// time: one in eight, and at least one. Of many, the probe of one takes a small part of the line.
+size_t weir_steps_together (size_t n_readers);
