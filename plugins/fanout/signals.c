@@ -331,7 +331,8 @@ fanout_signals_install (GType type)
    * Fills a reader's line for some time, to learn by its feedback whether it carries @bits: the
    * last packets are sent again beside the stream, as many as are missing to that rate. It ends
    * early when the line is congested. Only over UDP, and for tokens with an SSRC for
-   * retransmissions. A new probe takes the place of one that runs.
+   * retransmissions. A new probe takes the place of one that runs, and one of 0 bit/s for 0 ms
+   * ends it.
    *
    * Returns: %FALSE if there is no such reader, it gets no retransmissions, or an argument is out
    * of range

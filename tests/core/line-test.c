@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Readers over simulated lines: the estimate and the steps together.
-#include <stdlib.h>
-
 #include "line.h"
 #include "net/steps.h"
 #include "tap.h"
@@ -16,9 +14,9 @@
 typedef struct {
   const WeirStep *steps;
   size_t n;
-  int64_t frame;    // duration of a picture
-  unsigned group;   // pictures from keyframe to keyframe
-  bool is_smooth;   // a picture is spread over its duration, else as the workers spread it
+  int64_t frame;  // duration of a picture
+  unsigned group; // pictures from keyframe to keyframe
+  bool is_smooth; // a picture is spread over its duration, else as the workers spread it
   size_t (*size) (int step, unsigned picture); // bytes
 } Stream;
 
@@ -101,6 +99,12 @@ typedef struct {
 
 #define READERS 40
 #define WAITS 1000
+#define UNDER_WAY 1024
+typedef struct {
+  int64_t departure;
+  size_t size;
+} Waiting;
+
 typedef struct {
   const Stream *stream;
   Line line;
@@ -109,6 +113,8 @@ typedef struct {
   Tcp tcp;
   unsigned seed;
   int64_t now;
+  Waiting waiting[UNDER_WAY]; // at the line
+  size_t n_waiting;
   unsigned waits[WAITS]; // of a packet at the line, in ms: how many of the milliseconds
 } Sim;
 
@@ -152,20 +158,38 @@ end (void)
 
 // ---- sending ----
 
+// Notes that bytes wait at the line until `departure`.
 static void
-send_packet (Reader *reader, size_t size)
+note_waiting (size_t size, int64_t departure)
 {
+  sim.waiting[sim.n_waiting++ % UNDER_WAY] = (Waiting) { departure, size };
+}
+
+// Sends packets at once. The line takes them as one if its bucket has room for all.
+static void
+send_run (Reader *reader, size_t bytes)
+{
+  bool as_one = bytes <= sim.line.burst, queued = false;
   Line *told = &reader->told;
   int64_t arrival = -1;
 
-  weir_estimate_sent (reader->estimate, reader->number++, size, sim.now);
-  if (!line_queue (&sim.line, size, sim.now, &arrival)
-      || line_random (&sim.line) % 1000 < sim.line.loss)
-    arrival = -1;
-  reader->lost += arrival < 0;
-  reader->sent++;
-  if (told->n < LINE_UNDER_WAY)
-    told->arrivals[told->n++] = arrival;
+  for (size_t size, first = bytes; bytes > 0; bytes -= size) {
+    size_t unit = as_one ? first : bytes < PACKET ? bytes : PACKET;
+    bool lost = line_random (&sim.line) % 1000 < sim.line.loss;
+
+    if (!as_one || bytes == first) {
+      queued = line_queue (&sim.line, unit, sim.now, &arrival);
+      if (queued)
+        note_waiting (unit, arrival - sim.line.delay);
+    }
+    lost |= !queued;
+    size = bytes < PACKET ? bytes : PACKET;
+    weir_estimate_sent (reader->estimate, reader->number++, size, sim.now);
+    reader->lost += lost;
+    reader->sent++;
+    if (told->n < LINE_UNDER_WAY)
+      told->arrivals[told->n++] = lost ? -1 : arrival;
+  }
 }
 
 static void
@@ -200,12 +224,14 @@ send_media (Reader *reader)
   if (sim.now - reader->picture_at + MS < reader->spread)
     due = due * (uint64_t) (sim.now - reader->picture_at + MS) / (uint64_t) reader->spread;
   while (reader->done + PACKET <= due || (due == reader->size && reader->done < due)) {
-    uint64_t left = reader->size - reader->done;
-    size_t size = left < PACKET ? left : PACKET;
+    uint64_t left = due - reader->done;
+    size_t bytes = left < RUN_PACKETS * PACKET ? left : RUN_PACKETS * PACKET;
 
-    send_packet (reader, size);
-    reader->done += size;
-    reader->bytes += size;
+    if (due < reader->size)
+      bytes -= bytes % PACKET;
+    send_run (reader, bytes);
+    reader->done += bytes;
+    reader->bytes += bytes;
   }
 }
 
@@ -219,7 +245,7 @@ send_probe (Reader *reader)
     return;
   due = (uint64_t) ((sim.now - reader->probe_from) / MS) * reader->probe_bits / 8000;
   while (due > reader->bytes - reader->before + reader->padded) {
-    send_packet (reader, PACKET);
+    send_run (reader, PACKET);
     reader->padded += PACKET;
   }
 }
@@ -254,8 +280,8 @@ look (Reader *reader)
   WeirStepsInput input = { .line = weir_estimate_view (reader->estimate, sim.now),
     .key_ns = reader->last_key,
     .can_probe = !reader->cannot_be_probed,
-    .others = !weir_steps_is_probing (&reader->steps)
-              && n_probing () >= weir_steps_together (sim.n) };
+    .others =
+        !weir_steps_is_probing (&reader->steps) && n_probing () >= weir_steps_together (sim.n) };
   WeirStepsDecision decision =
       weir_steps_decide (&reader->steps, &input, sim.stream->steps, sim.stream->n, sim.now);
   int to = index_of (&decision.step);
@@ -263,6 +289,8 @@ look (Reader *reader)
   if (to != reader->step)
     reader->changed = sim.now;
   reader->step = to;
+  if (decision.ends_probe)
+    reader->probe_until = sim.now;
   if (decision.probe_bits > 0) {
     reader->probe_bits = decision.probe_bits;
     reader->probe_from = sim.now;
@@ -302,8 +330,12 @@ run_tcp (void)
 static void
 note_wait (void)
 {
-  int64_t ms = line_wait (&sim.line, sim.now) / MS;
+  uint64_t bytes = 0;
+  int64_t ms;
 
+  for (size_t i = 0; i < UNDER_WAY; i++)
+    bytes += sim.waiting[i].departure > sim.now ? sim.waiting[i].size : 0;
+  ms = line_time (&sim.line, bytes) / MS;
   sim.waits[ms < WAITS ? ms : WAITS - 1]++;
 }
 
@@ -432,7 +464,8 @@ two_readers_share_a_line (void)
     for (int i = 0; i < 2; i++)
       before[i] = sim.readers[i].bytes * 8;
     run (30 * SECOND);
-    ratio = (double) (sim.readers[0].bytes * 8 - before[0]) / (double) (sim.readers[1].bytes * 8 - before[1]);
+    ratio = (double) (sim.readers[0].bytes * 8 - before[0])
+            / (double) (sim.readers[1].bytes * 8 - before[1]);
     ratio = ratio < 1 ? 1 / ratio : ratio;
     worst = ratio > worst ? ratio : worst;
     end ();
@@ -480,34 +513,39 @@ many_readers_share_a_line (void)
 static void
 a_reader_shares_a_line_with_tcp (void)
 {
-  double share;
-  uint64_t before;
+  double least = 1, most = 0, sum = 0;
 
-  begin (&layered, 4000000, 1);
-  add_reader ();
-  run (10 * SECOND);
-  sim.tcp.window = 10;
-  run (20 * SECOND);
-  before = sim.readers[0].bytes * 8;
-  sim.tcp.bits = 0;
-  run (60 * SECOND);
-  share = (double) (sim.readers[0].bytes * 8 - before) / 60 / (double) sim.line.rate;
-  printf ("# %.0f %% of the line, TCP %.0f %%\n", share * 100,
-      (double) sim.tcp.bits / 60 / (double) sim.line.rate * 100);
-  CHECK (share > 0.25 && share < 0.75);
-  end ();
+  for (unsigned seed = 1; seed <= 10; seed++) {
+    uint64_t before;
+    double share;
+
+    begin (&layered, 4000000, seed);
+    add_reader ();
+    run (10 * SECOND);
+    sim.tcp.window = 10;
+    run (20 * SECOND);
+    before = sim.readers[0].bytes;
+    run (60 * SECOND);
+    share = (double) (sim.readers[0].bytes - before) * 8 / 60 / (double) sim.line.rate;
+    least = share < least ? share : least;
+    most = share > most ? share : most;
+    sum += share;
+    end ();
+  }
+  printf ("# %.0f to %.0f %% of the line beside TCP, %.0f in the mean\n", least * 100, most * 100,
+      sum * 10);
+  CHECK (least > 0.2 && sum > 2.5 && most < 0.75);
 }
 
-// ---- the stream of the bench ----
+// ---- a line that passes some packets at once ----
 
-// Returns the decisions on 5 Mb/s that are cut to 0.6 Mb/s for 25 s.
+// As a token bucket does, so that it seems to carry more than it does.
 static void
 a_narrow_line_has_no_long_queue (void)
 {
   Reader *reader = &sim.readers[0];
-  unsigned worst = 0;
+  unsigned worst = 0, sum = 0;
   int64_t slowest_up = 0, slowest_top = 0;
-  double sum = 0;
 
   for (unsigned seed = 0; seed < 20; seed++) {
     int64_t at, time;
@@ -530,7 +568,7 @@ a_narrow_line_has_no_long_queue (void)
     waits = take_waits (950);
     worst = waits > worst ? waits : worst;
     sum += waits;
-    printf ("# seed %u: %u ms, %llu lost, probes %llu\n", seed, waits, (unsigned long long) reader->lost, (unsigned long long) reader->steps.n_probes);
+    CHECK_INT (reader->lost, 0);
     low = reader->step;
     at = sim.now;
     sim.line.rate = 5000000;
@@ -541,8 +579,11 @@ a_narrow_line_has_no_long_queue (void)
     slowest_top = time > slowest_top ? time : slowest_top;
     end ();
   }
-  printf ("# waits %u ms at p95 at most, %.0f in the mean; a step up %.1f s, at the top %.1f s\n", worst, sum / 20,
-      (double) slowest_up / 1e9, (double) slowest_top / 1e9);
+  printf ("# waits of %u ms at p95, in the mean %u; a step up %.1f s, at the top %.1f s, at most\n",
+      worst, sum / 20, (double) slowest_up / 1e9, (double) slowest_top / 1e9);
+  CHECK (worst < 170 && sum / 20 < 120);
+  CHECK (slowest_up < 6 * SECOND);
+  CHECK (slowest_top < 15 * SECOND);
 }
 
 int

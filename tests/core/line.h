@@ -54,7 +54,8 @@ line_wait (const Line *line, int64_t now)
   return wait > 0 ? wait : 0;
 }
 
-// Sends a packet, without a number if it is another flow's. Returns whether it got into the queue.
+// Sends a packet, without a number if it is another flow's; or packets that leave together, as
+// segmented sends do. Returns whether they got into the queue.
 static inline bool
 line_queue (Line *line, size_t size, int64_t now, int64_t *arrival)
 {

@@ -861,6 +861,20 @@ a_probe_fills_the_line (void)
   finish ();
 }
 
+static void
+a_probe_is_ended (void)
+{
+  begin_again (100, 40);
+  CHECK_INT (probe (2000000, 200 * MS), 0);
+  run_for (100 * MS);
+  CHECK_INT (probe (0, 200 * MS), -EINVAL);
+  CHECK_INT (probe (2000000, 0), -EINVAL);
+  CHECK_INT (probe (0, 0), 0);
+  CHECK_INT (run_for (100 * MS), WEIR_NEVER);
+  CHECK_INT (peers[0].n_got_again, 25000 / (LEN + TAG) + 1);
+  finish ();
+}
+
 // What the stream has counts.
 static void
 a_probe_adds_what_is_missing (void)
@@ -1081,6 +1095,7 @@ main (void)
   RUN (a_full_socket_refuses_retransmissions);
   RUN (a_reader_that_left_gets_nothing_again);
   RUN (a_probe_fills_the_line);
+  RUN (a_probe_is_ended);
   RUN (a_probe_adds_what_is_missing);
   RUN (a_probe_ends_when_nothing_can_be_sent);
   RUN (a_reader_with_few_pictures_is_probed_with_old_packets);

@@ -161,10 +161,10 @@ no_probe_comes_at_the_wrong_time (void)
   };
 
   begin_at (4);
-  // A second after a keyframe; keyframes come each 4 s.
+  // Just before a second after a keyframe; keyframes come each 4 s.
   weir_steps_decide (&steps, &input, ladder, STEPS, START);
   input.key_ns = START + 4 * SECOND;
-  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5 * SECOND).probe_bits, 0);
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 4900 * MS).probe_bits, 0);
   // Another reader behind the same line is probed.
   input.others = true;
   CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 7 * SECOND).probe_bits, 0);
@@ -174,7 +174,7 @@ no_probe_comes_at_the_wrong_time (void)
   input.line.state = WEIR_ESTIMATE_CLEAR;
   CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 7 * SECOND).probe_bits > 0);
 
-  // Keyframes come each second: half a second is enough.
+  // Keyframes come each second: a quarter of one is enough.
   begin_at (4);
   for (int i = 0; i < 6; i++) {
     input.key_ns = START + i * SECOND;
@@ -182,8 +182,8 @@ no_probe_comes_at_the_wrong_time (void)
     weir_steps_decide (&steps, &input, ladder, STEPS, START);
   }
   input.line.bits = 370000;
-  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5400 * MS).probe_bits, 0);
-  CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5600 * MS).probe_bits > 0);
+  CHECK_INT (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5200 * MS).probe_bits, 0);
+  CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 5300 * MS).probe_bits > 0);
 
   // At the top there is nothing to probe for.
   begin_at (TOP);
@@ -273,17 +273,83 @@ a_step_far_above_is_approached (void)
   decision = decide (WEIR_ESTIMATE_CLEAR, 1200000, 4 * SECOND);
   CHECK_INT (decision.probe_bits, 1500000);
   // It is shown, but is not enough: another one follows at once.
-  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 400 * MS);
+  CHECK_INT (decision.probe_ns, 500 * MS);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 600 * MS);
+  CHECK (weir_steps_is_probing (&steps));
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 700 * MS);
   CHECK_INT (step_of (&decision.step), 7);
-  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 500 * MS);
-  CHECK_INT (decision.probe_bits, 1750000);
-  decision = decide (WEIR_ESTIMATE_CLEAR, 1700000, 4 * SECOND + 900 * MS);
-  decision = decide (WEIR_ESTIMATE_CLEAR, 1700000, 5 * SECOND);
-  CHECK_INT (decision.probe_bits, 2125000);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1400000, 4 * SECOND + 800 * MS);
+  CHECK_INT (decision.probe_bits, 1875000);
+  CHECK_INT (decision.probe_ns, 300 * MS);
+  decide (WEIR_ESTIMATE_CLEAR, 1800000, 5200 * MS);
+  CHECK (weir_steps_is_probing (&steps));
+  decide (WEIR_ESTIMATE_CLEAR, 1800000, 5300 * MS);
+  // The third one aims at the step.
+  decision = decide (WEIR_ESTIMATE_CLEAR, 1800000, 5400 * MS);
+  CHECK_INT (decision.probe_bits, 2460000);
   CHECK_INT (steps.n_failures, 0);
-  // The next one would be of 2460 kb/s: what is known is enough before.
-  decision = decide (WEIR_ESTIMATE_CLEAR, 2300000, 5400 * MS);
+  decision = decide (WEIR_ESTIMATE_CLEAR, 2300000, 5700 * MS);
   CHECK_INT (step_of (&decision.step), 8);
+}
+
+static void
+a_probe_that_fills_the_queue_ends (void)
+{
+  WeirStepsInput input = {
+    .line = { .state = WEIR_ESTIMATE_CLEAR, .bits = 450000 }, .key_ns = INT64_MIN, .can_probe = true
+  };
+  WeirStepsDecision decision;
+
+  begin_at (4);
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 4 * SECOND);
+  CHECK_INT (decision.probe_bits, 562500);
+  input.line.bits = 550000;
+  input.line.queue_ns = 15 * MS;
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 4200 * MS);
+  CHECK (!decision.ends_probe && weir_steps_is_probing (&steps));
+  input.line.queue_ns = 21 * MS;
+  input.line.full_bits = 420000;
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 4300 * MS);
+  CHECK (decision.ends_probe && !weir_steps_is_probing (&steps));
+  CHECK_INT (step_of (&decision.step), 4);
+  CHECK_INT (steps.n_failures, 1);
+  // The next row begins at what the line carried, not at what it took.
+  input.line.queue_ns = 0;
+  input.line.full_bits = 0;
+  decision = weir_steps_decide (&steps, &input, ladder, STEPS, START + 8 * SECOND);
+  CHECK_INT (decision.probe_bits, 525000);
+}
+
+static void
+bursts_as_fast_as_when_a_probe_failed_show_nothing (void)
+{
+  WeirStepsInput input = {
+    .line = { .state = WEIR_ESTIMATE_CLEAR, .bits = 450000, .burst_bits = 9000000 },
+    .key_ns = INT64_MIN,
+    .can_probe = true
+  };
+
+  begin_at (4);
+  weir_steps_decide (&steps, &input, ladder, STEPS, START + 4 * SECOND);
+  input.line.queue_ns = 30 * MS;
+  weir_steps_decide (&steps, &input, ladder, STEPS, START + 4300 * MS);
+  CHECK_INT (steps.n_failures, 1);
+  input.line.queue_ns = 0;
+  weir_steps_decide (&steps, &input, ladder, STEPS, START + 4400 * MS);
+  CHECK_INT (steps.n_failures, 1);
+  // Much faster ones do.
+  input.line.burst_bits = 14000000;
+  CHECK (weir_steps_decide (&steps, &input, ladder, STEPS, START + 4500 * MS).probe_bits > 0);
+  CHECK_INT (steps.n_failures, 0);
+}
+
+static void
+one_in_eight_is_probed (void)
+{
+  CHECK_INT (weir_steps_together (0), 1);
+  CHECK_INT (weir_steps_together (15), 1);
+  CHECK_INT (weir_steps_together (16), 2);
+  CHECK_INT (weir_steps_together (160), 20);
 }
 
 static void
@@ -414,6 +480,9 @@ main (void)
   RUN (probes_that_fail_come_seldom);
   RUN (a_probe_that_fills_the_line_shows_what_it_carries);
   RUN (a_step_far_above_is_approached);
+  RUN (a_probe_that_fills_the_queue_ends);
+  RUN (bursts_as_fast_as_when_a_probe_failed_show_nothing);
+  RUN (one_in_eight_is_probed);
   RUN (a_reader_that_cannot_be_probed_rises_on_trial);
   RUN (a_step_that_has_ended_counts_as_the_highest);
   RUN (steps_are_listed_by_rate);

@@ -11,7 +11,7 @@
   (5 * GST_SECOND)           // between checks of a TCP reader; RTCP reports have this interval
 #define LOOK_INTERVAL_MS 100 // at readers whose feedback tells of each packet
 #define THINNED_LAG (250 * GST_MSECOND) // lag at which fanoutsink starts to thin a reader
-#define SPREAD 0x9e3779b9u // spreads consecutive ids over the range of seeds
+#define SPREAD 0x9e3779b9u              // spreads consecutive ids over the range of seeds
 
 typedef struct {
   gatomicrefcount refs;

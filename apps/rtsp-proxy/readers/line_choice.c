@@ -136,6 +136,8 @@ line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit, const 
   }
   follow_step (self, reader, now);
   counts.failed += self->steps.n_failed - before.n_failed;
+  if (decision.ends_probe)
+    reader_probe (reader, 0, 0);
   if (decision.probe_bits == 0)
     return;
   if (reader_probe (reader, decision.probe_bits, (guint) (decision.probe_ns / GST_MSECOND))) {

@@ -108,7 +108,8 @@ void reader_read_rates (Reader *self, WeirRates *rates);
 gboolean reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view);
 
 // Fills the reader's line for `duration` ms, to learn whether it carries `bits` bit/s: what its
-// video has lately had comes again beside it. Returns FALSE if that is not possible.
+// video has lately had comes again beside it. 0 bit/s for 0 ms end that. Returns FALSE if it is not
+// possible.
 gboolean reader_probe (Reader *self, guint64 bits, guint duration);
 
 typedef enum {

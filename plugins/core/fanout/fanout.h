@@ -246,8 +246,8 @@ unsigned weir_fanout_resend (WeirFanout *fanout, WeirReader *reader, const uint1
 // 10^9): for `duration_ns` (at most 5 s), the last packets are sent again beside the
 // stream, as many as are missing to that rate. It ends early if none can be sent: the window has
 // none, the socket is full, or the protection refuses. A new probe takes the place of one that
-// runs. Returns 0, -EINVAL, or -ENOTSUP if the reader gets no retransmissions, or would not take
-// them for new packets: such ones teach nothing about the line.
+// runs, and one of 0 bit/s for 0 ns ends it. Returns 0, -EINVAL, or -ENOTSUP if the reader gets no
+// retransmissions, or would not take them for new packets: such ones teach nothing about the line.
 int weir_fanout_probe (
     WeirFanout *fanout, WeirReader *reader, uint64_t bits, int64_t duration_ns, int64_t now_ns);
 

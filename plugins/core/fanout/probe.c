@@ -15,7 +15,7 @@ weir_fanout_probe (
 {
   if (!reader->resends || !reader->protect.again_is_new)
     return -ENOTSUP;
-  if (bits == 0 || bits > HIGHEST || duration_ns <= 0 || duration_ns > LONGEST_PROBE)
+  if (bits > HIGHEST || duration_ns < 0 || duration_ns > LONGEST_PROBE || !bits != !duration_ns)
     return -EINVAL;
   weir_reader_hold (reader);
   reader->probe = (Probe) {
@@ -24,7 +24,7 @@ weir_fanout_probe (
     .until_ns = now_ns + duration_ns,
     .sent_before = atomic_load_explicit (&reader->bytes, memory_order_relaxed),
   };
-  reader->probing = true;
+  reader->probing = bits > 0;
   reader_release (reader);
   if (fanout->workers && atomic_load (&reader->shard))
     weir_task_wake (&atomic_load (&reader->shard)->task);

@@ -298,6 +298,7 @@ weir_estimate_view (WeirEstimate *self, int64_t now_ns)
   int64_t now = now_ns / NS, silent = silence (self, now);
   uint64_t bound = weir_estimate_bound (self);
   WeirEstimateView view = { .loss = weir_estimate_loss (self),
+    .full_bits = weir_estimate_full (self),
     .burst_bits = weir_estimate_burst (self) };
 
   if (silent >= SILENCE) {

@@ -60,6 +60,8 @@ typedef struct {
   bool is_lower_bound;
   int64_t queue_ns; // queue delay of the last group
   unsigned loss;    // of 1000 packets of the last second
+  // The rate at which packets arrived while they waited, in the last second; 0: they did not wait.
+  uint64_t full_bits;
   // The highest rate at which packets that were sent together arrived in the last seconds; 0: not
   // known. It is a hint only: a line may carry some packets faster than many.
   uint64_t burst_bits;

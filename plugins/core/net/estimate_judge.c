@@ -166,14 +166,20 @@ is_clear (const WeirEstimate *self)
   return sum.span >= 500 * WEIR_MS && loss_of (&sum) < 100;
 }
 
+uint64_t
+weir_estimate_full (const WeirEstimate *self)
+{
+  Sum full = sum_of_busy (self, 1000 * WEIR_MS);
+
+  return rate (full.bytes, full.arrival);
+}
+
 // Takes the rate at which packets arrive while the line is full.
 static void
 congest (WeirEstimate *self)
 {
-  Sum full = sum_of_busy (self, 1000 * WEIR_MS);
-
   self->state = WEIR_ESTIMATE_CONGESTED;
-  self->congested_bits = rate (full.bytes, full.arrival);
+  self->congested_bits = weir_estimate_full (self);
   self->bound_from = self->n_groups;
 }
 

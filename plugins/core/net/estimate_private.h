@@ -85,6 +85,10 @@ void weir_estimate_forget (WeirEstimate *self);
 // Returns what arrived, at most, in 200 ms since the last congestion, in bit/s.
 uint64_t weir_estimate_bound (const WeirEstimate *self);
 
+// Returns the rate at which packets arrived while they waited, in the last second, in bit/s; 0:
+// none waited.
+uint64_t weir_estimate_full (const WeirEstimate *self);
+
 // Returns the highest rate of a burst since then.
 uint64_t weir_estimate_burst (const WeirEstimate *self);
 

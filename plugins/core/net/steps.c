@@ -7,7 +7,7 @@
 #define SECOND (1000 * MS)
 
 #define WAIT (3 * SECOND)
-#define WAIT_EVEN 5 // failures
+#define WAIT_EVEN 6 // failures
 #define WAIT_MOST (120 * SECOND)
 #define LOSS_URGENT 250 // of 1000 packets
 #define PATIENCE SECOND
@@ -15,10 +15,14 @@
 #define TRIAL (5 * SECOND)
 #define KEY_REST (2 * SECOND)
 #define PROBE (300 * MS)        // the estimate needs two whole groups of 100 ms
+#define PROBE_FIRST (500 * MS)  // a line may pass some packets at once before it is full
+#define PROBE_QUEUE (20 * MS)   // more shows that the line is full
+#define PROBE_TOLD (200 * MS)   // until feedback shows whether its packets wait
 #define PROBE_ANSWER (500 * MS) // until the feedback on its last packet has come
 #define BURST_USUAL (4 * SECOND)
-#define TOGETHER 8 // readers of whom one is probed at a time
-#define PROBE_AIM 2 // a probe aims at most at this multiple of what is known
+#define TOGETHER 8    // readers of whom one is probed at a time
+#define PROBES_WEAK 2 // the first ones of a row
+#define PROBE_AIM 2   // a probe aims at most at this multiple of what is known
 
 // ---- the list ----
 
@@ -130,10 +134,15 @@ wait (WeirSteps *self, int64_t now)
 static void
 fail (WeirSteps *self, const WeirStepsInput *input, int64_t now)
 {
-  self->failed_bits = input->line.bits;
+  if (self->failed_bits == 0)
+    self->failed_bits = input->line.full_bits ? input->line.full_bits : input->line.bits;
+  // Bursts that come as fast as these show no room.
+  if (input->line.burst_bits > self->usual_burst)
+    self->usual_burst = input->line.burst_bits;
   self->n_failures++;
   self->n_failed++;
   self->probed_bits = 0;
+  self->n_shown = 0;
   self->rose = false;
   wait (self, now);
 }
@@ -168,12 +177,13 @@ static bool
 is_near_key (const WeirSteps *self, int64_t now)
 {
   int64_t distance = self->key_distance, since;
-  int64_t rest = distance / 2 < KEY_REST ? distance / 2 : KEY_REST;
+  int64_t rest = distance / 4 < KEY_REST ? distance / 4 : KEY_REST;
 
   if (self->key_ns == INT64_MIN)
     return false;
   since = now - self->key_ns;
-  return since < rest || (since < distance && since > distance - PROBE && since > rest + PROBE);
+  return since < rest
+         || (since < distance && since > distance - PROBE_FIRST && since > rest + PROBE);
 }
 
 // ---- down and up ----
@@ -210,7 +220,8 @@ is_patient (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps,
 static void
 rise (WeirSteps *self, const WeirStep *to, WeirStepsReason reason, int64_t now)
 {
-  self->probed_bits = 0;
+  self->probed_bits = self->failed_bits = 0;
+  self->n_shown = 0;
   self->rose = true;
   self->trial_until = now + TRIAL;
   move (self, to, reason, now);
@@ -234,12 +245,26 @@ go_down (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, si
       input->line.loss >= 100 && input->line.queue_ns < 50 * MS ? WEIR_STEPS_LOSS
                                                                 : WEIR_STEPS_DELAY,
       now);
+  self->failed_bits = input->line.bits;
   self->down_ns = INT64_MAX;
 }
 
-// Aims at the step above what is known, or while the reader rises at most at twice that. Else what
-// is far above the known rate is approached by several probes, so that a line that does not carry
-// it has no long queue.
+// Returns the highest rate of the next probe. While the reader rises that is twice what is known.
+// Else it is approached by several probes. The first ones are weak, so that a line that does not
+// carry more has no long queue by them, also if it passes some packets at once.
+static uint64_t
+find_most (const WeirSteps *self, uint64_t known)
+{
+  if (self->rose)
+    return known * PROBE_AIM;
+  if (self->n_shown >= PROBES_WEAK)
+    return self->probe_bits * PROBE_AIM;
+  if (self->n_shown > 0)
+    return self->probe_bits * 5 / 4;
+  return (self->failed_bits > 0 && self->failed_bits < known ? self->failed_bits : known) * 5 / 4;
+}
+
+// Aims at the step above what is known, or while the reader rises at the highest one within reach.
 static void
 probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t at, int64_t now,
     WeirStepsDecision *out)
@@ -247,34 +272,42 @@ probe (WeirSteps *self, uint64_t known, const WeirStep *steps, size_t n, size_t 
   size_t seen = highest_within (steps, n, known * 10 / 11);
   size_t far = highest_within (steps, n, known * PROBE_AIM * 10 / 11);
   size_t aim = (seen > at ? seen : at) + 1;
-  uint64_t most = self->rose ? known * PROBE_AIM : known * 5 / 4;
-  uint64_t rate;
+  uint64_t most = find_most (self, known), rate;
+  bool weak = !self->rose && self->n_shown < PROBES_WEAK;
 
   if (self->rose && far > aim)
     aim = far;
   // A fifth above the step: media and probe vary.
   rate = steps[aim].bits * 6 / 5;
   rate = rate < most ? rate : most;
+  self->probe_bits = rate;
   self->probed_bits = rate * 11 / 12;
-  self->probe_until = now + PROBE + PROBE_ANSWER;
-  self->n_probes++;
   out->probe_bits = rate;
-  out->probe_ns = PROBE;
+  out->probe_ns = weak && self->n_shown == 0 ? PROBE_FIRST : PROBE;
+  self->probe_least = weak ? now + out->probe_ns + PROBE_TOLD : now;
+  self->probe_until = now + out->probe_ns + PROBE_ANSWER;
+  self->n_probes++;
 }
 
 // Takes what a probe has shown, if it is over.
 static void
 judge_probe (WeirSteps *self, const WeirStepsInput *input, const WeirStep *steps, size_t at,
-    size_t seen, int64_t now)
+    size_t seen, int64_t now, WeirStepsDecision *out)
 {
-  bool shown = input->line.bits >= self->probed_bits;
+  bool shown = input->line.bits >= self->probed_bits && now >= self->probe_least;
 
+  if (input->line.queue_ns > PROBE_QUEUE && seen <= at) {
+    out->ends_probe = true;
+    fail (self, input, now);
+    return;
+  }
   if (now < self->probe_until && !shown)
     return;
   if (seen > at) {
     self->n_failures = 0;
     rise (self, &steps[seen], WEIR_STEPS_ROOM, now);
   } else if (shown) {
+    self->n_shown++;
     self->probed_bits = 0; // the next probe follows, with a higher rate
     self->rise_ns = now;
   } else {
@@ -291,7 +324,7 @@ consider_rise (WeirSteps *self, const WeirStepsInput *input, const WeirStep *ste
 
   note_burst (self, input->line.burst_bits, now);
   if (self->probed_bits > 0) {
-    judge_probe (self, input, steps, at, seen, now);
+    judge_probe (self, input, steps, at, seen, now, out);
     return;
   }
   if (input->line.state != WEIR_ESTIMATE_CLEAR || at + 1 == n || now < self->rise_ns

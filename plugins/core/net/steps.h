@@ -7,14 +7,14 @@
 //   at once if the line carries less than half or loses a quarter, else after at most 1.3 s. A
 //   reader with more is faster, so that readers on one line converge.
 // - Up: to the highest step of which the line was seen to carry 1.1 times the rate. To see it, a
-//   probe is asked for: packets beside the media, for a short time. A reader that cannot be probed
-//   goes up by one step on trial.
+//   probe is asked for: packets beside the media, for a short time. It fails, and is ended, when
+//   packets begin to wait. A reader that cannot be probed goes up by one step on trial.
 // - A rise or a probe waits 3 s after a change, and after a probe or trial that failed; from the
-//   sixth failure in a row on each wait is 1.5 times as long as the one before, up to 2 min, unless
-//   packets that are sent together begin to come much faster. Each wait is up to 20 % shorter or
-//   longer, at random, so that readers do not move together. None comes within 2 s of a keyframe,
-//   or within half the time between keyframes if that is shorter: a keyframe looks like a queue.
-//   None comes unless the line is clear.
+//   seventh failure in a row on each wait is 1.5 times as long as the one before, up to 2 min,
+//   unless packets that are sent together begin to come much faster. Each wait is up to 20 %
+//   shorter or longer, at random, so that readers do not move together. None comes within 2 s of a
+//   keyframe, or within a quarter of the time between keyframes if that is shorter: a keyframe
+//   looks like a queue. None comes unless the line is clear.
 //
 // A WeirSteps belongs to one thread at a time. It reads no clock and draws no random number but
 // from its seed, so the same inputs give the same decisions.
@@ -80,6 +80,7 @@ typedef struct {
   // Unless 0: fill the line up to this many bits a second, media included, for so long.
   uint64_t probe_bits;
   int64_t probe_ns;
+  bool ends_probe; // the probe under way is to end: it fills the queue
 } WeirStepsDecision;
 
 typedef struct {
@@ -95,8 +96,11 @@ typedef struct {
   uint64_t failed_bits; // what the line carried at the last failure
   bool rose;            // the last change was a rise that has not failed
   int64_t trial_until;  // it fails if the line is congested before
+  uint64_t probe_bits;  // of the last probe
   uint64_t probed_bits; // the rate that the probe under way shall show; 0: none is
   int64_t probe_until;  // when the feedback on the probe has come
+  int64_t probe_least;  // earliest time at which it has shown that
+  unsigned n_shown;     // probes in a row that have shown room
   int64_t key_ns;       // of the last keyframe
   int64_t key_distance; // between the last two
   uint64_t n_probes, n_failed;
@@ -115,6 +119,7 @@ void weir_steps_cancel_probe (WeirSteps *self);
 // Reports whether a probe is under way.
 bool weir_steps_is_probing (const WeirSteps *self);
 
-// Returns how many of `n_readers` behind one address, which may share a line, are probed at the same
-// time: one in eight, and at least one. Of many, the probe of one takes a small part of the line.
+// Returns how many of `n_readers` behind one address, which may share a line, are probed at the
+// same time: one in eight, and at least one. Of many, the probe of one takes a small part of the
+// line.
 size_t weir_steps_together (size_t n_readers);
