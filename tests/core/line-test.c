@@ -75,6 +75,7 @@ typedef struct {
   int step;
   int64_t changed;
   bool cannot_be_probed;
+  bool lies; // it says that all arrives at once
   // The picture that is being sent.
   int64_t picture, picture_at, last_key;
   int64_t spread; // time over which it is sent
@@ -188,7 +189,7 @@ send_run (Reader *reader, size_t bytes)
     reader->lost += lost;
     reader->sent++;
     if (told->n < LINE_UNDER_WAY)
-      told->arrivals[told->n++] = lost ? -1 : arrival;
+      told->arrivals[told->n++] = reader->lies ? sim.now : lost ? -1 : arrival;
   }
 }
 
@@ -508,6 +509,27 @@ many_readers_share_a_line (void)
   end ();
 }
 
+// It gets its own stream and short probes, which are at most all that an honest reader gets.
+static void
+a_liar_takes_no_more_than_its_stream (void)
+{
+  Reader *reader = &sim.readers[0];
+  uint64_t before;
+
+  begin (&temporal, 5000000, 1);
+  add_reader ();
+  run (10 * SECOND);
+  sim.line.rate = 600000;
+  run (10 * SECOND);
+  CHECK_INT (reader->step, 1);
+  reader->lies = true;
+  before = reader->sent;
+  run (60 * SECOND);
+  CHECK_INT (reader->step, top ());
+  CHECK ((reader->sent - before) * PACKET * 8 < 60 * 4000000 * UINT64_C (11) / 10);
+  end ();
+}
+
 // ---- beside TCP ----
 
 static void
@@ -593,6 +615,7 @@ main (void)
   RUN (random_loss_leaves_a_reader_at_the_top);
   RUN (two_readers_share_a_line);
   RUN (many_readers_share_a_line);
+  RUN (a_liar_takes_no_more_than_its_stream);
   RUN (a_reader_shares_a_line_with_tcp);
   RUN (a_narrow_line_has_no_long_queue);
   return tap_done ();
