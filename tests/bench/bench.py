@@ -16,7 +16,7 @@ from servers import CACHE, ROOT, leave_out_those_that_fail, raise_file_limit, se
 from tap import Skip
 
 NAMES = ('core', 'ingest', 'layers', 'many', 'delays', 'fanout', 'join', 'lag', 'signal_rate', 'relay', 'pace',
-         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_seed', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt', 'line',
+         'vod', 'store', 'broadcast', 'swarm', 'swarm_sessions', 'swarm_seed', 'swarm_origin', 'graph', 'interval', 'isolate', 'adapt', 'line', 'estimate',
          'tls', 'progressive', 'strict', 'hls', 'webrtc', 'publishers', 'glass', 'ts', 'titles', 'files', 'recorded', 'recordings', 'omss', 'svcproxy',
          'amps', 'omss_more', 'svc_more', 'cluster')
 
