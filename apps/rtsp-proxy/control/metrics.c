@@ -9,6 +9,7 @@
 #include "control/swarm_figures.h"
 #include "net/clones.h"
 #include "outlets/http/http_counts.h"
+#include "outlets/picture/picture_decoder.h"
 #include "outlets/rtsp/entry.h"
 #include "outlets/rtsp/kernel_path.h"
 #include "outlets/rtsp/setup_guard.h"
@@ -530,6 +531,7 @@ static void
 http (Page *page)
 {
   static const gchar answers[] = "http_responses_total", starved[] = "http_starvations_total";
+  PictureCounts made;
 
   head (page, answers, "counter", "Responses to HTTP clients, by the first digit of the status.");
   for (guint digit = 2; digit <= 5; digit++)
@@ -541,6 +543,10 @@ http (Page *page)
     g_string_append_printf (page->out, "weir_%s{cause=\"%s\"} %" G_GUINT64_FORMAT "\n", starved,
         http_starved_names[cause], http_counts_get_starved (cause));
   simple (page, "http_connections", "gauge", http_counts_get_connections (), "HTTP connections.");
+  picture_decoder_get_counts (&made);
+  simple (page, "pictures_total", "counter", made.made, "Still pictures that were made.");
+  simple (page, "picture_failures_total", "counter", made.failed,
+      "Keyframes of which no still picture could be made.");
 }
 
 static void

@@ -11,13 +11,14 @@
 
 // What a worker's jobs need. A row of `profiles` in sandbox.c says what each may do.
 typedef enum {
-  SANDBOX_TITLE,  // demuxes a stored title, whose file or socket it gets from the proxy
-  SANDBOX_DEMUX,  // demuxes what comes from a file or a socket that the proxy has opened
-  SANDBOX_PULL,   // connects to servers, and demuxes what they send
-  SANDBOX_STAGE,  // decodes and encodes, also with the devices for this
-  SANDBOX_LAUNCH, // runs the launch line of an upstream: devices and the network
-  SANDBOX_SRT,    // has the callers over SRT, on the UDP port that it gets from the proxy
-  SANDBOX_SWARM,  // takes part in the swarms of all titles; the pool has one worker for it
+  SANDBOX_TITLE,   // demuxes a stored title, whose file or socket it gets from the proxy
+  SANDBOX_DEMUX,   // demuxes what comes from a file or a socket that the proxy has opened
+  SANDBOX_PULL,    // connects to servers, and demuxes what they send
+  SANDBOX_STAGE,   // decodes and encodes, also with the devices for this
+  SANDBOX_LAUNCH,  // runs the launch line of an upstream: devices and the network
+  SANDBOX_SRT,     // has the callers over SRT, on the UDP port that it gets from the proxy
+  SANDBOX_SWARM,   // takes part in the swarms of all titles; the pool has one worker for it
+  SANDBOX_PICTURE, // decodes keyframes, and encodes still pictures
   SANDBOX_PROFILES,
 } SandboxProfile;
 

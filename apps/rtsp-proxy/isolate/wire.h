@@ -39,6 +39,8 @@ typedef enum {
   WIRE_UNFIT, // as WIRE_ENDED; each further run of the upstream would end so
   WIRE_LASTS, // how long a clip is that plays once, before WIRE_TRACKS
   WIRE_CUE,   // a cue of the upstream
+  // To a worker.
+  WIRE_PICTURE, // a still picture to be made (isolate/picture_wire.h)
 } WireType;
 
 // ---- writing ----

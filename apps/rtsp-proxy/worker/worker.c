@@ -17,8 +17,10 @@
 
 #include "base/log.h"
 #include "isolate/fds.h"
+#include "isolate/picture_wire.h"
 #include "isolate/pool.h"
 #include "isolate/wire.h"
+#include "worker/picture_job.h"
 #include "worker/pull_job.h"
 #include "worker/srt_job.h"
 #include "worker/stage_job.h"
@@ -54,6 +56,8 @@ on_job (gint socket, GIOCondition condition, gpointer loop)
     swarm_job_start (data, (gsize) n, fds, n_fds);
   else if (WITH_SRT && n_fds == SRT_JOB_FDS && data[0] == WIRE_SRT)
     srt_job_start (data, (gsize) n, fds);
+  else if (n_fds == PICTURE_WIRE_FDS && data[0] == WIRE_PICTURE)
+    picture_job_start (data, (gsize) n, fds);
   else if (n_fds > 0)
     pull_job_start (data, (gsize) n, fds[0], n_fds > 1 ? fds[1] : -1);
   return G_SOURCE_CONTINUE;

@@ -7,6 +7,7 @@
 #include "outlets/hls/hls_outlet.h"
 #include "outlets/hls/page_outlet.h"
 #include "outlets/http/http_outlet.h"
+#include "outlets/picture/picture_outlet.h"
 #include "outlets/ts/ts_outlet.h"
 #include "outlets/webrtc/webrtc_outlet.h"
 
@@ -17,7 +18,8 @@ typedef struct {
   HlsOutlet *hls;
   WebrtcOutlet *webrtc; // NULL: not configured
   PageOutlet page;
-  HttpRoute routes[9]; // the last one is empty
+  PictureOutlet *pictures;
+  HttpRoute routes[10]; // the last one is empty
 } Web;
 
 static void
@@ -28,6 +30,7 @@ web_free (gpointer data)
   g_clear_pointer (&self->http, http_outlet_free);
   if (WITH_WEBRTC)
     g_clear_pointer (&self->webrtc, webrtc_outlet_free);
+  picture_outlet_free (self->pictures);
   hls_outlet_free (self->hls);
   g_free (self);
 }
@@ -51,9 +54,10 @@ make_routes (Web *self, Mounts *mounts, Access *access)
   self->routes[2] = page_outlet_get_watch_route (&self->page);
   self->routes[3] = page_outlet_get_list_route (&self->page);
   self->routes[4] = page_outlet_get_icon_route (&self->page);
+  self->routes[5] = picture_outlet_get_route (self->pictures);
   if (WITH_WEBRTC && self->webrtc) {
-    webrtc_outlet_get_routes (self->webrtc, &self->routes[5], &self->routes[6]);
-    self->routes[7] = page_outlet_get_publish_route (&self->page);
+    webrtc_outlet_get_routes (self->webrtc, &self->routes[6], &self->routes[7]);
+    self->routes[8] = page_outlet_get_publish_route (&self->page);
   }
 }
 
@@ -71,6 +75,7 @@ start (Proxy *proxy, ProxyConfig *config, GError **error)
     return NULL;
   self = g_new0 (Web, 1);
   self->hls = hls_outlet_new (&hls, mounts);
+  self->pictures = picture_outlet_new (proxy);
   if (WITH_WEBRTC && config->webrtc.listen.address) {
     self->webrtc = webrtc_outlet_new (proxy, &config->webrtc, error);
     if (!self->webrtc) {

@@ -15,8 +15,8 @@ dup_date (gint64 seconds)
   return text;
 }
 
-static void
-add_date (GString *answer, const gchar *name, gint64 seconds)
+void
+http_answer_add_date (GString *answer, const gchar *name, gint64 seconds)
 {
   gchar *text = dup_date (seconds);
 
@@ -138,7 +138,7 @@ http_answer_end_title (
 {
   http_answer_add (answer, "ETag", bytes->etag);
   if (bytes->modified > 0)
-    add_date (answer, "Last-Modified", bytes->modified);
+    http_answer_add_date (answer, "Last-Modified", bytes->modified);
   if (body->status != SOUP_STATUS_NOT_MODIFIED) {
     http_answer_add (answer, "Accept-Ranges", "bytes");
     http_answer_add (answer, "Content-Type", http_answer_type (name));
@@ -156,9 +156,14 @@ http_answer_end_title (
 void
 http_answer_end_text (GString *answer, guint status, const gchar *reason, gboolean head)
 {
-  gchar *text = reason ? g_strdup_printf ("%s: %s\n", get_phrase (status), reason)
-                       : g_strdup_printf ("%s\n", get_phrase (status));
+  gchar *text;
 
+  if (status == SOUP_STATUS_NO_CONTENT || status == SOUP_STATUS_NOT_MODIFIED) {
+    g_string_append (answer, "\r\n");
+    return;
+  }
+  text = reason ? g_strdup_printf ("%s: %s\n", get_phrase (status), reason)
+                : g_strdup_printf ("%s\n", get_phrase (status));
   http_answer_add (answer, "Content-Type", "text/plain; charset=utf-8");
   http_answer_add (answer, "X-Content-Type-Options", "nosniff");
   http_answer_add_length (answer, strlen (text));

@@ -14,6 +14,9 @@ void http_answer_begin (GString *answer, guint status, gboolean keeps);
 // Adds a header.
 void http_answer_add (GString *answer, const gchar *name, const gchar *value);
 
+// Adds a header with a date, in s since the epoch.
+void http_answer_add_date (GString *answer, const gchar *name, gint64 seconds);
+
 // Adds the header Content-Length.
 void http_answer_add_length (GString *answer, guint64 length);
 
@@ -23,7 +26,7 @@ void http_answer_end_title (
     GString *answer, const StoreBytes *bytes, const gchar *name, const HttpBody *body);
 
 // Ends the head and adds a body: the status and `reason`, which may be NULL. With `head`, only its
-// length.
+// length. An answer 204 or 304 has no body.
 void http_answer_end_text (GString *answer, guint status, const gchar *reason, gboolean head);
 
 // Returns the media type of a file with this name. (transfer none)

@@ -433,10 +433,6 @@ write_head (HttpConnection *self, const HttpHead *head)
   self->keeps &= !head->type || head->length >= 0;
   begin_answer (self, head->status);
   g_string_append_len (self->out, head->headers->str, (gssize) head->headers->len);
-  if (!head->type && head->status == SOUP_STATUS_NO_CONTENT) {
-    g_string_append (self->out, "\r\n");
-    return;
-  }
   if (!head->type) {
     http_answer_end_text (self->out, head->status, head->reason, self->request.head);
     return;
