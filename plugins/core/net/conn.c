@@ -473,6 +473,15 @@ weir_conn_counters (WeirConn *conn, WeirConnCounters *counters)
   pthread_mutex_unlock (&conn->lock);
 }
 
+bool
+weir_conn_sample (WeirConn *conn, WeirTcpSample *out)
+{
+  pthread_mutex_lock (&conn->lock);
+  out->written = conn->bytes;
+  pthread_mutex_unlock (&conn->lock);
+  return weir_tcp_sample (conn->polled.fd, out);
+}
+
 static void
 free_conn (WeirPolled *polled)
 {

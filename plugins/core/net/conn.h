@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "net/tcp_line.h"
+
 #define WEIR_CONN_PACKET_MAX 65535
 #define WEIR_CONN_CONTROL_MAX (64 * 1024)
 #define WEIR_CONN_CONTROL_ALONE_MAX (264 * 1024) // of one call, if no other control data waits
@@ -82,6 +84,9 @@ int weir_conn_error (WeirConn *conn);
 
 // Copies the counters.
 void weir_conn_counters (WeirConn *conn, WeirConnCounters *counters);
+
+// Reads what its socket tells of the line. Returns false if it tells nothing.
+bool weir_conn_sample (WeirConn *conn, WeirTcpSample *out);
 
 // Adds a watcher: `writable` is called when the waiting bytes are written and there is room again,
 // and when the connection has broken. The thread that watches all connections calls it, without a

@@ -263,6 +263,24 @@ weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now_ns)
   self->remb_until = now_ns / NS + REMB_TIME;
 }
 
+// ---- TCP ----
+
+#define OWN_QUEUE (50 * WEIR_MS)
+
+void
+weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *span, int64_t now_ns)
+{
+  int64_t trip = span->round_trip_ns / NS, base = take_base (&self->base, trip, now_ns / NS);
+  WeirEstimateGroup group = { .span = to_u32 (span->span_ns / NS),
+    .arrival = to_u32 (span->span_ns / NS),
+    .bytes = span->bytes < UINT32_MAX ? (uint32_t) span->bytes : UINT32_MAX,
+    .delay = to_u32 (span->wait_ns / NS + trip - base) };
+
+  if (span->wait_ns / NS > OWN_QUEUE)
+    self->yielded = false;
+  weir_estimate_judge (self, &group);
+}
+
 // ---- the view ----
 
 // Returns for how long packets have been under way and none has arrived.

@@ -48,6 +48,18 @@ void weir_estimate_feedback (WeirEstimate *self, const WeirFeedback *feedback, i
 // Takes what the reader asks for by REMB. It only lowers the estimate, for 5 s.
 void weir_estimate_remb (WeirEstimate *self, uint64_t bits, int64_t now);
 
+// What is known of a TCP connection between two looks at its socket (net/tcp_line.h).
+typedef struct {
+  int64_t span_ns;       // between them
+  uint64_t bytes;        // that arrived
+  int64_t wait_ns;       // for which bytes wait in the socket before they are sent
+  int64_t round_trip_ns; // of those that are sent
+} WeirEstimateTcp;
+
+// Takes a span as a group of packets, of which none was lost. Its queue delay is the wait and what
+// the round trip is above its least. What waits in the socket is no other flow's.
+void weir_estimate_tcp (WeirEstimate *self, const WeirEstimateTcp *span, int64_t now);
+
 typedef enum {
   WEIR_ESTIMATE_CLEAR,
   WEIR_ESTIMATE_WARNING,
