@@ -102,6 +102,11 @@ void weir_transport_set_feedback (
 // weir_transport_set_feedback(). Call from any thread, with a reference to the transport.
 gboolean weir_transport_read_line (GstRTSPStreamTransport *transport, guint64 now, gpointer view);
 
+// Reads the same of a client's connection, by what waits in its socket. Returns FALSE if
+// gst-rtsp-server writes to this client by itself. Call from any thread, with a reference to the
+// client.
+gboolean weir_client_read_line (GstRTSPClient *client, guint64 now, gpointer view);
+
 // Reports whether any track of a session has SRTP.
 gboolean weir_session_media_has_srtp (GstRTSPSessionMedia *media);
 

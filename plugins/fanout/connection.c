@@ -28,6 +28,7 @@ struct _WeirConnection {
   // Not a GMutex: ThreadSanitizer does not see GLib's locks in threads that GLib did not create.
   pthread_mutex_t lock; // guards all below
   gchar *reason;
+  WeirTcpLine *line; // NULL until somebody asks
 };
 
 enum { PROP_0, PROP_SOCKET, PROP_TOKEN, PROP_CLOSE_REASON, PROP_WAITING, N_PROPS };
@@ -283,6 +284,38 @@ weir_connection_close_action (WeirConnection *self, const gchar *reason)
   close_for (self, reason);
 }
 
+// Call with `lock` held.
+static gboolean
+read_line (WeirConnection *self, WeirEstimateView *view, gint64 now)
+{
+  WeirTcpSample sample;
+
+  if (!self->line)
+    self->line = weir_tcp_line_new ();
+  if (!self->line)
+    return FALSE;
+  if (weir_tcp_line_is_due (self->line, now)) {
+    if (weir_conn_error (self->link->conn) || !weir_conn_sample (self->link->conn, &sample))
+      return FALSE;
+    weir_tcp_line_take (self->line, &sample, now);
+  }
+  *view = weir_tcp_line_view (self->line, now);
+  return TRUE;
+}
+
+static gboolean
+weir_connection_read_estimate_action (WeirConnection *self, gpointer view, guint64 now)
+{
+  gboolean known;
+
+  if (!self->link)
+    return FALSE;
+  pthread_mutex_lock (&self->lock);
+  known = read_line (self, view, (gint64) now);
+  pthread_mutex_unlock (&self->lock);
+  return known;
+}
+
 static gboolean
 weir_connection_send_action (WeirConnection *self, GBytes *bytes)
 {
@@ -356,6 +389,7 @@ weir_connection_finalize (GObject *object)
     g_free (self->link);
   }
   g_clear_object (&self->socket);
+  weir_tcp_line_free (self->line);
   g_free (self->reason);
   g_free (self->token);
   pthread_mutex_destroy (&self->lock);
@@ -445,6 +479,10 @@ weir_connection_class_init (WeirConnectionClass *klass)
    */
   signals[SIGNAL_SEND] = g_signal_new_class_handler ("send", type, action,
       G_CALLBACK (weir_connection_send_action), NULL, NULL, NULL, G_TYPE_BOOLEAN, 1, G_TYPE_BYTES);
+  // The header describes it.
+  g_signal_new_class_handler ("read-estimate", type, action,
+      G_CALLBACK (weir_connection_read_estimate_action), NULL, NULL, NULL, G_TYPE_BOOLEAN, 2,
+      G_TYPE_POINTER, G_TYPE_UINT64);
   /**
    * WeirConnection::close:
    * @reason: the text that `close-reason` and `closed` report

@@ -14,6 +14,10 @@
 //                 NULL while it is open, or if the peer or the network closed it
 //   waiting       guint64, read-only. Bytes of `send`, and of a packet, that wait because the peer
 //                 does not read
+//   read-estimate  action (gpointer view, guint64 now) -> gboolean. Fills in a WeirEstimateView
+//                 (core/net/estimate.h): what the line carries at `now`, ns of CLOCK_MONOTONIC, by
+//                 what waits in the socket (core/net/tcp_line.h), at which it looks every 100 ms at
+//                 most. Returns FALSE if the socket is no TCP socket, or is closed
 //   send          action (GBytes bytes) -> gboolean. Writes bytes of the program, in order with the
 //                 packets of sinks and never within a packet. Returns FALSE if it is closed
 //   close         action (string reason). Closes the connection; the program then reads end of file

@@ -200,6 +200,17 @@ weir_client_get_waiting (GstRTSPClient *client)
 }
 
 gboolean
+weir_client_read_line (GstRTSPClient *client, guint64 now, gpointer view)
+{
+  Served *self = weir_served_get (client);
+  gboolean known = FALSE;
+
+  if (self && g_atomic_int_get (&self->written))
+    g_signal_emit_by_name (self->connection, "read-estimate", view, now, &known);
+  return known;
+}
+
+gboolean
 weir_client_send_frame (GstRTSPClient *client, guint8 channel, gconstpointer data, gsize len)
 {
   Served *self = weir_served_get (client);

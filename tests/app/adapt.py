@@ -107,7 +107,7 @@ def by_url():
                    for layers in ('0.0.0', '1.0.1', '2.0.2', '0.0.2', '*.*.1') for tcp in (False, True)}
         wait_until(lambda: all(len(reader.assembler.pictures) >= 3 * GROUP // 2
                                for reader in readers.values()), 60, 'all readers have a second group')
-        for (layers, _), reader in readers.items():
+        for (layers, tcp), reader in readers.items():
             spatial, _, temporal = order(layers)
             seen = settled(reader)
             assert {s for _, s in seen} == {min(spatial, 2)}, (layers, seen)
@@ -115,7 +115,8 @@ def by_url():
             said = int(re.search(r'seq=(\d+)', reader.rtp_info)[1])
             assert reader.first_seq == said, (layers, reader.rtp_info, reader.first_seq)
             told = layers_of(proxy, reader)
-            assert told['adapt'] == 'gcc' and told['line'] is None and told['limit'] == told['wanted'] == layers, told
+            assert told['adapt'] == 'gcc' and told['limit'] == told['wanted'] == layers, told
+            assert (told['line'] is not None) == tcp, told
             assert in_stream(told['now']) == in_stream(layers), told
 
 

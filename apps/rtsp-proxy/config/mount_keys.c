@@ -332,8 +332,9 @@ static const SchemaKey mount_keys[] = {
       .effect = MOUNT_EFFECT_LAYERS,
       .help =
           "how much of a stream a reader gets; `gcc`: what its line carries by the feedback on "
-          "each packet, or as with `aimd` without such feedback; `aimd`, `bandwidth`: as many "
-          "layers as its reports allow; `fixed`: the layers that its URL asks for; `off`: all" },
+          "each packet, or over TCP by what waits in its socket, or else as with `aimd`; `aimd`, "
+          "`bandwidth`: as many layers as its reports allow; `fixed`: the layers that its URL asks "
+          "for; `off`: all" },
   { "hosts", SCHEMA_LIST, AT (hosts), .max = 1000, .form = "[HOST, ...]",
       .check = mount_pattern_check_host, .effect = MOUNT_EFFECT_UPSTREAM, .file_only = TRUE,
       .unshown = TRUE,

@@ -271,7 +271,7 @@ gauges (Page *page)
           page->samples[i].states[s]);
   }
   head (page, "readers_by_line", "gauge",
-      "Playing readers whose line is estimated by their feedback on each packet, by its state.");
+      "Playing readers whose line is estimated (layers.line in the API), by its state.");
   for (guint i = 0; i < page->n; i++) {
     for (guint k = 0; k < G_N_ELEMENTS (lines) && page->samples[i].used; k++)
       line (

@@ -103,8 +103,8 @@ GstElement *reader_dup_video_sink (Reader *self);
 // Reads the bit rates of the layers in that element's stream.
 void reader_read_rates (Reader *self, WeirRates *rates);
 
-// Reads at `now`, clock_now(), what the reader's line carries by its feedback on each packet.
-// Returns FALSE if it gives none.
+// Reads at `now`, clock_now(), what the reader's line carries by its feedback on each packet, or by
+// what waits in its socket. Returns FALSE if neither tells.
 gboolean reader_read_estimate (Reader *self, gint64 now, WeirEstimateView *view);
 
 // Fills the reader's line for `duration` ms, to learn whether it carries `bits` bit/s: what its

@@ -197,12 +197,27 @@ ref_report_count (gpointer served)
 }
 
 static gboolean
+read_line_of_client (RtspReader *self, gint64 now, WeirEstimateView *view)
+{
+  GstRTSPClient *client = g_weak_ref_get (&self->client);
+  gboolean known = client && weir_client_read_line (client, (guint64) now, view);
+
+  g_clear_object (&client);
+  return known;
+}
+
+static gboolean
 read_estimate (gpointer served, gint64 now, WeirEstimateView *view)
 {
-  Track *track = find_video (served);
+  RtspReader *self = served;
+  Track *track = find_video (self);
   GstRTSPStreamTransport *transport = track ? g_weak_ref_get (&track->transport) : NULL;
-  gboolean known = transport && weir_transport_read_line (transport, (guint64) now, view);
+  gboolean known = FALSE;
 
+  if (transport && weir_transport_is_tcp (gst_rtsp_stream_transport_get_transport (transport)))
+    known = read_line_of_client (self, now, view);
+  else if (transport)
+    known = weir_transport_read_line (transport, (guint64) now, view);
   g_clear_object (&transport);
   return known;
 }
