@@ -21,7 +21,7 @@ CORE = 'plugins/core'
 PROXY = 'apps/rtsp-proxy'
 ORDER = {
     CORE: 'bits run pace disks mp4 matroska rtmp rtp codec svc net webrtc schedule swarm cluster ingest window fanout'.split(),
-    PROXY: ('base text tls relay frames isolate sources stores title broadcast worker stages config import graph mounts access '
+    PROXY: ('base events text tls relay frames isolate sources stores title broadcast worker stages config import graph mounts access '
             'readers proxy outlets/http outlets/picture outlets/ts outlets/caller outlets/srt outlets/rtmp outlets/rtsp outlets/webrtc outlets/hls outlets/recording cluster system cli control').split(),
 }
 # Most lines of a file and of a function. Tables of properties and signals do not count.

@@ -110,6 +110,7 @@ static const struct {
   { "POST", "/v1/drain", api_post_drain },
   { "GET", "/v1/recordings", api_list_recordings },
   { "GET", RECORDING_PATH, api_get_recording },
+  { "GET", "/v1/events", api_get_events },
   { "POST", "/v1/reload", api_reload },
   { "GET", "/v1/health", get_health },
   { "GET", "/v1/ready", get_ready },

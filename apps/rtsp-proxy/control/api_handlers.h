@@ -30,5 +30,7 @@ void api_get_graph_svg (ApiRequest *request);
 void api_get_cluster (ApiRequest *request);
 void api_post_drain (ApiRequest *request);
 
+void api_get_events (ApiRequest *request);
+
 void api_list_recordings (ApiRequest *request);
 void api_get_recording (ApiRequest *request);

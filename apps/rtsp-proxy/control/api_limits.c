@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define VISIT "rtsp-proxy-visit" // the data of a message
+
 // The program may ask others whether it admits a client, between the head and the body of a
 // request.
 #define WHOLE_REQUEST 3 // times the time for the head
@@ -117,6 +119,15 @@ on_finished (SoupServerMessage *message, Visit *self)
   stop_waiting (self);
 }
 
+void
+api_limits_rest (SoupServerMessage *message)
+{
+  Visit *self = g_object_get_data (G_OBJECT (message), VISIT);
+
+  if (self)
+    stop_waiting (self);
+}
+
 // ---- numbers ----
 
 static void
@@ -160,7 +171,7 @@ on_started (SoupServer *server, SoupServerMessage *message, Connections *connect
   self->socket = g_object_ref (socket);
   self->peer = g_socket_connectable_to_string (G_SOCKET_CONNECTABLE (peer));
   limits_get (&self->limits);
-  g_object_set_data_full (G_OBJECT (message), "rtsp-proxy-visit", self, visit_free);
+  g_object_set_data_full (G_OBJECT (message), VISIT, self, visit_free);
   address = g_inet_socket_address_get_address (G_INET_SOCKET_ADDRESS (peer));
   if (!connections_enter (connections, &self->limits, address, &reason)) {
     refuse (self, reason);

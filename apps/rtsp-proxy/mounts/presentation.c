@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "events/events.h"
 
 // Time, beyond the interval, that readers of a session have to receive the end of the title.
 #define TITLE_TAIL_MS 1000
@@ -108,6 +109,16 @@ drop_next (Presentation *self)
   g_clear_pointer (&self->next, branch_free);
 }
 
+// Makes the event of a mount that is up or down now, unless it was so before.
+static void
+tell (Presentation *self, gboolean is_up, const gchar *reason)
+{
+  if (self->told_up == is_up || !g_str_equal (self->path, self->mount_path))
+    return;
+  self->told_up = is_up;
+  events_add (is_up ? EVENT_UP : EVENT_DOWN, self->mount_path, "reason", reason, NULL);
+}
+
 static void
 log_up (Presentation *self, Branch *branch)
 {
@@ -117,6 +128,7 @@ log_up (Presentation *self, Branch *branch)
     log_event ("mount %s has what its stage %s makes", self->label, self->added);
   else if (uri)
     log_event ("mount %s up: %s, %u tracks", self->label, uri, relay_n_tracks (self->relay));
+  tell (self, TRUE, NULL);
 }
 
 static void
@@ -213,6 +225,8 @@ on_down (Branch *branch, const gchar *reason, guint retry_ms, gpointer owner)
         reason, retry_ms / 1000.0);
   else
     log_event_limited (&self->failures, "mount %s waits for a publisher: %s", self->label, reason);
+  if (!self->added)
+    tell (self, FALSE, reason);
   if (self->instance && self->known) {
     end_title (self, branch);
     return;
@@ -420,6 +434,7 @@ on_linger_timeout (gpointer data)
     return G_SOURCE_REMOVE;
   if (self->current && !self->ended)
     log_event ("mount %s down: no readers for %.1f s", self->label, get_linger (self) / 1000.0);
+  tell (self, FALSE, "no readers");
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   self->callbacks->changed (self, self->data);
@@ -583,6 +598,7 @@ presentation_stop (Presentation *self)
   g_clear_handle_id (&self->linger, g_source_remove);
   g_clear_handle_id (&self->end, g_source_remove);
   presentation_stop_title (self);
+  tell (self, FALSE, "the mount has ended");
   drop_next (self);
   g_clear_pointer (&self->current, branch_free);
   if (g_atomic_int_compare_and_exchange (&self->is_choice, TRUE, FALSE))

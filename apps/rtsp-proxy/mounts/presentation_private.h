@@ -33,8 +33,9 @@ struct _Presentation {
   guint switch_timeout; // timer that gives up the next branch
   gchar *problem;       // why the last new chain did not replace the old one, or NULL
   guint64 n_failovers;
-  guint linger; // timer that stops the presentation when its readers have left
-  gchar *added; // the stage of presentation_derive(), or NULL
+  guint linger;     // timer that stops the presentation when its readers have left
+  gboolean told_up; // by the events
+  gchar *added;     // the stage of presentation_derive(), or NULL
 
   GMutex lock;         // protects the fields below
   MountConfig *config; // written on the main thread only

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "readers/readers.h"
 
+#include "events/events.h"
+
 struct _Reader {
   gatomicrefcount refs;
   guint64 id;
@@ -247,6 +249,8 @@ readers_add (Reader *reader)
     all = g_ptr_array_new_with_free_func ((GDestroyNotify) reader_unref);
   g_ptr_array_add (all, reader_ref (reader));
   g_mutex_unlock (&all_lock);
+  events_add (
+      EVENT_READER, reader->mount, "peer", reader->peer, "transport", reader->transport, NULL);
 }
 
 // Releases the reference without the lock, because it may be the last one.
@@ -260,6 +264,9 @@ readers_remove (Reader *reader)
   if (all && g_ptr_array_find (all, reader, &i))
     found = g_ptr_array_steal_index_fast (all, i);
   g_mutex_unlock (&all_lock);
+  if (found)
+    events_add (
+        EVENT_READER_LEFT, found->mount, "peer", found->peer, "transport", found->transport, NULL);
 }
 
 static gint

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "events/events.h"
+
 #define SILENT_NS G_GINT64_CONSTANT (1000000000)
 
 // A run of the upstream `publish`. The upstream holds a reference, as do the slot and everybody who
@@ -30,6 +32,7 @@ struct _Publication {
   const gchar *transport;
   gint64 since; // Unix time, us
   gchar *layer;
+  gboolean told; // by the events: it has begun, and not ended
   GMutex lock;
   PublishRun *run; // that takes packets, or NULL
   gboolean ended;
@@ -48,6 +51,24 @@ static gchar *
 dup_key (const gchar *path, guint rank)
 {
   return rank > 0 ? g_strdup_printf ("%s\n%u", path, rank) : g_strdup (path);
+}
+
+// Makes the event that a publisher has begun or ended. Only the publication of rank 0 is told of.
+static void
+make_event (Publication *self, EventKind kind, const gchar *reason)
+{
+  const gboolean begins = kind == EVENT_PUBLISH;
+  const gchar *transport;
+  gboolean tells;
+
+  g_mutex_lock (&table);
+  transport = self->transport;
+  tells = self->told != begins && !strchr (self->key, '\n');
+  self->told = begins;
+  g_mutex_unlock (&table);
+  if (tells)
+    events_add (
+        kind, self->key, "peer", self->peer, "transport", transport, "reason", reason, NULL);
 }
 
 static void (*watch) (const gchar *path); // atomic
@@ -286,8 +307,10 @@ publication_begin (Publication *self, const gchar *transport, GPtrArray *caps)
   self->transport = transport;
   self->caps = g_ptr_array_ref (caps);
   g_mutex_unlock (&table);
-  if (!former)
+  if (!former) {
     tell_watch (self->key);
+    make_event (self, EVENT_PUBLISH, NULL);
+  }
   g_clear_pointer (&former, g_ptr_array_unref);
   if (run) {
     run->context->callbacks->begun (
@@ -318,6 +341,7 @@ publication_end (Publication *self, const gchar *reason)
   PublishRun *run;
 
   publication_give_back (self);
+  make_event (self, EVENT_PUBLISH_END, reason);
   g_mutex_lock (&self->lock);
   self->ended = TRUE;
   run = g_steal_pointer (&self->run);

@@ -398,3 +398,18 @@ recording_file_is_cut_off (int fd, const RecordingFacts *facts)
   }
   return TRUE;
 }
+
+void
+recording_file_make_event (
+    EventKind kind, const gchar *path, const gchar *mount, const RecordingFacts *facts)
+{
+  const gboolean done = kind == EVENT_RECORD_DONE;
+  g_autofree gchar *start = recording_file_dup_time (facts->start_us);
+  g_autofree gchar *bytes = done ? g_strdup_printf ("%" G_GUINT64_FORMAT, facts->size) : NULL;
+  gchar duration[G_ASCII_DTOSTR_BUF_SIZE];
+
+  g_ascii_formatd (
+      duration, sizeof duration, "%.3f", (gdouble) recording_facts_get_duration_ns (facts) / 1e9);
+  events_add (kind, mount, "file", path, "start", start, "duration", done ? duration : NULL,
+      "bytes", bytes, NULL);
+}

@@ -7,6 +7,7 @@
 
 #include <glib.h>
 
+#include "events/events.h"
 #include "mp4/index.h"
 #include "mp4/read.h"
 #include "mp4/times.h"
@@ -87,3 +88,8 @@ guint8 *recording_file_read_init (int fd, const RecordingFacts *facts, const Wei
 
 // Reads the head of the box at a place. Returns FALSE if there is no whole box up to `end`.
 gboolean recording_file_read_box (int fd, guint64 at, guint64 end, WeirMp4Box *box);
+
+// Makes the event that the file `path` of a mount has begun (EVENT_RECORD) or is complete
+// (EVENT_RECORD_DONE).
+void recording_file_make_event (
+    EventKind kind, const gchar *path, const gchar *mount, const RecordingFacts *facts);

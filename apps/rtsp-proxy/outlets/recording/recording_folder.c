@@ -142,6 +142,7 @@ tell_complete (RecordingFolder *self, const RecordingFacts *facts)
   g_autofree gchar *path = g_strconcat (self->settings->folder, self->mount, "/", name, NULL);
 
   recording_list_put (self->list, facts);
+  recording_file_make_event (EVENT_RECORD_DONE, path, self->mount, facts);
   self->complete (path, facts, self->data);
 }
 
@@ -216,7 +217,7 @@ static gboolean
 begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
 {
   gboolean ok;
-  g_autofree gchar *name = NULL;
+  g_autofree gchar *name = NULL, *path = NULL;
 
   self->facts = (RecordingFacts) { .start_us = MAX (part->wall_us + self->ahead_us, 0) };
   while (recording_list_find (self->list, self->facts.start_us, NULL)) // the clock stepped back
@@ -227,6 +228,10 @@ begin_file (RecordingFolder *self, const RecordingPart *part, GError **error)
   ok = self->fd >= 0 ? write_init (self, part, error) : fail (self, "cannot make a file", error);
   if (!ok && self->fd >= 0)
     unlinkat (self->dir, name, 0);
+  if (ok) {
+    path = g_strconcat (self->settings->folder, self->mount, "/", name, NULL);
+    recording_file_make_event (EVENT_RECORD, path, self->mount, &self->facts);
+  }
   return ok;
 }
 

@@ -15,13 +15,13 @@
 
 typedef struct {
   gchar *path, *start, *duration, *bytes;
-} Event;
+} Segment;
 
 struct _RecordingHook {
   gatomicrefcount refs;
   gchar *mount, *text;
   HttpClient *client; // of a URL
-  GQueue waiting;     // of Event
+  GQueue waiting;     // of Segment
   gboolean busy, ended;
   GSubprocess *process;
   Timer *timeout;
@@ -32,9 +32,9 @@ struct _RecordingHook {
 static void run_next (RecordingHook *self);
 
 static void
-event_free (gpointer data)
+segment_free (gpointer data)
 {
-  Event *event = data;
+  Segment *event = data;
 
   g_free (event->path);
   g_free (event->start);
@@ -125,7 +125,7 @@ on_timeout (gpointer data)
 }
 
 static void
-run_command (RecordingHook *self, const Event *event)
+run_command (RecordingHook *self, const Segment *event)
 {
   GSubprocessLauncher *launcher = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_STDOUT_SILENCE);
   GError *error = NULL;
@@ -160,7 +160,7 @@ on_answer (const HttpAnswer *answer, gpointer data)
 }
 
 static void
-post (RecordingHook *self, const Event *event)
+post (RecordingHook *self, const Segment *event)
 {
   JsonBuilder *builder = json_builder_new ();
   const gchar *const members[] = { "mount", self->mount, "file", event->path, "start", event->start,
@@ -192,7 +192,7 @@ post (RecordingHook *self, const Event *event)
 static void
 run_next (RecordingHook *self)
 {
-  Event *event = self->busy || self->ended ? NULL : g_queue_pop_head (&self->waiting);
+  Segment *event = self->busy || self->ended ? NULL : g_queue_pop_head (&self->waiting);
 
   if (!event)
     return;
@@ -202,14 +202,14 @@ run_next (RecordingHook *self)
     post (self, event);
   else
     run_command (self, event);
-  event_free (event);
+  segment_free (event);
 }
 
 // ---- events ----
 
 typedef struct {
   RecordingHook *hook;
-  Event *event;
+  Segment *event;
 } Added;
 
 static gboolean
@@ -220,7 +220,7 @@ add_here (gpointer data)
 
   if (self->ended || self->waiting.length == WAITING_MAX) {
     self->counts.dropped += !self->ended;
-    event_free (added->event);
+    segment_free (added->event);
   } else {
     g_queue_push_tail (&self->waiting, added->event);
     run_next (self);
@@ -233,19 +233,19 @@ add_here (gpointer data)
 void
 recording_hook_add (RecordingHook *self, const gchar *path, const RecordingFacts *facts)
 {
-  Event *event = g_new (Event, 1);
+  Segment *event = g_new (Segment, 1);
   Added *added = g_new (Added, 1);
   gchar duration[G_ASCII_DTOSTR_BUF_SIZE];
 
   g_ascii_formatd (
       duration, sizeof duration, "%.3f", (gdouble) recording_facts_get_duration_ns (facts) / 1e9);
-  *event = (Event) { g_strdup (path), recording_file_dup_time (facts->start_us),
+  *event = (Segment) { g_strdup (path), recording_file_dup_time (facts->start_us),
     g_strdup (duration), g_strdup_printf ("%" G_GUINT64_FORMAT, facts->size) };
   *added = (Added) { recording_hook_ref (self), event };
   if (self->text) {
     g_idle_add_full (G_PRIORITY_DEFAULT, add_here, added, NULL);
   } else {
-    event_free (event);
+    segment_free (event);
     g_free (added);
     recording_hook_unref (self);
   }
@@ -257,7 +257,7 @@ recording_hook_end (RecordingHook *self)
   self->ended = TRUE;
   if (self->process)
     g_subprocess_force_exit (self->process);
-  g_queue_clear_full (&self->waiting, event_free);
+  g_queue_clear_full (&self->waiting, segment_free);
   g_clear_pointer (&self->client, http_client_free);
 }
 
