@@ -45,7 +45,7 @@ func runPublish(args []string) int {
 	fs.Float64Var(&rate, "rate", 25, "pictures a second")
 	fs.Float64Var(&seconds, "duration", 0, "seconds to send; 0: until SIGINT")
 	fs.StringVar(&o.sound, "sound", "", "FILE.ogg with Opus, a packet of 20 ms in each page")
-	fs.Var(&o.layers, "layer", "RID=FILE.h264, a further layer (simulcast), the first one being h; may be repeated")
+	fs.Var(&o.layers, "layer", "RID=FILE, a further layer (simulcast), the first one being h; may be repeated")
 	fs.Var(&o.silent, "silent", "RID=FROM-TO, seconds in which a layer is not sent; may be repeated")
 	fs.IntVar(&o.lose, "lose", 0, "lose one in N packets on purpose, but none in the first second")
 	fs.IntVar(&o.publishers, "publishers", 1, "number of publishers, each to the URL with its number, from 0, in place of {n}")
