@@ -310,15 +310,19 @@ def pages_of_other_sites_are_refused():
 
 @test
 def a_token_is_required():
-    """with a token, every request needs it, on loopback too"""
+    """with a token, every request but that of the health needs it, on loopback too"""
     with Checked({'/cam': CLIP}, **{'api-token': 's3cret-token'}) as proxy:
         for given in (None, 'Bearer', 'Bearer ', 'Bearer s3cret-toke', 'Bearer s3cret-tokenn',
                       'Basic s3cret-token', 's3cret-token'):
             headers = {'Authorization': given} if given else {}
-            for method, path in [('GET', '/v1/health'), ('GET', '/metrics'), ('POST', '/v1/reload'),
+            if given:
+                assert proxy.http('GET', '/v1/health', headers=headers)[0] == 401, given
+            for method, path in [('GET', '/v1/ready'), ('GET', '/metrics'), ('POST', '/v1/reload'),
                                  ('DELETE', '/v1/mounts/cam')]:
                 status, got, _ = proxy.http(method, path, headers=headers)
                 assert status == 401 and got['www-authenticate'] == 'Bearer', (given, status)
+        proxy.expect(200, 'GET', '/v1/health')
+        assert proxy.http('GET', '/v1/health', headers={'Origin': 'http://evil.example'})[0] == 403
         right = {'Authorization': 'Bearer s3cret-token'}
         assert proxy.http('GET', '/v1/mounts/cam', headers=right)[0] == 200
         assert 's3cret-token' not in proxy.output()
@@ -337,7 +341,9 @@ def beyond_loopback_the_api_needs_a_token():
     with Checked({'/cam': CLIP}, api='0.0.0.0:0', **{'api-token': 't'}) as proxy:
         right = {'Authorization': 'Bearer t'}
         assert proxy.http('GET', '/v1/health', headers=right, host='proxy.example')[0] == 200
-        assert proxy.http('GET', '/v1/health', host='proxy.example')[0] == 401
+        assert proxy.http('GET', '/v1/ready', host='proxy.example')[0] == 401
+        assert proxy.http('GET', '/v1/health', host='proxy.example')[0] == 403
+        assert proxy.http('GET', '/v1/health')[0] == 200
 
 
 @test

@@ -87,7 +87,7 @@ def a_client_with_a_secret_may_use_any_name():
             assert status_of(proxy, path, EVIL, ANN) == 200, path
             assert status_of(proxy, path, EVIL) == 401 and status_of(proxy, path, EVIL, JUNK) == 401, path
         for headers, status in (ANN, 200), ({'Authorization': 'Bearer t0ken'}, 200), ({}, 401):
-            assert proxy.http('GET', '/v1/health', headers=headers, host=EVIL)[0] == status, headers
+            assert proxy.http('GET', '/v1/mounts', headers=headers, host=EVIL)[0] == status, headers
 
 
 def allowed(proxy, path, origin, headers=None):
