@@ -72,13 +72,13 @@ set_step (Reader *reader, const WeirStep *step)
 // A reader that goes down to another rendition gets keyframes only until that is there: its line
 // carries no more.
 static void
-take_step (LineChoice *self, Reader *reader, const WeirStep *before)
+take_step (LineChoice *self, Reader *reader)
 {
   const WeirStep *step = &self->steps.now;
 
   if (step->rendition == get_rendition (self))
     set_step (reader, step);
-  else if (step->bits < before->bits)
+  else if (self->steps.fell)
     reader_restrict (reader, find_restriction (WEIR_STEP_KEYFRAMES));
 }
 
@@ -131,7 +131,7 @@ line_choice_decide (LineChoice *self, Reader *reader, WeirLayerSet limit, const 
     return;
   decision = weir_steps_decide (&self->steps, &input, list, n, now);
   if (!is_same (&before.now, &decision.step)) {
-    take_step (self, reader, &before.now);
+    take_step (self, reader);
     note_change (&self->steps);
   }
   follow_step (self, reader, now);
