@@ -109,5 +109,5 @@ class Wide(WebrtcProxy):
     """A proxy for all networks."""
 
     def __init__(self, *upstream, port=0, listen='0.0.0.0:0', mount=None, **webrtc):
-        super().__init__(*upstream, mount=mount, web={'listen': f'0.0.0.0:{port}'}, webrtc={'listen': listen, **webrtc},
+        super().__init__(*upstream, mount=mount, web={'listen': f'0.0.0.0:{port}'}, webrtc={'listen': listen, **webrtc}, listen='0.0.0.0:0',
                          users=[{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'api'}]}])

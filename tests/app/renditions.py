@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Readers over WebRTC get the rendition of a mount that their line carries, and see one stream."""
+"""Readers get the rendition of a mount that their line carries, and see one stream."""
 
 import json
 import os
@@ -74,6 +74,7 @@ def a_reader_follows_its_line():
                 wait_until(lambda: state(proxy).get('rendition') == LOWER, 30, f'the lower rendition: {state(proxy)}')
                 assert state(proxy)['gets'] in ('rendition', 'keyframes'), state(proxy)
                 assert encoders(proxy) == [LOWER], encoders(proxy)
+                assert proxy.readers()[0]['dropped'] > 0  # keyframes only, until the encoder had begun
                 client.narrow(20e6, '20s')
                 wait_until(lambda: state(proxy).get('gets') == 'layers' and not state(proxy)['rendition'], 60,
                            f'the own stream: {state(proxy)}')
@@ -84,6 +85,33 @@ def a_reader_follows_its_line():
     assert track['lost'] == track['ts_backward'] == track['broken'] == 0, track
     pictures, complaints = decode(saved)
     assert pictures == track['pictures'] > 100 and not complaints, (pictures, complaints)
+
+
+@test(timeout=180)
+def a_reader_over_rtsp_follows_its_line():
+    """one that gives feedback on each packet: GStreamer's, of which no packet is missing, and ffmpeg decodes all"""
+    saved = os.path.join(folder().name, 'rtsp.264')
+    with lines(1) as (client,), Wide(CAMERA, mount=MOUNT) as proxy:
+        url = f'rtsp://{client.address}:{proxy.port}/cam?feedback=transport-cc'
+        with Proc(*client.words, 'gst-launch-1.0', '-q', '-e', 'rtspsrc', f'location={url}', 'protocols=udp', 'latency=5000',
+                  '!', 'rtph264depay', '!', 'video/x-h264,stream-format=byte-stream,alignment=au', '!', 'filesink',
+                  f'location={saved}') as player:
+            wait_for_estimate(proxy)
+            client.narrow(700e3, '20s')
+            wait_until(lambda: state(proxy).get('rendition') == LOWER, 30, lambda: f'{state(proxy)}')
+            assert encoders(proxy) == [LOWER], encoders(proxy)
+            client.narrow(20e6, '20s')
+            wait_until(lambda: state(proxy).get('gets') == 'layers' and not state(proxy)['rendition'], 60,
+                       lambda: f'{state(proxy)}')
+            wait_until(lambda: not encoders(proxy), 10, 'the encoders end')
+            packets = proxy.readers()[0]['packets']
+            wait_until(lambda: proxy.readers()[0]['packets'] > packets + 500, 20, 'more of the own stream')
+            wait_until(lambda: proxy.readers()[0]['loss'], 20, 'a report')
+            assert proxy.readers()[0]['loss']['packets'] == 0, proxy.readers()[0]
+            player.signal(signal.SIGINT)
+            player.wait(20)
+    pictures, complaints = decode(saved)
+    assert pictures > 100 and not complaints, (pictures, complaints)
 
 
 @test(timeout=180)

@@ -68,6 +68,8 @@ fake_sendmsg (int fd, const struct msghdr *msg, int flags)
   }
   room--;
   CHECK_INT (msg->msg_iov->iov_len, LEN);
+  CHECK_INT (weir_rtp_get_ssrc (packet), 'h'); // of the stream in which it began
+  CHECK_INT (packet[1] & 0x7f, 'h');
   got[n_got++] = (Got) { .seq = (uint16_t) (packet[2] << 8 | packet[3]),
     .time = weir_rtp_get_timestamp (packet),
     .mark = packet[LEN - 1],
@@ -156,6 +158,8 @@ push_part (Stream *stream, bool key, size_t n, bool ends)
 
     memset (packet, stream->mark, LEN);
     put_rtp (packet, stream->seq++, stream->time, ends && i + 1 == n);
+    weir_rtp_set_ssrc (packet, stream->mark);
+    weir_rtp_set_pt (packet, stream->mark);
     put_h264 (packet + RTP_HEADER, key ? 5 : 1, 2, i == 0);
     weir_fanout_commit (stream->fanout, LEN, now);
   }

@@ -233,9 +233,11 @@ static const SchemaKey mount_keys[] = {
       .help =
           "up to 7 sets of `choices` and `layers`, as in a URL (`size=640x360&rate=600k`, "
           "`layers=0.0.*`), between which and the mount's own stream HLS players choose; they run "
-          "while the mount has HLS readers. A reader over WebRTC gets the one that its line "
-          "carries "
-          "(`adapt: gcc`), and the first that fits if the mount's own stream does not" },
+          "while the mount has HLS readers. A reader that gives feedback on each packet, over "
+          "WebRTC "
+          "or RTSP, gets the one that its line carries (`adapt: gcc`), and one over WebRTC the "
+          "first "
+          "that it can play if it cannot play the mount's own stream" },
   { "max-presentations", SCHEMA_NUMBER, AT (max_presentations), "8", 1, 256,
       .effect = MOUNT_EFFECT_NONE,
       .help = "how many presentations chosen by URLs run at once, those that HTTP-TS, SRT and HLS "

@@ -2,8 +2,8 @@
 #pragma once
 
 // The key `renditions` of a mount: what HLS players may choose between, beside the mount's own
-// stream, and what readers over WebRTC get whom that does not fit, or whose line does not carry it.
-// Each is the query of a URL, such as "size=640x360&rate=600k" or "layers=0.0.*".
+// stream, what readers get whose line does not carry that, and readers over WebRTC who cannot play
+// it. Each is the query of a URL, such as "size=640x360&rate=600k" or "layers=0.0.*".
 
 #include "config/mount_values.h"
 

@@ -322,15 +322,15 @@ void weir_fanout_remove (WeirFanout *fanout, WeirReader *reader);
 // Lets a reader of `from` go on in `to`, which has the same pictures, coded otherwise. `fresh`
 // takes the place of `old`, with its counters, layers and priority, and must have the same
 // protection and route; it is in no engine yet. It begins at the newest join point of `to`, if that
-// came within the last 300 ms and `old` has got whole frames only. Sequence numbers go on.
-// Timestamps are those of the stream of `to` plus `time_ahead`, modulo 2^32, by which the caller
-// lets a picture have the same timestamp in all streams. Where they would go back, because the
-// stream of `to` is later, they are ahead by what is missing, of which a sixteenth of the time that
-// passes is made up for. The new reader has no restriction. `old` is removed as by
+// came within the last 300 ms and `old` has got whole frames only. Sequence numbers go on; SSRC and
+// payload type stay. Timestamps are those of the stream of `to` plus `time_ahead`, modulo 2^32, by
+// which the caller lets a picture have the same timestamp in all streams. Where they would go back,
+// because the stream of `to` is later, they are ahead by what is missing, of which a sixteenth of
+// the time that passes is made up for. The new reader has no restriction. `old` is removed as by
 // weir_fanout_remove(). Returns 0; -EAGAIN if that is not possible now, also while `old` is paused
 // or catches up; -EINVAL if `from` is `to` or the reader has a delay; -ENOTSUP if it is not
-// protected, so that it has no numbers and no SSRC of its own, or if a codec's pictures have
-// numbers; -ENOMEM. Unless it returns 0, nothing has changed.
+// protected, so that it has no numbers of its own, or if a codec's pictures have numbers; -ENOMEM.
+// Unless it returns 0, nothing has changed.
 int weir_fanout_splice (WeirFanout *from, WeirReader *old, WeirFanout *to, WeirReader *fresh,
     uint32_t time_ahead, int64_t now_ns);
 

@@ -13,6 +13,7 @@
 #include "fanout/join.h"
 #include "fanout/layer_streams.h"
 #include "net/poller.h"
+#include "rtp/rtp.h"
 
 #define CACHE_LINE 64 // bytes
 #define SHARD_READERS 128
@@ -124,6 +125,10 @@ struct weir_reader {
   // Ticks by which it is ahead beside that up to the RTP time `late_from`, and less and less after.
   uint32_t late_by;
   int64_t late_from;
+  // The SSRC and payload type of its packets, if they are not those of the stream.
+  bool has_guise;
+  uint8_t payload_type;
+  uint32_t ssrc;
   atomic_uint refs;
   _Atomic (Shard *) shard;
   unsigned n_lists;      // lists that hold it. Under the lock.
@@ -459,6 +464,14 @@ reader_ahead (const WeirReader *reader, int64_t rtp_time)
   if (late > 0 && rtp_time > reader->late_from)
     late -= (rtp_time - reader->late_from) / LATE_PART;
   return reader->time_ahead + (late > 0 ? late : 0);
+}
+
+// Writes the SSRC and payload type of a reader that has its own into a packet.
+static inline void
+reader_put_guise (const WeirReader *reader, uint8_t *packet)
+{
+  weir_rtp_set_ssrc (packet, reader->ssrc);
+  weir_rtp_set_pt (packet, reader->payload_type);
 }
 
 static inline int64_t

@@ -437,6 +437,8 @@ send_copy (WeirFanout *fanout, WeirReader *reader, const Run *run, uint16_t seq,
     .msg_iovlen = 1 };
 
   write_numbers (run, seq, packet, len);
+  if (reader->has_guise)
+    reader_put_guise (reader, packet);
   iov.iov_len = reader->protect.protect_again (reader->protect.data, packet, len, sealed);
   if (iov.iov_len == 0 || weir_send_one (fanout->ops, reader->fd, &msg) < 0)
     return 0;

@@ -112,6 +112,8 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
     if (compress)
       time = weir_join_time (&reader->join, time);
     weir_rtp_set_seq (data, (uint16_t) (packet->seq + reader->seq_delta - n_skipped));
+    if (reader->has_guise)
+      reader_put_guise (reader, data);
     weir_rtp_set_timestamp (data, (uint32_t) (time + reader_ahead (reader, packet->rtp_time)));
     weir_rtp_set_marker (
         data, packet->flags & WEIR_PACKET_MARKER
@@ -126,12 +128,12 @@ patch (const Pass *pass, const WeirReader *reader, size_t n)
   copy->shifted = shifted;
 }
 
-// Reports whether the reader has its own sequence numbers, timestamps or picture ids.
+// Reports whether the reader has its own sequence numbers, timestamps, picture ids or SSRC.
 static bool
 has_own_numbers (const Pass *pass, const WeirReader *reader)
 {
   return reader->seq_delta != 0 || reader->time_ahead != 0 || reader->late_by != 0
-         || (pass->is_vp8 && reader->picture_delta != 0)
+         || reader->has_guise || (pass->is_vp8 && reader->picture_delta != 0)
          || (reader->join.rate > 0 && reader->join.compress);
 }
 

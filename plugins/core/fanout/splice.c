@@ -5,8 +5,9 @@
 #include "fanout/fanout_private.h"
 
 #define FRESH_NS 300000000LL // a join point is not used later after it came
-#define APART_NS 10000000LL  // between the timestamps of two pictures, at least
-#define AHEAD_S 10           // s; a longer jump comes from an offset that is wrong
+#define SECOND 1000000000LL
+#define APART_NS 10000000LL // between the timestamps of two pictures, at least
+#define AHEAD_S 10          // s; a longer jump comes from an offset that is wrong
 
 // Where the reader goes on in the other engine's stream.
 typedef struct {
@@ -17,6 +18,8 @@ typedef struct {
 typedef struct {
   bool known;
   uint32_t next_time; // the least RTP timestamp that its next picture can have
+  uint32_t ssrc;
+  uint8_t payload_type;
 } Got;
 
 // Finds the newest join point, which stays in the window until the plan is too old.
@@ -53,30 +56,54 @@ is_between_frames (const WeirFanout *from, const WeirReader *reader)
   return weir_window_at (window, window->head - 1)->flags & WEIR_PACKET_MARKER;
 }
 
-// Reports whether the reader can leave, and what it has got.
+// Returns the least RTP timestamp of the next picture. `newest` is the position of the newest RTP
+// packet. Under the lock, while the reader is held.
+static uint32_t
+find_next_time (const WeirFanout *from, const WeirReader *reader, int64_t newest, int64_t now_ns)
+{
+  const WeirWindow *window = &from->window;
+  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed);
+  const WeirPacket *next = cursor < window->tail ? NULL : weir_window_next_rtp (window, cursor);
+  int64_t age_ns = now_ns - weir_window_at (window, newest)->arrival_ns;
+
+  if (next)
+    return (uint32_t) (next->rtp_time + reader_ahead (reader, next->rtp_time));
+  age_ns = age_ns < APART_NS ? APART_NS : age_ns < SECOND ? age_ns : SECOND;
+  return (uint32_t) (window->newest_time + weir_fanout_ticks (from, age_ns)
+                     + reader_ahead (reader, window->newest_time));
+}
+
+// Reports whether the reader can leave, and what it has got. Call while the reader is held.
 static bool
 can_leave (WeirFanout *from, const WeirReader *reader, int64_t now_ns, Got *got)
 {
   const WeirWindow *window = &from->window;
-  int64_t cursor = atomic_load_explicit (&reader->cursor, memory_order_relaxed), newest, age_ns;
-  const WeirPacket *next;
+  const uint8_t *data;
+  int64_t newest;
   bool can;
 
+  *got = (Got) { .known = false };
   pthread_mutex_lock (&from->lock);
   can = !reader_paused (reader) && !reader_joining (reader) && is_between_frames (from, reader);
-  next = cursor < window->tail ? NULL : weir_window_next_rtp (window, cursor);
   newest = weir_window_rtp_before (window, window->head);
-  *got = (Got) { false, 0 };
-  if (next) {
-    *got = (Got) { true, (uint32_t) (next->rtp_time + reader_ahead (reader, next->rtp_time)) };
-  } else if (newest < window->head) {
-    age_ns = now_ns - weir_window_at (window, newest)->arrival_ns;
-    age_ns = age_ns < APART_NS ? APART_NS : age_ns < 1000000000 ? age_ns : 1000000000;
-    *got = (Got) { true, (uint32_t) (window->newest_time + weir_fanout_ticks (from, age_ns)
-                                     + reader_ahead (reader, window->newest_time)) };
+  if (newest < window->head) {
+    data = weir_packet_data (weir_window_at (window, newest));
+    *got = (Got) { .known = true,
+      .next_time = find_next_time (from, reader, newest, now_ns),
+      .ssrc = weir_rtp_get_ssrc (data),
+      .payload_type = data[1] & 0x7f };
   }
   pthread_mutex_unlock (&from->lock);
   return can;
+}
+
+// Lets the new reader have the SSRC and the payload type of the old one.
+static void
+take_guise (WeirReader *fresh, const WeirReader *old, const Got *got)
+{
+  fresh->has_guise = old->has_guise || got->known;
+  fresh->ssrc = old->has_guise ? old->ssrc : got->ssrc;
+  fresh->payload_type = old->has_guise ? old->payload_type : got->payload_type;
 }
 
 // Sets by how much the reader's timestamps are ahead of the other stream's.
@@ -143,6 +170,7 @@ weir_fanout_splice (WeirFanout *from, WeirReader *old, WeirFanout *to, WeirReade
     return -EAGAIN;
   }
   set_ahead (fresh, &join, time_ahead, &got, to->clock_rate);
+  take_guise (fresh, old, &got);
   plan = (WeirPlan) {
     .position = join.position, .made_ns = now_ns, .live_time = join.rtp_time, .spliced = true
   };

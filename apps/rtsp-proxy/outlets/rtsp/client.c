@@ -245,20 +245,29 @@ forget_reader (Reader *reader)
   adaptation_forget (reader);
 }
 
+static void
+adapt (const RtspConnection *connection, Presentation *presentation, Reader *reader)
+{
+  g_autoptr (Mount) varies = rtsp_connection_dup_varying (connection, presentation);
+
+  adaptation_watch (reader, presentation, varies, connection->layers);
+}
+
 // Makes and registers the reader of a session. Call without the lock held, because this asks the
 // sinks.
 static Reader *
 make_reader (Client *self, GstRTSPSessionMedia *media)
 {
   g_autoptr (Content) content = rtsp_connection_dup_content (&self->connection);
-  Reader *reader = rtsp_reader_new (media, content ? content_get_mount_path (content) : "?",
-      self->connection.peer, GST_RTSP_CLIENT (self), close_client);
+  Reader *reader = rtsp_reader_new (media, content ? content->presentation : NULL,
+      content ? content_get_mount_path (content) : "?", self->connection.peer,
+      GST_RTSP_CLIENT (self), close_client);
 
   log_event ("reader %s in: %s over %s%s", self->connection.peer, content_get_label (content),
       reader_get_transport (reader), weir_session_media_has_srtp (media) ? " with SRTP" : "");
   readers_add (reader);
   if (content && content->presentation)
-    adaptation_watch (reader, content->presentation, NULL, self->connection.layers);
+    adapt (&self->connection, content->presentation, reader);
   return reader;
 }
 

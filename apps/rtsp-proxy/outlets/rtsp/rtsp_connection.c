@@ -457,3 +457,16 @@ resume_after (GstRTSPClient *client, guint ms)
   g_source_attach (source, g_source_get_context (g_main_current_source ()));
   g_source_unref (source);
 }
+
+Mount *
+rtsp_connection_dup_varying (const RtspConnection *self, Presentation *presentation)
+{
+  const gchar *path = presentation_get_path (presentation);
+
+  if (!self->feedback || presentation_get_query (presentation)
+      || presentation_get_instance (presentation) != 0 || presentation_has_cache (presentation)
+      || !weir_layer_set_equal (self->layers, WEIR_LAYER_SET_ALL)
+      || !g_str_equal (path, presentation_get_mount_path (presentation)))
+    return NULL;
+  return mounts_get (self->mounts, path);
+}

@@ -113,6 +113,10 @@ const Resolved *request_target_make (RequestTarget *self, GError **error);
 // mounts_use() and mounts_open_title(). (transfer full)
 Content *request_target_use (RequestTarget *self, GError **error);
 
+// Returns the mount whose renditions the client may get by the feedback that it gives, because it
+// asks for the mount in no certain form; else NULL. Call in the client's thread. (transfer full)
+Mount *rtsp_connection_dup_varying (const RtspConnection *self, Presentation *presentation);
+
 // If `content` is a session of a stored title that can be sought, uses a presentation of this
 // reader in its place and returns its content (transfer full). Else returns NULL, with `error` on
 // failure.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "outlets/rtsp/rtsp_reader.h"
 
+#include "outlets/rtsp/rendition_sink.h"
 #include "outlets/rtsp/sink_address.h"
 #include "outlets/rtsp/title_media.h"
 #include "readers/sink_sample.h"
@@ -14,6 +15,8 @@ typedef struct {
   gchar *host;        // host and port by which the sink knows the reader
   gint port;
   gboolean video;
+  guint number;         // in the relay
+  RenditionSink *other; // whose window serves it, or is to; NULL: its own sink
 } Track;
 
 typedef struct {
@@ -21,6 +24,7 @@ typedef struct {
   GWeakRef client;
   gchar *left_out; // NULL: it gets all tracks
   RtspReaderCloseFunc close;
+  Presentation *own; // that is played; NULL: a title
 } RtspReader;
 
 // ---- tracks ----
@@ -31,6 +35,7 @@ track_free (gpointer data)
   Track *track = data;
 
   g_weak_ref_clear (&track->transport);
+  g_clear_pointer (&track->other, rendition_sink_unref);
   gst_object_unref (track->sink);
   g_free (track->host);
   g_free (track);
@@ -46,6 +51,7 @@ add_track (GPtrArray *tracks, const SinkAddress *address, const gchar *mount)
   track->host = g_strdup (address->host);
   track->port = address->port;
   track->video = sink_address_is_video (address);
+  track->number = gst_rtsp_stream_get_index (address->stream);
   g_ptr_array_add (tracks, track);
   totals_watch_sink (mount, address->sink);
 }
@@ -254,6 +260,62 @@ read_rates (gpointer served, WeirRates *rates)
     sink_sample_rates (track->sink, rates);
 }
 
+// ---- renditions ----
+
+// Takes the reference.
+static void
+set_other (Track *track, RenditionSink *other)
+{
+  RenditionSink *before = track->other;
+
+  track->other = other;
+  g_clear_pointer (&before, rendition_sink_unref);
+}
+
+static gboolean
+go (const Track *track, GstElement *sink, guint32 ahead)
+{
+  gboolean done = FALSE;
+
+  g_signal_emit_by_name (track->sink, "splice", track->host, track->port, sink, ahead, &done);
+  return done;
+}
+
+static ReaderSplice
+go_to_other (Track *track, Relay *own, gint64 now)
+{
+  guint32 ahead;
+
+  if (!track->other || !rendition_sink_get_ahead (track->other, own, track->number, &ahead))
+    return READER_SPLICE_NEVER;
+  if (go (track, rendition_sink_get_element (track->other), ahead))
+    return READER_SPLICE_DONE;
+  rendition_sink_ask_key (track->other, now);
+  return READER_SPLICE_LATER;
+}
+
+static ReaderSplice
+splice (gpointer served, Presentation *rendition, gint64 now)
+{
+  RtspReader *self = served;
+  Track *track = find_video (self);
+  Relay *own = self->own ? presentation_get_relay (self->own) : NULL;
+
+  if (!track || !own)
+    return READER_SPLICE_NEVER;
+  if (rendition) {
+    if (!track->other || !rendition_sink_is_of (track->other, rendition))
+      set_other (track, rendition_sink_get (rendition));
+    return go_to_other (track, own, now);
+  }
+  if (go (track, track->sink, 0)) {
+    set_other (track, NULL);
+    return READER_SPLICE_DONE;
+  }
+  relay_ask_key (own, track->number, now);
+  return READER_SPLICE_LATER;
+}
+
 // ---- construction ----
 
 static gchar *
@@ -280,6 +342,7 @@ free_served (gpointer served)
 
   g_ptr_array_unref (self->tracks);
   g_weak_ref_clear (&self->client);
+  g_clear_pointer (&self->own, presentation_unref);
   g_free (self->left_out);
   g_free (self);
 }
@@ -294,6 +357,7 @@ static const ReaderOps ops = { .sample = sample,
   .dup_video_sink = dup_video_sink,
   .read_rates = read_rates,
   .read_estimate = read_estimate,
+  .splice = splice,
   .dup_left_out = dup_left_out,
   .close = close_reader,
   .free = free_served };
@@ -315,8 +379,8 @@ transport_name (GstRTSPSessionMedia *media)
 }
 
 Reader *
-rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
-    GstRTSPClient *client, RtspReaderCloseFunc close)
+rtsp_reader_new (GstRTSPSessionMedia *media, Presentation *own, const gchar *mount,
+    const gchar *peer, GstRTSPClient *client, RtspReaderCloseFunc close)
 {
   GPtrArray *addresses = sink_addresses_new (media);
   RtspReader *self = g_new0 (RtspReader, 1);
@@ -327,6 +391,7 @@ rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *pe
   g_ptr_array_unref (addresses);
   g_weak_ref_init (&self->client, client);
   self->close = close;
+  self->own = own ? presentation_ref (own) : NULL;
   if (title_media_is (gst_rtsp_session_media_get_media (media)))
     self->left_out = title_media_dup_left_out (gst_rtsp_session_media_get_media (media));
   return reader_new (&ops, self, mount, peer, transport_name (media));

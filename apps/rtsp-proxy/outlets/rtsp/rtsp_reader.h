@@ -9,10 +9,11 @@
 
 typedef void (*RtspReaderCloseFunc) (GstRTSPClient *client, const gchar *reason);
 
-// Returns a reader for a session that plays `media`. `close` closes the client's connection, from
+// Returns a reader for a session that plays `media`, of the presentation `own` or, if that is NULL,
+// a title. `close` closes the client's connection, from
 // any thread.
-Reader *rtsp_reader_new (GstRTSPSessionMedia *media, const gchar *mount, const gchar *peer,
-    GstRTSPClient *client, RtspReaderCloseFunc close);
+Reader *rtsp_reader_new (GstRTSPSessionMedia *media, Presentation *own, const gchar *mount,
+    const gchar *peer, GstRTSPClient *client, RtspReaderCloseFunc close);
 
 // Sets the layers with which the reader starts. Call before the session plays.
 void rtsp_reader_prepare_layers (GstRTSPSessionMedia *media, WeirLayerSet layers);
