@@ -19,6 +19,7 @@
 // What is missing in a list may be there soon again: etcd was replaced by an empty one, and each
 // member has to notice that.
 #define GRACE (G_GINT64_CONSTANT (1000000000) * (CLUSTER_LEASE_S + 2))
+#define GRACE_JOINED G_GINT64_CONSTANT (2000000000)
 
 struct _ClusterMap {
   EtcdWatch *watch;
@@ -339,6 +340,19 @@ on_listed (gpointer data, const GPtrArray *entries)
   self->ops->mounts.listed (self->owner, entries);
 }
 
+// Returns for how long a key counts as there that a list lacks. What a member has not written anew
+// that has joined, it does not need.
+static gint64
+get_grace (ClusterMap *self, const gchar *key)
+{
+  const gchar *taker = behind (key, TAKERS), *path = taker ? strchr (taker, '/') : NULL;
+  g_autofree gchar *member =
+      path ? g_strdup_printf (MEMBERS "%.*s", (int) (path - taker), taker) : NULL;
+  const gint64 *missing = member ? g_hash_table_lookup (self->keys, member) : NULL;
+
+  return missing && *missing == 0 ? GRACE_JOINED : GRACE;
+}
+
 static gboolean
 on_tick (gpointer data)
 {
@@ -352,7 +366,7 @@ on_tick (gpointer data)
     return G_SOURCE_CONTINUE;
   g_hash_table_iter_init (&iter, self->keys);
   while (g_hash_table_iter_next (&iter, &key, &missing)) {
-    if (*(gint64 *) missing != 0 && now - *(gint64 *) missing >= GRACE) {
+    if (*(gint64 *) missing != 0 && now - *(gint64 *) missing >= get_grace (self, key)) {
       g_ptr_array_add (gone, g_strdup (key));
       g_hash_table_iter_remove (&iter);
     }
