@@ -451,6 +451,7 @@ aim (gpointer data, PullConfig *config)
 
   config->connect_timeout_ms = want->n_silent > 0 ? CONNECT_MS : START_MS;
   config->read_timeout_ms = SILENCE_MS;
+  config->is_member = TRUE;
   if (!member)
     return;
   g_free (want->aimed[want->slot]);

@@ -87,6 +87,7 @@ struct _PullConfig {
   gboolean is_limited;    // an API client has named the path; open it by file_roots_open()
   gchar *launch;          // launch: the line
   gchar *lack;            // held: what the mount lacks
+  gboolean is_member;     // of the cluster: once it is silent, it is asked at once whether it lives
   TlsTrust trust;         // rtsps:
   gboolean once;          // file: the clip plays once, when it is first asked for a keyframe
   gboolean wants_cues;    // of SCTE 35
@@ -100,6 +101,13 @@ static inline gboolean
 pull_config_awaits (const PullConfig *config)
 {
   return config->light && config->light->awaits;
+}
+
+// Reports whether the next try is made at once, after this number of failures in a row (1 or more).
+static inline gboolean
+pull_is_eager (const PullConfig *config, guint n_failures)
+{
+  return pull_config_awaits (config) || (config->is_member && n_failures == 1);
 }
 
 // Reports whether `light` runs the upstream, and not a pipeline.

@@ -174,7 +174,7 @@ schedule_retry (Upstream *self, const gchar *reason)
 
   if (self->config->lack)
     delay = PULL_LACK_MS;
-  else if (pull_config_awaits (self->config) && files_are_left (FILES_FOR_UPSTREAM))
+  else if (pull_is_eager (self->config, self->n_failures) && files_are_left (FILES_FOR_UPSTREAM))
     delay = 0;
   self->not_before = clock_now () + (gint64) delay * GST_MSECOND;
   self->retry = timer_add (delay, retry, self);
