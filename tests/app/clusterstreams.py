@@ -10,10 +10,10 @@ import threading
 import time
 
 from clips import clip
-from etcdserver import Etcd, Member
-from proc import Proc, Rtsp, free_port
+from etcdserver import Etcd, Member, publishing
+from proc import Rtsp, free_port
 from openapi import Contract
-from proxy import CLIP, QUICK, Origin, Read, matches, program, wait_until
+from proxy import QUICK, Origin, Read, matches, program, wait_until
 from tap import SLOWER, run, test
 
 
@@ -88,15 +88,6 @@ def reading(members, names, duration, **words):
             readers[name] = stack.enter_context(Read(members[name].url(), duration=duration, **words))
             wait_for_reader(members[name])
         yield readers
-
-
-@contextlib.contextmanager
-def publishing(member, path='/cam'):
-    """A publisher that sends the clip to the member."""
-    words = ['ffmpeg', '-nostdin', '-v', 'error', '-re', '-stream_loop', '-1', '-i', CLIP, '-c', 'copy',
-             '-f', 'rtsp', '-rtsp_transport', 'tcp', member.url(path)]
-    with Proc(*words) as publisher:
-        yield publisher
 
 
 def wait_for_reader(member, number=1):

@@ -24,13 +24,16 @@ def config(mounts, **top):
 
 
 class Controlled(Proc):
-    """The proxy with its own configuration file, and the port of its API."""
+    """The proxy with its own configuration file, and the port of its API. It listens at `host`, which
+    may be in a network that the words of `inside` enter."""
+
+    host, inside = '127.0.0.1', ()
 
     def __init__(self, mounts, env=None, **top):
         self._directory = tempfile.TemporaryDirectory()
         self.file = os.path.join(self._directory.name, 'proxy.yaml')
         self.write(config(mounts, **top))
-        super().__init__(program(), '--config', self.file, env=environment(env))
+        super().__init__(*self.inside, program(), '--config', self.file, env=environment(env))
         try:
             self.port = int(self.wait_for_line(r' serves rtsp://[\d.]+:(\d+)/')[1])
             self.api_port = None
@@ -46,7 +49,7 @@ class Controlled(Proc):
             file.write(text)
 
     def url(self, path='/cam'):
-        return f'rtsp://127.0.0.1:{self.port}{path}'
+        return f'rtsp://{self.host}:{self.port}{path}'
 
     def hang_up(self, text):
         """Writes this file and sends SIGHUP. Returns the line that reports the result."""
@@ -57,12 +60,12 @@ class Controlled(Proc):
 
     def http(self, method, path, body=None, headers=None, host=None):
         """Sends one request. Returns (status, headers, body); a JSON body is parsed."""
-        fields = {'Host': host or f'127.0.0.1:{self.api_port}', **(headers or {})}
+        fields = {'Host': host or f'{self.host}:{self.api_port}', **(headers or {})}
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
         if body is not None:
             fields.setdefault('Content-Type', 'application/json')
-        connection = http.client.HTTPConnection('127.0.0.1', self.api_port, timeout=20)
+        connection = http.client.HTTPConnection(self.host, self.api_port, timeout=20)
         try:
             connection.request(method, path, body, fields)
             answer = connection.getresponse()

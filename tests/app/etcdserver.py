@@ -2,6 +2,7 @@
 """An etcd of its own for a test, and proxies that are members of a cluster."""
 
 import base64
+import contextlib
 import http.client
 import json
 import shutil
@@ -10,7 +11,7 @@ import tempfile
 
 from control import Controlled
 from proc import Proc, Rtsp, free_port
-from proxy import QUICK, wait_until
+from proxy import CLIP, QUICK, wait_until
 from tap import Skip
 
 SECRET = 'a secret of the whole cluster'
@@ -19,6 +20,8 @@ SECRET = 'a secret of the whole cluster'
 class Etcd(Proc):
     """A running etcd with an empty folder; or with the ports and the folder of `after`, which has
     ended. `words` are further options."""
+
+    host = '127.0.0.1'
 
     def __init__(self, *words, after=None, empty=False, scheme='http'):
         if not shutil.which('etcd'):
@@ -41,7 +44,7 @@ class Etcd(Proc):
 
     def call(self, method, body, token=None):
         """Calls the JSON gateway. Returns the answer."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=20)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
         try:
             connection.request('POST', f'/v3/{method}', json.dumps(body),
                                {'Authorization': token} if token else {})
@@ -102,6 +105,15 @@ class Member(Controlled):
 
     def wait_for_members(self, *names, timeout=10):
         wait_until(lambda: self.members() == sorted(names), timeout, f'{self.name} knows {names}')
+
+
+@contextlib.contextmanager
+def publishing(member, path='/cam'):
+    """A publisher that sends the clip to the member."""
+    words = ['ffmpeg', '-nostdin', '-v', 'error', '-re', '-stream_loop', '-1', '-i', CLIP, '-c', 'copy',
+             '-f', 'rtsp', '-rtsp_transport', 'tcp', member.url(path)]
+    with Proc(*words) as publisher:
+        yield publisher
 
 
 def run_quietly(*words):

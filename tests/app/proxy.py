@@ -117,12 +117,14 @@ class Origin(Proc):
     """The upstream, of tests/interop. With `after`, it takes over the port and the dump of that
     earlier origin."""
 
+    host = '127.0.0.1'
+
     def __init__(self, misbehave=None, after=None, user=None, password=None, auth=None, token=None,
                  tls=None, clip=CLIP):
         self._directory = after._directory if after else tempfile.TemporaryDirectory()
         self.expect = os.path.join(self._directory.name, 'dump')
         words = ['--clip', clip, '--dump', self.expect]
-        words += ['--listen', f'127.0.0.1:{after.port if after else 0}']
+        words += ['--listen', f'{self.host}:{after.port if after else 0}']
         if misbehave:
             words += ['--misbehave', misbehave]
         if user:
@@ -133,7 +135,7 @@ class Origin(Proc):
             words += ['--tls', tls]
         super().__init__(interop(), 'origin', *words)
         try:
-            ready = self.wait_for_line(r'^READY (rtsps?://127\.0\.0\.1:(\d+)/\S+)')
+            ready = self.wait_for_line(r'^READY (rtsps?://[\d.]+:(\d+)/\S+)')
         except BaseException:
             self.kill()
             self.dump()
