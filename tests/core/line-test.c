@@ -112,6 +112,7 @@ typedef struct {
   Reader readers[READERS];
   size_t n;
   Tcp tcp;
+  uint64_t others; // bit/s of other flows, which do not care
   unsigned seed;
   int64_t now;
   Waiting waiting[UNDER_WAY]; // at the line
@@ -347,7 +348,11 @@ run (int64_t time)
   int64_t until = sim.now + time;
 
   for (; sim.now < until; sim.now += MS) {
+    int64_t arrival;
+
     run_tcp ();
+    if (sim.others > 0)
+      line_queue (&sim.line, sim.others / 8000, sim.now, &arrival);
     for (size_t i = 0; i < sim.n; i++) {
       Reader *reader = &sim.readers[i];
 
@@ -530,6 +535,29 @@ a_liar_takes_no_more_than_its_stream (void)
   end ();
 }
 
+// Another flow begins with a burst. The queue drains slowly, and the reader's own rate meanwhile
+// does not say what the line carries.
+static void
+a_queue_that_drains_costs_one_fall (void)
+{
+  for (unsigned seed = 0; seed < 20; seed++) {
+    int64_t until;
+
+    begin (&temporal, 5000000, seed);
+    sim.line.buffer = 400 * MS;
+    add_reader ();
+    run (15 * SECOND + seed * 170 * MS);
+    sim.others = 10000000;
+    run (300 * MS);
+    sim.others = 4000000;
+    for (until = sim.now + 10 * SECOND; sim.now < until;) {
+      run (100 * MS);
+      CHECK (sim.readers[0].step >= 1);
+    }
+    end ();
+  }
+}
+
 // ---- beside TCP ----
 
 static void
@@ -615,6 +643,7 @@ main (void)
   RUN (random_loss_leaves_a_reader_at_the_top);
   RUN (two_readers_share_a_line);
   RUN (many_readers_share_a_line);
+  RUN (a_queue_that_drains_costs_one_fall);
   RUN (a_liar_takes_no_more_than_its_stream);
   RUN (a_reader_shares_a_line_with_tcp);
   RUN (a_narrow_line_has_no_long_queue);

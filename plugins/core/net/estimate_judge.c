@@ -219,9 +219,21 @@ is_warned (const WeirEstimate *self)
   return much.groups >= 2 && much.span >= 200 * WEIR_MS;
 }
 
-// A queue that stands may be ours, so the estimate gives way once. If it stands nevertheless, other
-// flows make it: for some time it belongs to the line, or this stream would give way to them for
-// ever.
+// Reports whether the delay has fallen to less than three quarters in the last 2 s.
+static bool
+drains (const WeirEstimate *self)
+{
+  uint32_t most = 0;
+
+  for (uint64_t i = 0; i < 20 && i < n_kept (self); i++)
+    most = nth_last (self, i)->delay > most ? nth_last (self, i)->delay : most;
+  return nth_last (self, 0)->delay < most - most / 4;
+}
+
+// A queue that stands may be ours, so the estimate gives way once, unless the queue drains: while
+// others send more than this stream, its own rate says nothing about the line. If it stands
+// nevertheless, other flows make it: for some time it belongs to the line, or this stream would
+// give way to them for ever.
 static void
 judge_standing (WeirEstimate *self)
 {
@@ -232,7 +244,7 @@ judge_standing (WeirEstimate *self)
   if (others) {
     self->others_until = self->n_groups + OTHERS_GROUPS;
     accept_delay (self);
-  } else {
+  } else if (!drains (self)) {
     congest (self);
   }
 }
