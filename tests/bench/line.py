@@ -25,6 +25,7 @@ COLUMNS = (
     Column('used', 'received, % of what fits', spread=True),
     Column('down', 'down after s', '{:.1f}'),
     Column('queue', 'queue p95 ms'),
+    Column('alone', 'of TCP alone'),
     Column('first', 'first step up after s', '{:.1f}'),
     Column('all', 'all up after s', '{:.1f}'),
     Column('top', '% of the time at the top'),
@@ -33,6 +34,7 @@ COLUMNS = (
     Column('later', 'broken % later', '{:.1f}'),
     Column('spread', 'layers between readers'),
     Column('share', 'smaller of two shares %'),
+    Column('line', '% of the line beside TCP'),
 )
 
 UPSTREAM, API = 6000, 9554
@@ -47,6 +49,7 @@ EVERY = 0.1  # s between samples
 MANY, PART, SCALE, SETTLE, MEASURE = 160, 0.6, 0.3, 30, 30
 LOSS_EVERY, LOSS_SECONDS = 50, 40
 LATER, BOTH = 30, 30
+TCP_PORT, TCP_SETTLE, TCP_BESIDE, TCP_ALONE = 6100, 15, 40, 20
 
 
 class Layered(Whep):
@@ -218,11 +221,42 @@ def two(rig, program, keys, quick):
             'queue': percentile(waits(watch, WIDE, end - BOTH + 5, end), 0.95), **quality(seen)}, watch
 
 
+@contextlib.contextmanager
+def tcp(rig):
+    """Yields a TCP flow over the line."""
+    where = rig.server_address, TCP_PORT
+    with Lines(rig.server, HERE / 'line_tcp.py', 'serve', *where):
+        time.sleep(0.5)
+        with Lines(rig.readers, HERE / 'line_tcp.py', 'read', *where) as flow:
+            yield flow
+
+
+def beside(rig, program, keys, quick):
+    with serving(rig, keys, WIDE) as (_, watch):
+        with Pion(rig, program, 1) as pion:
+            watch.pions.append(pion)
+            time.sleep(BEFORE)
+            with tcp(rig) as flow:
+                time.sleep(TCP_SETTLE + TCP_BESIDE)
+                end = time.time()
+                both, seen = flow.samples(), pion.samples()
+        with tcp(rig):
+            time.sleep(TCP_ALONE)
+            alone = time.time()
+    start = end - TCP_BESIDE
+    mine, its = (rate_of(between(samples, start, end), 'bytes') for samples in (seen, both))
+    return {'used': 100 * (mine + its) * OVERHEAD / WIDE, 'line': 100 * mine * OVERHEAD / WIDE,
+            'queue': percentile(waits(watch, WIDE, start, end), 0.95),
+            'alone': percentile(waits(watch, WIDE, alone - TCP_ALONE + 5, alone), 0.95),
+            **quality(between(seen, start, end))}, watch
+
+
 CASES = {
     '5 Mb/s cut to 0.6 Mb/s, 1 reader': ('cut', cut),
     '2 % lost on a wide line, 1 reader': ('loss', loss),
     '60 % of the full rate, many readers': ('crowd', crowd),
     '5 Mb/s, 2 readers, one 30 s later': ('two', two),
+    '5 Mb/s, 1 reader beside a TCP flow': ('tcp', beside),
 }
 
 
