@@ -43,7 +43,7 @@ log_gone (Cluster *self)
   }
 }
 
-// Returns who takes new readers, or NULL.
+// Returns who has most room for new readers, or NULL.
 static const ClusterMember *
 find_emptiest (Cluster *self)
 {
@@ -53,7 +53,8 @@ find_emptiest (Cluster *self)
   for (guint i = 0; i < members->len; i++) {
     const ClusterMember *member = g_ptr_array_index (members, i);
 
-    if (member->drains || g_str_equal (member->name, registration_get_name (self->registration)))
+    if (member->drains || member->is_full
+        || g_str_equal (member->name, registration_get_name (self->registration)))
       continue;
     if (!best || member->readers < best->readers)
       best = member;
@@ -64,9 +65,14 @@ find_emptiest (Cluster *self)
 static void
 send_readers (Cluster *self)
 {
-  const ClusterMember *to = self->drains ? find_emptiest (self) : NULL;
+  static const guint16 none[ELSEWHERE_N];
+  const ClusterMember *to = find_emptiest (self);
 
-  elsewhere_set (to ? to->address : NULL, to ? to->rtsp : 0, to ? to->rtsps : 0);
+  if (to)
+    elsewhere_set (
+        to->address, (const guint16[]) { to->rtsp, to->rtsps, to->http, to->https }, self->drains);
+  else
+    elsewhere_set (NULL, none, FALSE);
 }
 
 static void

@@ -77,6 +77,7 @@ cluster_member_read (const gchar *name, const gchar *value)
   self->rate = (guint64) get_number (object, "rate", 1e15);
   self->cpu = get_number (object, "cpu", 1e6);
   self->drains = g_strcmp0 (json_strict_text (object, "state"), "draining") == 0;
+  self->is_full = etcd_get_boolean (object, "full");
   self->ahead_s = (gint64) get_number (object, "clock", 1e12) - g_get_real_time () / G_USEC_PER_SEC;
   return self;
 }

@@ -17,7 +17,8 @@ typedef struct {
   guint64 rate; // bits a second to readers
   gdouble cpu;  // cores in use
   gboolean drains;
-  gint64 ahead_s; // its clock's time less that of this machine
+  gboolean is_full; // it has no memory for new readers
+  gint64 ahead_s;   // its clock's time less that of this machine
 } ClusterMember;
 
 typedef struct {

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/timer.h"
 #include "cluster/etcd_requests.h"
 #include "readers/readers.h"
@@ -21,6 +22,7 @@ typedef struct {
   guint readers;
   guint64 rate; // bits a second
   gdouble cpu;  // cores
+  gboolean is_full;
 } Load;
 
 struct _Registration {
@@ -78,7 +80,7 @@ measure (Registration *self, gint64 now)
   const guint64 bytes = sum_bytes (self);
   const gint64 cpu_us = get_cpu_us ();
   const gdouble seconds = (gdouble) (now - self->looked) / 1e9;
-  Load load = { .readers = readers->len };
+  Load load = { .readers = readers->len, .is_full = memory_get_level () != MEMORY_ENOUGH };
 
   if (self->looked && seconds > 0) {
     load.rate = bytes > self->bytes ? (guint64) ((gdouble) (bytes - self->bytes) * 8 / seconds) : 0;
@@ -100,7 +102,7 @@ static gboolean
 load_differs (const Load *a, const Load *b)
 {
   return differs (a->readers, b->readers, 0) || differs (a->rate, b->rate, 1e6)
-         || differs (a->cpu, b->cpu, 0.1);
+         || differs (a->cpu, b->cpu, 0.1) || a->is_full != b->is_full;
 }
 
 // ---- the entry ----
@@ -141,6 +143,8 @@ dup_value (Registration *self)
   add_number (builder, "rate", (gint64) self->load.rate);
   json_builder_set_member_name (builder, "cpu");
   json_builder_add_double_value (builder, self->load.cpu);
+  json_builder_set_member_name (builder, "full");
+  json_builder_add_boolean_value (builder, self->load.is_full);
   add_number (builder, "clock", g_get_real_time () / G_USEC_PER_SEC);
   json_builder_end_object (builder);
   root = json_builder_get_root (builder);

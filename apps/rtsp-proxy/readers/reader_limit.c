@@ -34,3 +34,14 @@ reader_limit_leave (const gchar *mount)
     g_hash_table_remove (taken, mount);
   g_mutex_unlock (&lock);
 }
+
+gboolean
+reader_limit_is_full (const gchar *mount, guint max)
+{
+  guint n;
+
+  g_mutex_lock (&lock);
+  n = taken ? GPOINTER_TO_UINT (g_hash_table_lookup (taken, mount)) : 0;
+  g_mutex_unlock (&lock);
+  return max > 0 && n >= max;
+}

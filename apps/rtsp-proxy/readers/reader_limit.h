@@ -10,3 +10,6 @@
 // limit. reader_limit_leave() counts it out.
 gboolean reader_limit_take (const gchar *mount, guint max);
 void reader_limit_leave (const gchar *mount);
+
+// Reports whether the next reader would be refused.
+gboolean reader_limit_is_full (const gchar *mount, guint max);

@@ -95,6 +95,20 @@ take_token (Demand *self)
   }
 }
 
+// Takes the mark of a reader that another member has sent.
+static void
+take_mark (Demand *self)
+{
+  g_autofree gchar *value = NULL, *rest = NULL;
+
+  self->moved = cut_param (self->query, "moved", TRUE, &value, &rest) > 0;
+  if (!self->moved)
+    return;
+  g_free (self->query);
+  self->query = g_steal_pointer (&rest);
+  write_url (self);
+}
+
 const gchar *
 demand_cut_layers (const gchar *query, WeirLayerSet *layers, gchar **rest)
 {
@@ -190,6 +204,7 @@ demand_new (const gchar *url)
   self->query = url[len] ? g_strdup (url + len + 1) : NULL;
   take_track (self);
   take_token (self);
+  take_mark (self);
   self->wrong_layers = demand_cut_layers (self->query, &self->layers, &self->stages);
   take_feedback (self);
   take_delay (self);

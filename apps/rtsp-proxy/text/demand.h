@@ -9,12 +9,13 @@
 #include "svc/layerset.h"
 
 typedef struct {
-  gchar *url;     // as requested, without the token: "/cam?size=640x360&delay=30/stream=0"
+  gchar *url; // as requested, without the token and the mark: "/cam?size=640x360&delay=30/stream=0"
   gchar *path;    // "/cam"
   gchar *track;   // "/stream=0", or "" without a track
   gchar *query;   // "size=640x360&delay=30", or NULL
   gchar *stages;  // the query without layers and feedback, or NULL if nothing is left
   gchar *choices; // `stages` without delay, which only a mount with a cache takes; may be NULL
+  gboolean moved; // the URL had "moved", which is in no other field: see readers/elsewhere.h
   // A secret. It is in no other field, so that those can be logged and shared between clients.
   gchar *token; // of "?token=", decoded; NULL: none, an empty one, several, or not UTF-8
   // These concern this reader only:

@@ -43,6 +43,32 @@ a_url_gives_path_track_and_query (void)
 }
 
 static void
+a_mark_is_in_no_other_field (void)
+{
+  static const struct {
+    const gchar *asked, *url;
+    gboolean moved;
+  } cases[] = {
+    { "/cam?moved", "/cam", TRUE },
+    { "/cam?moved/stream=0", "/cam/stream=0", TRUE },
+    { "/cam?a=1&moved&b=2", "/cam?a=1&b=2", TRUE },
+    { "/cam?moved=1&token=x", "/cam", TRUE },
+    { "/cam?moved&moved&delay=3", "/cam?delay=3", TRUE },
+    { "/cam?removed", "/cam?removed", FALSE },
+    { "/cam?movedto=x", "/cam?movedto=x", FALSE },
+    { "/moved", "/moved", FALSE },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    Demand *demand = demand_new (cases[i].asked);
+
+    g_assert_cmpstr (demand->url, ==, cases[i].url);
+    g_assert_cmpint (demand->moved, ==, cases[i].moved);
+    demand_free (demand);
+  }
+}
+
+static void
 a_track_before_the_query_is_put_behind_it (void)
 {
   static const struct {
@@ -225,6 +251,7 @@ main (int argc, char **argv)
   g_test_add_func ("/demand/a-url-gives-path-track-and-query", a_url_gives_path_track_and_query);
   g_test_add_func ("/demand/a-track-before-the-query-is-put-behind-it",
       a_track_before_the_query_is_put_behind_it);
+  g_test_add_func ("/demand/a-mark-is-in-no-other-field", a_mark_is_in_no_other_field);
   g_test_add_func ("/demand/a-token-is-in-its-own-field-only", a_token_is_in_its_own_field_only);
   g_test_add_func (
       "/demand/a-query-gives-choices-layers-and-delay", a_query_gives_choices_layers_and_delay);

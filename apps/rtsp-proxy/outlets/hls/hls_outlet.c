@@ -314,10 +314,19 @@ dup_target (gpointer data, const gchar *target)
                                         : NULL;
 }
 
+static gboolean
+begins (const HttpRequest *request)
+{
+  HlsTarget parsed;
+
+  hls_target_parse (&parsed, request->target);
+  return parsed.thing == HLS_MASTER;
+}
+
 HttpRoute
 hls_outlet_get_route (HlsOutlet *self)
 {
-  return (HttpRoute) { HLS_PREFIX, ACCESS_READ, dup_target, answer, self, TRUE };
+  return (HttpRoute) { HLS_PREFIX, ACCESS_READ, dup_target, answer, self, TRUE, .begins = begins };
 }
 
 HlsOutlet *

@@ -12,6 +12,7 @@
 #include "config/host_names.h"
 #include "outlets/http/http_answer.h"
 #include "outlets/http/http_counts.h"
+#include "outlets/http/http_elsewhere.h"
 #include "outlets/http/http_opening.h"
 #include "outlets/http/http_passer.h"
 #include "outlets/http/http_pieces.h"
@@ -156,19 +157,6 @@ wait_until (HttpConnection *self, gint64 wake_ns)
 
 // ---- answers ----
 
-// Returns the origin whose pages may read what their user gets by an address alone, "*" for all, or
-// NULL for none. (transfer none)
-static const gchar *
-get_allowed (HttpConnection *self)
-{
-  const gchar *const *allowed = (const gchar *const *) self->context->allow_origins;
-  const gchar *origin = http_request_get (&self->request, "Origin");
-
-  if (allowed && g_strv_contains (allowed, "*"))
-    return "*";
-  return allowed && origin && g_strv_contains (allowed, origin) ? origin : NULL;
-}
-
 // Says which pages may read the answer (CORS): all, unless the address of their user is the reason
 // for it. Any page could then read the streams of a network by the browser of somebody inside.
 static void
@@ -177,7 +165,8 @@ add_readers (HttpConnection *self)
   gboolean is_by_address = self->asked
                            && access_decision_get_verdict (self->asked) == ACCESS_ADMITTED
                            && access_decision_get_basis (self->asked) == ACCESS_BY_ADDRESS;
-  const gchar *origin = is_by_address ? get_allowed (self) : "*";
+  const gchar *const *allowed = (const gchar *const *) self->context->allow_origins;
+  const gchar *origin = is_by_address ? http_request_find_origin (&self->request, allowed) : "*";
 
   if (origin)
     http_answer_add (self->out, "Access-Control-Allow-Origin", origin);
@@ -200,15 +189,6 @@ begin_answer (HttpConnection *self, guint status)
   self->state = STATE_WRITING;
 }
 
-static void
-add_allow (HttpConnection *self)
-{
-  gchar *methods = http_request_dup_methods (http_route_get_methods (self->route));
-
-  http_answer_add (self->out, "Allow", methods);
-  g_free (methods);
-}
-
 // Answers with a text; `reason` may be NULL.
 static gboolean
 answer_text (HttpConnection *self, guint status, const gchar *reason)
@@ -216,7 +196,7 @@ answer_text (HttpConnection *self, guint status, const gchar *reason)
   self->body.length = 0;
   begin_answer (self, status);
   if (status == SOUP_STATUS_METHOD_NOT_ALLOWED)
-    add_allow (self);
+    http_route_add_allow (self->route, self->out);
   if (status == SOUP_STATUS_SERVICE_UNAVAILABLE)
     http_answer_add (self->out, "Retry-After", HTTP_RETRY_AFTER);
   for (const gchar *const *challenge =
@@ -673,6 +653,21 @@ find_stranger (HttpConnection *self)
              : NULL;
 }
 
+// Sends a new reader to another member of the cluster. Returns FALSE if it stays here.
+static gboolean
+answer_elsewhere (HttpConnection *self)
+{
+  g_autofree gchar *url = http_elsewhere_dup_url (
+      self->route, &self->request, self->demand, &self->resolved, self->visitor);
+
+  if (url) {
+    begin_answer (self, SOUP_STATUS_TEMPORARY_REDIRECT);
+    http_answer_add (self->out, "Location", url);
+    http_answer_end_text (self->out, SOUP_STATUS_TEMPORARY_REDIRECT, NULL, self->request.head);
+  }
+  return url != NULL;
+}
+
 // A path that no mount serves is asked about too, so that only those who may read find out which
 // paths exist.
 static gboolean
@@ -713,6 +708,8 @@ step_asking (HttpConnection *self, gint64 now)
       problem = find_stranger (self);
       if (problem)
         return answer_text (self, SOUP_STATUS_FORBIDDEN, problem);
+      if (answer_elsewhere (self))
+        return TRUE;
       if (self->route
           && !mounts_make (self->context->mounts, self->demand, &self->resolved, &error))
         return answer_unavailable (self, g_strdup (error->message));

@@ -52,6 +52,13 @@ http_refusal_of_reader (Mount *mount)
   return reader_limit_take (mount_get_path (mount), get_max_readers (mount)) ? NULL : &readers;
 }
 
+gboolean
+http_refusal_is_full (Mount *mount)
+{
+  return memory_get_level () != MEMORY_ENOUGH
+         || (mount && reader_limit_is_full (mount_get_path (mount), get_max_readers (mount)));
+}
+
 guint
 http_refusal_of_error (const GError *error, const gchar **text)
 {

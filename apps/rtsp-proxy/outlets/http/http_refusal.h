@@ -16,6 +16,9 @@ typedef struct {
 // Returns the refusal of a request with this fault, which is not REQUEST_FINE.
 const HttpRefusal *http_refusal_of (RequestFault fault);
 
+// Reports whether the mount has no room for a new reader. NULL: the mount is not made yet.
+gboolean http_refusal_is_full (Mount *mount);
+
 // Takes a place for a reader of the mount, which ends with reader_limit_leave(). Returns NULL, or
 // the refusal if there is no room.
 const HttpRefusal *http_refusal_of_reader (Mount *mount);

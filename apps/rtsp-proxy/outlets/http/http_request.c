@@ -224,3 +224,13 @@ http_request_choose (
   else
     http_request_choose_range (self, size, etag, modified, body);
 }
+
+const gchar *
+http_request_find_origin (const HttpRequest *self, const gchar *const *allowed)
+{
+  const gchar *origin = http_request_get (self, "Origin");
+
+  if (allowed && g_strv_contains (allowed, "*"))
+    return "*";
+  return allowed && origin && g_strv_contains (allowed, origin) ? origin : NULL;
+}

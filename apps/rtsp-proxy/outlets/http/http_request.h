@@ -43,6 +43,10 @@ gboolean http_request_names_us (const HttpRequest *self, gchar *const *hosts);
 gboolean http_request_is_foreign (
     const HttpRequest *self, const gchar *scheme, const gchar *const *allowed);
 
+// Returns the origin of the request's page if it is one of `allowed`, which may be NULL; "*" if
+// they have that, or NULL. (transfer none)
+const gchar *http_request_find_origin (const HttpRequest *self, const gchar *const *allowed);
+
 // What of a file a request is for. Both numbers are within the file, also with 416.
 typedef struct {
   guint status; // 200, 206, 304 or 416

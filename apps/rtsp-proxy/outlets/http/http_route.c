@@ -51,6 +51,14 @@ http_route_get_methods (const HttpRoute *self)
 }
 
 void
+http_route_add_allow (const HttpRoute *self, GString *answer)
+{
+  g_autofree gchar *methods = http_request_dup_methods (http_route_get_methods (self));
+
+  http_answer_add (answer, "Allow", methods);
+}
+
+void
 http_route_add_options (const HttpRoute *self, GString *answer)
 {
   gchar *methods = http_request_dup_methods (http_route_get_methods (self));

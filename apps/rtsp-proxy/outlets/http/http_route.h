@@ -81,6 +81,9 @@ typedef struct {
   // A POST does what pages of other sites may do with their users' credentials only: it is refused
   // if the user has sent none, unless `allow-origins` names the page.
   gboolean changes;
+  // Reports whether a request begins a reader, whom another member of a cluster may serve. NULL:
+  // none does.
+  gboolean (*begins) (const HttpRequest *request);
 } HttpRoute;
 
 // Returns the route of the target, or NULL. The last one of `routes` has no prefix and no suffix.
@@ -92,6 +95,9 @@ const gchar *http_route_find_suffix (const gchar *target, const gchar *suffix);
 
 // Returns the methods of a target, of HttpMethod. `self` is NULL for a title.
 guint http_route_get_methods (const HttpRoute *self);
+
+// Adds the header Allow with these.
+void http_route_add_allow (const HttpRoute *self, GString *answer);
 
 // Adds the headers of an answer to OPTIONS: of the preflight of a browser (CORS), and what the
 // route accepts.

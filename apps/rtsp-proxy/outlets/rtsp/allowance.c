@@ -39,6 +39,10 @@ get_max (Mounts *mounts, const gchar *path)
 static GstRTSPStatusCode
 take_place (RtspConnection *connection, GstRTSPSession *session, const gchar *path)
 {
+  if (rtsp_connection_is_of_member (connection)) { // which reads for many, and is no reader
+    g_object_set_qdata_full (G_OBJECT (session), place_quark (), g_strdup (path), g_free);
+    return GST_RTSP_STS_OK;
+  }
   if (!reader_limit_take (path, get_max (connection->mounts, path))) {
     refusals_note (
         REFUSED_READERS, connection->peer, "%s has no room for another reader (max-readers)", path);
@@ -74,6 +78,14 @@ on_pre_teardown (GstRTSPClient *client, GstRTSPContext *ctx, gpointer unused)
 }
 
 // ---- memory ----
+
+gboolean
+allowance_is_full (RtspConnection *connection, GstRTSPSession *session, const gchar *path)
+{
+  return !has_place (session)
+         && (memory_get_level () != MEMORY_ENOUGH
+             || (path && reader_limit_is_full (path, get_max (connection->mounts, path))));
+}
 
 // A reader that plays may use what it has.
 GstRTSPStatusCode

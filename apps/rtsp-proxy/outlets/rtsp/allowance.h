@@ -14,6 +14,10 @@ void allowance_watch (GstRTSPClient *client, RtspConnection *connection);
 // plays already. Call in the client's thread.
 GstRTSPStatusCode allowance_check_memory (RtspConnection *connection, GstRTSPSession *session);
 
+// Reports whether there is no room for a new reader of the mount `path`. NULL: it is not made yet.
+// `session` may be NULL. Call in the client's thread.
+gboolean allowance_is_full (RtspConnection *connection, GstRTSPSession *session, const gchar *path);
+
 // Reports whether a session of the client has a place, and so plays or has played. Call from any
 // thread.
 gboolean allowance_is_playing (GstRTSPClient *client);

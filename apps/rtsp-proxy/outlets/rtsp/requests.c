@@ -381,22 +381,44 @@ check_target (Requests *self, RequestTarget *request)
   return status;
 }
 
-// Sends a new reader to another member of the cluster while this one drains. The members that read
-// from this one find another by themselves.
+static gchar *
+dup_rest (const Demand *demand)
+{
+  g_autofree gchar *token = demand->token ? g_uri_escape_string (demand->token, NULL, FALSE) : NULL;
+  GString *rest = g_string_new (demand->url);
+
+  if (token)
+    g_string_append_printf (rest, "%ctoken=%s", strchr (rest->str, '?') ? '&' : '?', token);
+  if (demand->moved)
+    g_string_append_printf (rest, "%c" ELSEWHERE_MARK, strchr (rest->str, '?') ? '&' : '?');
+  return g_string_free (rest, FALSE);
+}
+
+static gboolean
+has_no_room (RequestTarget *request)
+{
+  const Resolved *target =
+      request->ctx->method == GST_RTSP_DESCRIBE ? request_target_get (request, NULL) : NULL;
+
+  return target
+         && allowance_is_full (
+             request->connection, request->ctx->session, resolved_get_mount_path (target));
+}
+
+// Sends a new reader to another member of the cluster while this one drains, or if it has no room.
+// The members that read from this one find another by themselves.
 static GstRTSPStatusCode
 send_elsewhere (RequestTarget *request)
 {
   const Demand *demand = request->demand;
-  g_autofree gchar *token = demand->token ? g_uri_escape_string (demand->token, NULL, FALSE) : NULL;
-  g_autofree gchar *rest = g_strconcat (
-      demand->url, token ? (demand->query ? "&" : "?") : "", token ? "token=" : "", token, NULL);
+  g_autofree gchar *rest = dup_rest (demand);
   g_autofree gchar *url = NULL;
-  const gchar *user;
 
-  if (request->ctx->method == GST_RTSP_DESCRIBE)
-    url = elsewhere_dup_url (request->connection->tls, rest);
-  user = url ? access_decision_get_user (request->connection->asked) : NULL;
-  if (!url || (user && g_str_has_prefix (user, "member ")))
+  if (request->ctx->method == GST_RTSP_DESCRIBE
+      && !rtsp_connection_is_of_member (request->connection))
+    url = elsewhere_dup_url (request->connection->tls ? ELSEWHERE_RTSPS : ELSEWHERE_RTSP, rest,
+        !demand->moved && has_no_room (request));
+  if (!url)
     return GST_RTSP_STS_OK;
   answer_begin (request->ctx, GST_RTSP_STS_MOVE_TEMPORARILY);
   gst_rtsp_message_add_header (request->ctx->response, GST_RTSP_HDR_LOCATION, url);

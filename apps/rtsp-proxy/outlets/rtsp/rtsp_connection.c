@@ -187,6 +187,14 @@ rtsp_connection_dup_content (RtspConnection *self)
   return content;
 }
 
+gboolean
+rtsp_connection_is_of_member (RtspConnection *self)
+{
+  const gchar *user = self->asked ? access_decision_get_user (self->asked) : NULL;
+
+  return user && g_str_has_prefix (user, "member ");
+}
+
 void
 rtsp_connection_hand_over (RtspConnection *self)
 {

@@ -78,6 +78,9 @@ void rtsp_connection_use (RtspConnection *self, Content *content);
 // Returns the content in use (transfer full), or NULL. Call from any thread.
 Content *rtsp_connection_dup_content (RtspConnection *self);
 
+// Reports whether the client is another member of the cluster. Call in the client's thread.
+gboolean rtsp_connection_is_of_member (RtspConnection *self);
+
 // Hands the media of the content in use over: from now on gst-rtsp-server holds it, for the client
 // or for a session.
 void rtsp_connection_hand_over (RtspConnection *self);

@@ -188,8 +188,14 @@ dup_target (gpointer outlet, const gchar *target)
   return g_strdup (target + strlen (TS_PREFIX) - 1);
 }
 
+static gboolean
+begins (const HttpRequest *request)
+{
+  return request->kind == HTTP_GET;
+}
+
 HttpRoute
 ts_outlet_get_route (Mounts *mounts)
 {
-  return (HttpRoute) { TS_PREFIX, ACCESS_READ, dup_target, answer, mounts };
+  return (HttpRoute) { TS_PREFIX, ACCESS_READ, dup_target, answer, mounts, .begins = begins };
 }

@@ -233,8 +233,17 @@ dup_target (gpointer endpoints, const gchar *target)
   return webrtc_reply_dup_target (target, SUFFIX);
 }
 
+static gboolean
+begins (const HttpRequest *request)
+{
+  return request->kind == HTTP_POST;
+}
+
 HttpRoute
 whep_get_route (WebrtcEndpoints *endpoints)
 {
-  return webrtc_reply_make_route (endpoints, SUFFIX, ACCESS_READ, dup_target, answer);
+  HttpRoute route = webrtc_reply_make_route (endpoints, SUFFIX, ACCESS_READ, dup_target, answer);
+
+  route.begins = begins;
+  return route;
 }
