@@ -18,6 +18,7 @@ typedef struct {
   uint64_t rate, line; // bit/s
   uint64_t most;       // bytes that the socket takes
   uint64_t written, acked, unsent;
+  uint64_t more; // of what arrived, at every other sample
   int64_t round_trip, now;
   int64_t congested_at; // first time; -1: never
 } Sim;
@@ -51,7 +52,7 @@ static void
 look (Sim *sim)
 {
   WeirTcpSample sample = { .written = sim->written,
-    .acked = sim->acked,
+    .acked = sim->acked + (sim->now % (200 * MS) ? sim->more : 0),
     .unsent = sim->unsent,
     .rate = sim->line,
     .round_trip_ns = sim->round_trip };
@@ -189,6 +190,23 @@ round_trips_that_are_long_are_no_queue_of_ours (void)
   end (&sim);
 }
 
+// The sizes of segments behind a lost one are not known.
+static void
+what_is_taken_back_arrived_before (void)
+{
+  WeirEstimateView view;
+  Sim sim;
+
+  begin (&sim, 20000000, 4000000);
+  run (&sim, 5 * SECOND);
+  sim.more = 100000; // what comes in two spans
+  sim.line = 1000000;
+  view = run (&sim, 5 * SECOND);
+  CHECK_INT (view.state, WEIR_ESTIMATE_CONGESTED);
+  CHECK (is_about (view.bits, 1000000));
+  end (&sim);
+}
+
 static void
 a_reader_that_stops_is_seen (void)
 {
@@ -283,6 +301,7 @@ main (void)
   RUN (a_queue_that_drains_is_ours);
   RUN (a_keyframe_is_no_queue);
   RUN (round_trips_that_are_long_are_no_queue_of_ours);
+  RUN (what_is_taken_back_arrived_before);
   RUN (a_reader_that_stops_is_seen);
   RUN (nothing_under_way_tells_nothing);
   RUN (odd_samples_are_bounded);

@@ -31,7 +31,8 @@ weir_tcp_sample (int fd, WeirTcpSample *out)
   if (getsockopt (fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0
       || len < offsetof (struct tcp_info, tcpi_delivery_rate) + sizeof info.tcpi_delivery_rate)
     return false;
-  out->acked = info.tcpi_bytes_acked;
+  // What came behind a lost segment has arrived, too.
+  out->acked = info.tcpi_bytes_acked + (uint64_t) info.tcpi_sacked * info.tcpi_snd_mss;
   out->unsent = info.tcpi_notsent_bytes;
   out->rate = info.tcpi_delivery_rate * 8;
   out->round_trip_ns = (int64_t) info.tcpi_rtt * 1000;
@@ -120,14 +121,14 @@ note_wait (WeirTcpLine *self, uint64_t waiting, const WeirTcpSample *sample, int
   }
 }
 
-void
-weir_tcp_line_take (WeirTcpLine *self, const WeirTcpSample *sample, int64_t now)
+// `sample` is after the last one.
+static void
+take (WeirTcpLine *self, const WeirTcpSample *sample, int64_t now)
 {
   int64_t span = now - self->last_ns;
   uint64_t waiting = self->begun ? find_waiting (self, sample) : 0;
 
-  if (self->begun && span > 0 && sample->acked >= self->last.acked
-      && (sample->acked > self->last.acked || sample->unsent > 0)) {
+  if (self->begun && span > 0 && (sample->acked > self->last.acked || sample->unsent > 0)) {
     WeirEstimateTcp told = { .span_ns = span,
       .bytes = sample->acked - self->last.acked,
       .wait_ns = find_wait (self, waiting, sample, now),
@@ -139,6 +140,17 @@ weir_tcp_line_take (WeirTcpLine *self, const WeirTcpSample *sample, int64_t now)
   self->begun = true;
   self->last = *sample;
   self->last_ns = now;
+}
+
+void
+weir_tcp_line_take (WeirTcpLine *self, const WeirTcpSample *sample, int64_t now)
+{
+  WeirTcpSample after = *sample;
+
+  // Segments behind a lost one may have been shorter than they were taken for.
+  if (self->begun && after.acked < self->last.acked)
+    after.acked = self->last.acked;
+  take (self, &after, now);
 }
 
 WeirEstimateView

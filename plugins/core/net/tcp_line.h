@@ -17,7 +17,7 @@
 
 typedef struct {
   uint64_t written;      // bytes that the socket has taken since some time
-  uint64_t acked;        // bytes that the peer has acknowledged since the connection began
+  uint64_t acked;        // bytes that have arrived since the connection began, about
   uint64_t unsent;       // bytes that wait in the socket to be sent
   uint64_t rate;         // at which the newest bytes arrived, bit/s; 0: not known
   int64_t round_trip_ns; // smoothed
