@@ -44,6 +44,16 @@ def wait_for_reader(member, number=1):
     wait_until(lambda: len(member.get('/v1/readers')['readers']) >= number, 15, f'{member.name} has its reader')
 
 
+def check_metrics(a, b):
+    for member in a, b:
+        for name, value in {'joined': 1, 'etcd': 1, 'members': 3, 'wrong_mounts': 0}.items():
+            assert member.metric(f'cluster_{name}') == value, (member.name, name)
+    assert a.metric('cluster_moved_readers_total{cause="full"}') >= 3
+    assert a.metric('cluster_moved_readers_total{cause="drains"}') == 0
+    assert a.metric('cluster_revision') > 3
+    assert a.metric('cluster_streams_read') == 0 and b.metric('cluster_streams_owned') == 0
+
+
 @test
 def a_full_member_sends_a_reader_on_once():
     with Origin() as origin:
@@ -61,6 +71,7 @@ def a_full_member_sends_a_reader_on_once():
                     # Who follows plays, and its connection to the camera is shared, although a is full.
                     with Read(a.url(), duration=4) as reader:
                         wait_for_reader(b)
+                        assert a.metric('cluster_streams_owned') == 1 and b.metric('cluster_streams_read') == 1
                         # All are full: who was sent on once is refused.
                         status, to = describe(a)
                         assert status == 302 and to.endswith('?moved'), to
@@ -71,6 +82,7 @@ def a_full_member_sends_a_reader_on_once():
                         total = reader.result()['totals']
                         assert total['ok'] == 1 and total['lost'] == 0, total
             assert origin.count('play') == 1, origin.lines
+            check_metrics(a, b)
 
 
 @test

@@ -284,6 +284,50 @@ cluster_write (Cluster *self, JsonBuilder *builder)
   write_mounts (builder, cluster_get_mounts (self));
 }
 
+static void
+count_stream (ClusterFigures *figures, const ClusterStream *stream, const gchar *me)
+{
+  figures->owned += g_strcmp0 (stream->owner, me) == 0;
+  for (guint i = 0; i < stream->takers->len; i++) {
+    const ClusterTaker *taker = g_ptr_array_index (stream->takers, i);
+
+    figures->taken += g_str_equal (taker->member, me) && taker->parent && *taker->parent;
+  }
+}
+
+static guint
+count_wrong (SharedMounts *mounts)
+{
+  g_autoptr (GPtrArray) paths = shared_mounts_list (mounts);
+  SharedMountView mount;
+  guint n = 0;
+
+  for (guint i = 0; i < paths->len; i++)
+    n += shared_mounts_find (mounts, g_ptr_array_index (paths, i), &mount)
+         && mount.state == SHARED_MOUNT_WRONG;
+  return n;
+}
+
+void
+cluster_get_figures (Cluster *self, ClusterFigures *figures)
+{
+  g_autoptr (GPtrArray) members = self ? cluster_map_list_members (self->map) : NULL;
+  g_autoptr (GPtrArray) streams = self ? cluster_map_list_streams (self->map) : NULL;
+
+  *figures = (ClusterFigures) { 0 };
+  if (!self)
+    return;
+  figures->is_joined = registration_get_lease (self->registration) != 0;
+  figures->has_etcd = !etcd_get_problem (self->etcd);
+  figures->members = members->len;
+  figures->revision = cluster_map_get_revision (self->map);
+  for (guint i = 0; i < streams->len; i++)
+    count_stream (
+        figures, g_ptr_array_index (streams, i), registration_get_name (self->registration));
+  if (self->mounts)
+    figures->wrong_mounts = count_wrong (self->mounts);
+}
+
 // ---- construction ----
 
 static gboolean

@@ -38,5 +38,16 @@ void cluster_free (Cluster *self);
 // Writes the state of the member: whether it drains, and to whom. `self` may be NULL.
 void cluster_write_drain (Cluster *self, JsonBuilder *builder);
 
+typedef struct {
+  gboolean is_joined, has_etcd; // etcd has this member; the last call was answered
+  guint members;                // with this one
+  guint owned, taken;           // streams that this member runs, and reads from others
+  guint wrong_mounts;           // in etcd
+  gint64 revision;              // of etcd, as known here
+} ClusterFigures;
+
+// Gets the figures for metrics: all 0 without a cluster. `self` may be NULL.
+void cluster_get_figures (Cluster *self, ClusterFigures *figures);
+
 // Writes what the member knows as the members of a JSON object. `self` may be NULL.
 void cluster_write (Cluster *self, JsonBuilder *builder);

@@ -31,6 +31,7 @@ struct _EtcdWatch {
   WatchState state;
   GPtrArray *entries; // of a list that is not complete yet
   gint64 revision;    // of that list
+  gint64 seen;        // revision of the last list or change
   guint64 generation; // of the endpoint of the connection
   GCancellable *cancellable;
   gboolean is_reading; // a connection is open, or is being opened
@@ -134,6 +135,7 @@ on_list (JsonObject *answer, const GError *error, gpointer data)
     list (self, next);
     return;
   }
+  self->seen = self->revision;
   self->ops->listed (self->owner, self->entries);
   g_ptr_array_set_size (self->entries, 0);
   open_connection (self);
@@ -173,6 +175,7 @@ take_event (EtcdWatch *self, JsonObject *event)
 
   if (!entry)
     return;
+  self->seen = MAX (self->seen, entry->revision);
   if (g_strcmp0 (json_strict_text (event, "type"), "DELETE") == 0)
     self->ops->deleted (self->owner, entry);
   else
@@ -299,6 +302,12 @@ on_tick (gpointer data)
   else if (self->state == WATCH_BROKEN && !self->is_reading)
     list (self, NULL);
   return G_SOURCE_CONTINUE;
+}
+
+gint64
+etcd_watch_get_revision (EtcdWatch *self)
+{
+  return self->seen;
 }
 
 gboolean

@@ -31,5 +31,8 @@ EtcdWatch *etcd_watch_new (
 void etcd_watch_stop (EtcdWatch *self);
 void etcd_watch_free (EtcdWatch *self);
 
+// Returns the revision of the last list or change; 0: none yet.
+gint64 etcd_watch_get_revision (EtcdWatch *self);
+
 // Reports whether changes come: the last list is the truth.
 gboolean etcd_watch_is_whole (EtcdWatch *self);

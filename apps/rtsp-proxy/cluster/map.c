@@ -392,6 +392,12 @@ cluster_map_note_owner (ClusterMap *self, const gchar *path, const gchar *owner)
 
 // ---- views ----
 
+gint64
+cluster_map_get_revision (ClusterMap *self)
+{
+  return etcd_watch_get_revision (self->watch);
+}
+
 gboolean
 cluster_map_is_whole (ClusterMap *self)
 {

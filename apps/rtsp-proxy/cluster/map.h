@@ -52,6 +52,9 @@ ClusterMap *cluster_map_new (
 void cluster_map_stop (ClusterMap *self);
 void cluster_map_free (ClusterMap *self);
 
+// Returns the revision of etcd that the map has; 0: none yet.
+gint64 cluster_map_get_revision (ClusterMap *self);
+
 // Reports whether the map is up to date.
 gboolean cluster_map_is_whole (ClusterMap *self);
 

@@ -70,7 +70,7 @@ static void
 get_metrics (ApiRequest *request)
 {
   api_answer_text (request->message, SOUP_STATUS_OK, "text/plain; version=0.0.4; charset=utf-8",
-      metrics_dup_text (request->api->proxy));
+      metrics_dup_text (request->api->proxy, request->api->cluster));
 }
 
 static void

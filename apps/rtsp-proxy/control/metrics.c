@@ -25,6 +25,7 @@
 #include "access/refusals.h"
 #include "base/memory.h"
 #include "readers/adaptation.h"
+#include "readers/elsewhere.h"
 #include "readers/line_choice.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
@@ -550,6 +551,32 @@ http (Page *page)
 }
 
 static void
+cluster_figures (Page *page, Cluster *cluster)
+{
+  static const gchar moved[] = "cluster_moved_readers_total";
+  ClusterFigures figures;
+
+  cluster_get_figures (cluster, &figures);
+  simple (page, "cluster_joined", "gauge", figures.is_joined, "This member is in etcd (1 or 0).");
+  simple (
+      page, "cluster_etcd", "gauge", figures.has_etcd, "etcd has answered the last call (1 or 0).");
+  simple (
+      page, "cluster_members", "gauge", figures.members, "Members of the cluster, with this one.");
+  simple (page, "cluster_streams_owned", "gauge", figures.owned,
+      "Streams whose upstream this member runs for all.");
+  simple (page, "cluster_streams_read", "gauge", figures.taken,
+      "Streams that this member reads from another one.");
+  simple (page, "cluster_wrong_mounts", "gauge", figures.wrong_mounts,
+      "Mounts in etcd that are wrong on this member.");
+  simple (page, "cluster_revision", "gauge", (guint64) figures.revision,
+      "The revision of etcd that this member knows.");
+  head (page, moved, "counter", "New readers that were sent to another member, by the cause.");
+  for (guint full = 0; full < 2; full++)
+    g_string_append_printf (page->out, "weir_%s{cause=\"%s\"} %" G_GUINT64_FORMAT "\n", moved,
+        full ? "full" : "drains", elsewhere_count (full));
+}
+
+static void
 process (Page *page)
 {
   simple (page, "connections", "gauge", entry_count (), "RTSP connections.");
@@ -560,7 +587,7 @@ process (Page *page)
 }
 
 gchar *
-metrics_dup_text (Proxy *proxy)
+metrics_dup_text (Proxy *proxy, Cluster *cluster)
 {
   g_autoptr (GPtrArray) mounts = mounts_dup_all (proxy_get_mounts (proxy));
   g_autofree Sample *samples = sample_mounts (proxy, mounts);
@@ -594,6 +621,7 @@ metrics_dup_text (Proxy *proxy)
   figures (&page, mounts, recording_figures, sizeof (RecordingSample), recording_figures_sample);
   if (WITH_SWARM)
     figures (&page, mounts, swarm_figures, sizeof (StoreSwarmTitle), swarm_figures_sum);
+  cluster_figures (&page, cluster);
   process (&page);
   return g_string_free (page.out, FALSE);
 }
