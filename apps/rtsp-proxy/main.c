@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/show_cluster.h"
 #include "control/api.h"
+#include "control/hooks.h"
 #include "control/notices.h"
 #include "control/reload.h"
 #include "isolate/connect_broker.h"
@@ -232,6 +233,7 @@ serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets
 {
   GError *why = NULL;
   Notices *notices;
+  Hooks *hooks;
   Reload *reload;
   Api *api;
 
@@ -243,6 +245,7 @@ serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets
     access_close (proxy_get_access (proxy));
     return;
   }
+  hooks = hooks_new (&config->hooks);
   proxy_start (proxy);
   if (*cluster)
     cluster_start (*cluster);
@@ -260,6 +263,7 @@ serve_mounts (Proxy *proxy, const Options *options, ProxyConfig *config, Outlets
   g_clear_pointer (&api, api_free);
   reload_free (reload);
   notices_free (notices);
+  g_clear_pointer (&hooks, hooks_free);
   if (*cluster)
     cluster_leave (*cluster);
 }

@@ -332,6 +332,9 @@ static const SchemaKey top_keys[] = {
   { "workers", SCHEMA_NUMBER, AT (workers), "16", 1, WORKERS_MAX, .effect = PROXY_EFFECT_RESTART,
       .help = "the most worker processes of each kind; upstreams, stages and titles share them "
               "beyond that number, and end together if their worker crashes" },
+  { "hooks", SCHEMA_OBJECT, AT (hooks), .form = "{on-up: [PROGRAM, ...], ...}",
+      .object = &hooks_config_object, .effect = PROXY_EFFECT_RESTART,
+      .help = "what runs when something happens to a stream, see the keys of `hooks`" },
   { "limits", SCHEMA_OBJECT, AT (limits), .form = "{KEY: ...}", .object = &limits_object,
       .effect = PROXY_EFFECT_RELOAD,
       .help = "what RTSP and HTTP clients may use, see the keys of `limits`; a change concerns new "

@@ -11,6 +11,7 @@
 #include "config/http_config.h"
 #include "config/listen_address.h"
 #include "config/hls_config.h"
+#include "config/hooks_config.h"
 #include "config/limits.h"
 #include "config/mount_config.h"
 #include "config/proxy_effect.h"
@@ -36,6 +37,7 @@ typedef struct {
   HlsConfig hls;
   SrtConfig srt;
   RtmpConfig rtmp;
+  HooksConfig hooks;
   WebrtcConfig webrtc;
   ClusterConfig cluster;
   Limits limits;

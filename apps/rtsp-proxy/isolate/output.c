@@ -15,6 +15,7 @@
 #define PIPE_MAX 65536
 
 struct _Output {
+  const gchar *name;
   gint fd;
   gint pid;
   guint source; // 0: none
@@ -31,7 +32,7 @@ end_line (Output *self)
   if (!self->line->len)
     return;
   text = g_utf8_make_valid (self->line->str, (gssize) self->line->len);
-  log_event_limited (&self->limit, "worker %d: %s", self->pid, text);
+  log_event_limited (&self->limit, "%s %d: %s", self->name, self->pid, text);
   g_string_truncate (self->line, 0);
 }
 
@@ -81,7 +82,7 @@ watch (Output *self)
 }
 
 Output *
-output_new (gint *theirs)
+output_new (const gchar *name, gint *theirs)
 {
   gint pair[2];
   Output *self;
@@ -90,6 +91,7 @@ output_new (gint *theirs)
     return NULL;
   g_unix_set_fd_nonblocking (pair[0], TRUE, NULL);
   self = g_new0 (Output, 1);
+  self->name = name;
   self->fd = pair[0];
   self->line = g_string_new (NULL);
   // Room for the report of a sanitizer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #pragma once
 
-// Logs the lines that a worker process writes to its standard error, each with the worker's number:
+// Logs the lines that a process writes to its standard error, each with the worker's number:
 // a worker in the hands of a stream must not write lines that look like the proxy's. Call from the
 // main thread only.
 
@@ -9,9 +9,9 @@
 
 typedef struct _Output Output;
 
-// Makes the pipe of a worker. `*theirs` is the worker's end, which the caller closes. Returns NULL
-// with errno set if there is none.
-Output *output_new (gint *theirs);
+// Makes the pipe of a process, which the log calls `name` (static). `*theirs` is the worker's end,
+// which the caller closes. Returns NULL with errno set if there is none.
+Output *output_new (const gchar *name, gint *theirs);
 
 // Begins to read. `pid` is the worker.
 void output_start (Output *self, gint pid);

@@ -159,7 +159,7 @@ launch (Worker *self, gint socket)
   gint output = -1, wrong;
 
   if (!spawn_is_debugged ()) {
-    self->output = output_new (&output);
+    self->output = output_new ("worker", &output);
     if (!self->output)
       return errno;
   }
