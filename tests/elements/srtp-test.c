@@ -973,6 +973,9 @@ test_received_packets (void)
 
 // ---- readers that another sink serves ----
 
+// The timestamp of a picture. They are so far apart that a slow machine is late for none.
+#define AT(n) ((n) * 90000u)
+
 static GstHarness *
 make_video_sink (void)
 {
@@ -1037,19 +1040,25 @@ splice (GstHarness *h, const gchar *token, gint port, GstElement *sink, guint ah
   return done;
 }
 
+// A packet is counted after it was sent, so the count is waited for.
 static void
 check_guest (GstHarness *h, const gchar *token, gint port, gboolean guest, guint64 sent)
 {
-  GstStructure *stats = NULL;
-  gboolean is_guest;
-  guint64 n;
+  gint64 end = g_get_monotonic_time () + PATIENCE_MS * G_GINT64_CONSTANT (1000);
+  gboolean is_guest = !guest;
+  guint64 n = 0;
 
-  g_signal_emit_by_name (h->element, "get-stats", token, port, &stats);
-  g_assert_true (gst_structure_get (
-      stats, "guest", G_TYPE_BOOLEAN, &is_guest, "packets-sent", G_TYPE_UINT64, &n, NULL));
+  while (n < sent && g_get_monotonic_time () < end) {
+    GstStructure *stats = NULL;
+
+    g_signal_emit_by_name (h->element, "get-stats", token, port, &stats);
+    g_assert_true (gst_structure_get (
+        stats, "guest", G_TYPE_BOOLEAN, &is_guest, "packets-sent", G_TYPE_UINT64, &n, NULL));
+    gst_structure_free (stats);
+    g_thread_yield ();
+  }
   g_assert_cmpint (is_guest, ==, guest);
   g_assert_cmpuint (n, ==, sent);
-  gst_structure_free (stats);
 }
 
 static guint
@@ -1075,12 +1084,12 @@ test_splice (void)
   reader_open (&reader, 9);
   token = add_stream (&reader, "stream, ssrc=(uint)7, payload-type=(uint)97;");
   add (own, token, reader.port);
-  push_picture (own, 100, 90000, TRUE, 1);
-  expect_picture (&reader, 100, 90000, 1);
+  push_picture (own, 100, AT (1), TRUE, 1);
+  expect_picture (&reader, 100, AT (1), 1);
   g_assert_false (splice (own, token, reader.port, other->element, 0)); // it has no keyframe
-  push_picture (other, 7000, 3600 + 9000, TRUE, 2);
+  push_picture (other, 7000, AT (2) - 81000, TRUE, 2);
   g_assert_true (splice (own, token, reader.port, other->element, 81000));
-  expect_picture (&reader, 101, 93600, 2);
+  expect_picture (&reader, 101, AT (2), 2);
   g_assert_true (splice (own, token, reader.port, other->element, 81000));
   check_guest (own, token, reader.port, TRUE, 2);
   g_assert_cmpuint (count_readers (own), ==, 0);
@@ -1088,26 +1097,26 @@ test_splice (void)
   // What is asked of its own sink reaches it.
   g_signal_emit_by_name (own->element, "restrict", token, reader.port, 3u, &ok);
   g_assert_true (ok);
-  push_picture (own, 101, 97200, FALSE, 1);
-  push_picture (other, 7001, 7200 + 9000, FALSE, 2);
-  push_picture (other, 7002, 10800 + 9000, TRUE, 2);
-  expect_picture (&reader, 102, 100800, 2);
-  push_picture (own, 102, 104400, TRUE, 1);
+  push_picture (own, 101, AT (3), FALSE, 1);
+  push_picture (other, 7001, AT (3) - 81000, FALSE, 2);
+  push_picture (other, 7002, AT (4) - 81000, TRUE, 2);
+  expect_picture (&reader, 102, AT (4), 2);
+  push_picture (own, 102, AT (5), TRUE, 1);
   g_assert_true (splice (own, token, reader.port, own->element, 0));
-  expect_picture (&reader, 103, 104400, 1);
+  expect_picture (&reader, 103, AT (5), 1);
   check_guest (own, token, reader.port, FALSE, 4);
   g_assert_cmpuint (count_readers (own), ==, 1);
   g_assert_cmpuint (count_readers (other), ==, 0);
 
   // It leaves another sink, too.
-  push_picture (other, 7003, 18000 + 9000, TRUE, 2);
+  push_picture (other, 7003, AT (6) - 81000, TRUE, 2);
   g_assert_true (splice (own, token, reader.port, other->element, 81000));
   g_signal_emit_by_name (own->element, "remove", token, reader.port);
   g_assert_cmpuint (count_readers (other), ==, 0);
   add (own, token, reader.port);
-  push_picture (own, 103, 111600, TRUE, 1);
-  skip_to (&reader, 111600);
-  push_picture (other, 7004, 25200 + 9000, TRUE, 2);
+  push_picture (own, 103, AT (7), TRUE, 1);
+  skip_to (&reader, AT (7));
+  push_picture (other, 7004, AT (8) - 81000, TRUE, 2);
   g_assert_true (splice (own, token, reader.port, other->element, 81000));
   gst_element_set_state (own->element, GST_STATE_NULL);
   g_assert_cmpuint (count_readers (other), ==, 0);
@@ -1128,15 +1137,15 @@ test_splice_end (void)
   reader_open (&reader, 9);
   token = add_stream (&reader, "stream, ssrc=(uint)7, payload-type=(uint)97;");
   add (own, token, reader.port);
-  push_picture (own, 100, 90000, TRUE, 1);
-  expect_picture (&reader, 100, 90000, 1);
-  push_picture (other, 7000, 93600, TRUE, 2);
+  push_picture (own, 100, AT (1), TRUE, 1);
+  expect_picture (&reader, 100, AT (1), 1);
+  push_picture (other, 7000, AT (2), TRUE, 2);
   g_assert_true (splice (own, token, reader.port, other->element, 0));
-  expect_picture (&reader, 101, 93600, 2);
+  expect_picture (&reader, 101, AT (2), 2);
   gst_harness_teardown (other);
-  push_picture (own, 101, 97200, TRUE, 1);
+  push_picture (own, 101, AT (3), TRUE, 1);
   g_assert_true (splice (own, token, reader.port, own->element, 0));
-  expect_picture (&reader, 102, 97200, 1);
+  expect_picture (&reader, 102, AT (3), 1);
   gst_harness_teardown (own);
   reader_close (&reader);
   g_free (token);
