@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "control/broadcast_figures.h"
+#include "control/cluster_figures.h"
 #include "control/disk_figures.h"
 #include "control/ingest_figures.h"
 #include "control/recording_figures.h"
@@ -25,7 +26,6 @@
 #include "access/refusals.h"
 #include "base/memory.h"
 #include "readers/adaptation.h"
-#include "readers/elsewhere.h"
 #include "readers/line_choice.h"
 #include "readers/readers.h"
 #include "readers/totals.h"
@@ -128,6 +128,13 @@ head (Page *page, const gchar *name, const gchar *type, const gchar *help)
 {
   g_string_append_printf (
       page->out, "# HELP weir_%s %s\n# TYPE weir_%s %s\n", name, help, name, type);
+}
+
+static void
+simple (Page *page, const gchar *name, const gchar *type, guint64 value, const gchar *help)
+{
+  head (page, name, type, help);
+  g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
 }
 
 static void
@@ -326,17 +333,8 @@ guards (Page *page)
   head (page, closed, "counter", "Readers over UDP from whose ports no datagram came.");
   g_string_append_printf (
       page->out, "weir_%s{reason=\"silent\"} %" G_GUINT64_FORMAT "\n", closed, silence_count ());
-  head (page, "srtcp_refused_total", "counter",
+  simple (page, "srtcp_refused_total", "counter", count_srtcp_refused (),
       "RTCP packets of readers with SRTP that were dropped because they were not authentic.");
-  g_string_append_printf (
-      page->out, "weir_srtcp_refused_total %" G_GUINT64_FORMAT "\n", count_srtcp_refused ());
-}
-
-static void
-simple (Page *page, const gchar *name, const gchar *type, guint64 value, const gchar *help)
-{
-  head (page, name, type, help);
-  g_string_append_printf (page->out, "weir_%s %" G_GUINT64_FORMAT "\n", name, value);
 }
 
 static void
@@ -551,32 +549,6 @@ http (Page *page)
 }
 
 static void
-cluster_figures (Page *page, Cluster *cluster)
-{
-  static const gchar moved[] = "cluster_moved_readers_total";
-  ClusterFigures figures;
-
-  cluster_get_figures (cluster, &figures);
-  simple (page, "cluster_joined", "gauge", figures.is_joined, "This member is in etcd (1 or 0).");
-  simple (
-      page, "cluster_etcd", "gauge", figures.has_etcd, "etcd has answered the last call (1 or 0).");
-  simple (
-      page, "cluster_members", "gauge", figures.members, "Members of the cluster, with this one.");
-  simple (page, "cluster_streams_owned", "gauge", figures.owned,
-      "Streams whose upstream this member runs for all.");
-  simple (page, "cluster_streams_read", "gauge", figures.taken,
-      "Streams that this member reads from another one.");
-  simple (page, "cluster_wrong_mounts", "gauge", figures.wrong_mounts,
-      "Mounts in etcd that are wrong on this member.");
-  simple (page, "cluster_revision", "gauge", (guint64) figures.revision,
-      "The revision of etcd that this member knows.");
-  head (page, moved, "counter", "New readers that were sent to another member, by the cause.");
-  for (guint full = 0; full < 2; full++)
-    g_string_append_printf (page->out, "weir_%s{cause=\"%s\"} %" G_GUINT64_FORMAT "\n", moved,
-        full ? "full" : "drains", elsewhere_count (full));
-}
-
-static void
 process (Page *page)
 {
   simple (page, "connections", "gauge", entry_count (), "RTSP connections.");
@@ -621,7 +593,7 @@ metrics_dup_text (Proxy *proxy, Cluster *cluster)
   figures (&page, mounts, recording_figures, sizeof (RecordingSample), recording_figures_sample);
   if (WITH_SWARM)
     figures (&page, mounts, swarm_figures, sizeof (StoreSwarmTitle), swarm_figures_sum);
-  cluster_figures (&page, cluster);
+  cluster_figures_write (cluster, page.out);
   process (&page);
   return g_string_free (page.out, FALSE);
 }
