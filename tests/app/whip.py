@@ -170,7 +170,6 @@ def what_is_lost_comes_again():
 def sound_and_pictures_have_one_clock():
     with Whip() as proxy, pion(proxy, files=clip(FLASH, CLICK, 30)):
         proxy.wait_for_publisher()
-        # Pion's reports say when it sent a packet, not when it was due.
         late = lateness(proxy.url('/live'), spread=20)
         print(f'# {late:.1f} ms')
         assert abs(late - 6.5) < 20, late  # Opus delays what it encodes by 6.5 ms

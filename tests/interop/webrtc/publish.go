@@ -163,8 +163,14 @@ func readOpus(name string) (packets [][]byte, err error) {
 	}
 }
 
+// A schedule says how late, in ns, this program is at the moment: on a busy machine it sends pieces after they
+// are due. Reports must not depend on that.
+type schedule struct{ late atomic.Int64 }
+
+func (s *schedule) now() time.Time { return time.Now().Add(-time.Duration(s.late.Load())) }
+
 // publishers answers to NACKs and sends reports; what is lost on purpose is lost behind that.
-func publishers(o publishOptions, dropped *atomic.Int64, rids *sync.Map) (*interceptor.Registry, error) {
+func publishers(o publishOptions, dropped *atomic.Int64, rids *sync.Map, times *schedule) (*interceptor.Registry, error) {
 	registry := &interceptor.Registry{}
 	if o.lose > 0 {
 		registry.Add(dropperFactory{&dropper{n: o.lose, dropped: dropped, until: time.Hour}})
@@ -174,7 +180,7 @@ func publishers(o publishOptions, dropped *atomic.Int64, rids *sync.Map) (*inter
 		return nil, err
 	}
 	registry.Add(responder)
-	reports, err := report.NewSenderInterceptor()
+	reports, err := report.NewSenderInterceptor(report.SenderNow(times.now))
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +199,8 @@ func publishers(o publishOptions, dropped *atomic.Int64, rids *sync.Map) (*inter
 func publish(ctx context.Context, endpoint string, o publishOptions) error {
 	var dropped atomic.Int64
 	var rids sync.Map
-	registry, err := publishers(o, &dropped, &rids)
+	var times schedule
+	registry, err := publishers(o, &dropped, &rids, &times)
 	if err != nil {
 		return err
 	}
@@ -233,7 +240,7 @@ func publish(ctx context.Context, endpoint string, o publishOptions) error {
 		return errors.New("no connection within 15 s")
 	}
 	fmt.Println("CONNECTED")
-	err = sendAll(ctx, clips, ended)
+	err = sendAll(ctx, clips, ended, &times)
 	fmt.Printf("dropped=%d nacked=%d keys=%d reports=%d transport=%d\n", dropped.Load(), heard.nacked.Load(),
 		heard.keys.Load(), heard.reports.Load(), heard.transport.Load())
 	if err != nil {
@@ -243,7 +250,7 @@ func publish(ctx context.Context, endpoint string, o publishOptions) error {
 	return session.leave()
 }
 
-func sendAll(ctx context.Context, clips []*clip, ended chan struct{}) error {
+func sendAll(ctx context.Context, clips []*clip, ended chan struct{}, times *schedule) error {
 	start := time.Now()
 	for {
 		next := clips[0]
@@ -258,6 +265,7 @@ func sendAll(ctx context.Context, clips []*clip, ended chan struct{}) error {
 		case <-ended:
 			return errors.New("the connection has ended")
 		case <-time.After(time.Until(start.Add(next.due()))):
+			times.late.Store(int64(time.Since(start.Add(next.due()))))
 			if err := next.send(); err != nil {
 				return err
 			}
