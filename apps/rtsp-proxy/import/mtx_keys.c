@@ -18,7 +18,8 @@ typedef struct {
 #define MULTICAST "left out: Weir sends on groups with the key broadcast of a mount"
 #define MOQ "left out: Weir does not speak Media over QUIC"
 #define PPROF "left out: GET /metrics has the figures of the process"
-#define HOOK "left out: Weir runs no commands here; GET /v1/mounts has the state of a stream"
+#define HOOK "left out: the key hooks runs programs, by their whole path and without a shell"
+#define CONNECT "left out: hooks run for readers and publishers, not for connections"
 #define CAMERA "left out: Weir reads no camera module itself"
 
 static const Row top_rows[] = {
@@ -33,8 +34,8 @@ static const Row top_rows[] = {
   { "writeQueueSize", "left out: all readers of a track share one window of packets" },
   { "udpMaxPayloadSize", "left out: packets stay as the source makes them" },
   { "udpReadBufferSize", "left out: Weir asks for what a keyframe needs" },
-  { "runOnConnect*", HOOK },
-  { "runOnDisconnect", HOOK },
+  { "runOnConnect*", CONNECT },
+  { "runOnDisconnect", CONNECT },
   { "authMethod", "users, jwt or external-auth" },
   { "authInternalUsers", "users; a path covers what is below it, too" },
   { "authHTTPAddress", "external-auth: {url: ...}, with method http" },
@@ -168,10 +169,16 @@ static const Row path_rows[] = {
   { "rpiCamera*", CAMERA },
   { "runOnReady*", NULL },
   { "runOnNotReady", NULL },
-  { "runOnRecordSegmentComplete",
-      "left out: record: {hook: ...} runs a program by its whole path, without a shell" },
   { "runOnDemand*", "left out: the key pipeline transcodes, launch: runs a pipeline on demand" },
   { "runOnInit*", "left out: start it as a service of the system" },
+  { "runOnOnline*", HOOK " (on-up)" },
+  { "runOnAvailable*", HOOK " (on-up)" },
+  { "runOnOffline", HOOK " (on-down)" },
+  { "runOnUnavailable", HOOK " (on-down)" },
+  { "runOnRead*", HOOK " (on-reader)" },
+  { "runOnUnread", HOOK " (on-reader-left)" },
+  { "runOnRecordSegmentCreate", HOOK " (on-record)" },
+  { "runOnRecordSegmentComplete", HOOK " (on-record-done)" },
   { "runOn*", HOOK },
   { "fallback", NULL },
   { "playback", NULL },

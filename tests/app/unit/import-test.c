@@ -120,6 +120,10 @@ static const struct {
       { "upstream: \"rtsp://h/\\\"}, /b: {$${HOME}\"" } },
   { "colour: blue\npaths: {a: {shape: round}}\n", { "/a:" },
       { "colour: left out: Weir does not know this key", "shape: left out: Weir does not know" } },
+  { "runOnConnect: x\npaths: {a: {runOnRead: x, runOnReadRestart: yes, runOnDemand: y}}\n",
+      { "/a:" },
+      { "runOnConnect: left out: hooks run for readers", "runOnRead: left out: the key hooks",
+          "runOnDemand: left out: the key pipeline" } },
   // Anchors and merge keys are those of YAML.
   { "x: &x {source: 'rtsp://h/x'}\npaths: {a: *x, b: {<<: *x, maxReaders: 2}}\n",
       { "/b: {upstream: rtsp://h/x, max-readers: 2}\n", "defaults: {on-demand: no}\n" } },
