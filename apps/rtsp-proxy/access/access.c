@@ -345,8 +345,10 @@ access_ask (
   AccessDecision *asked = access_decision_new (self, peer, request, done, data);
   gboolean is_later;
 
-  asked->has_front = g_atomic_int_get (&self->tls_in_front) && access_peer_is_loopback (peer)
-                     && g_str_equal (access_peer_get_protocol (peer), "http");
+  asked->has_front = access_peer_is_forwarded (peer)
+                         ? access_peer_has_tls (peer)
+                         : g_atomic_int_get (&self->tls_in_front) && access_peer_is_loopback (peer)
+                               && g_str_equal (access_peer_get_protocol (peer), "http");
   asked->may_use_basic = !access_decision_is_for_media (asked) || access_peer_has_tls (peer)
                          || asked->has_front || g_atomic_int_get (&self->basic);
   if (asked->credentials.kind == CREDENTIALS_BASIC && !asked->may_use_basic

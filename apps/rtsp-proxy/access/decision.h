@@ -17,6 +17,9 @@ typedef struct _AccessDecision AccessDecision;
 // "rtsp", "rtsps", "http", "https", "srt", "rtmp" or "rtmps". A peer remembers the nonce of its
 // digest challenges, so keep it as long as the connection. Reference counted.
 AccessPeer *access_peer_new (const gchar *address, const gchar *protocol);
+// The same for a client that a trusted reverse proxy names. Its requests may come over other
+// connections, to which the nonce of a digest does not belong.
+AccessPeer *access_peer_new_forwarded (const gchar *address, const gchar *protocol);
 AccessPeer *access_peer_ref (AccessPeer *self);
 void access_peer_unref (AccessPeer *self);
 

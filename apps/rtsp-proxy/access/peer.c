@@ -7,6 +7,7 @@ struct _AccessPeer {
   gint refs;
   GInetAddress *inet;
   gchar *address, *protocol, *id;
+  gboolean is_forwarded;
   GMutex lock; // protects the fields below
   Nonce nonce;
   gchar *user; // whose credentials were right last; NULL: nobody's
@@ -25,6 +26,15 @@ access_peer_new (const gchar *address, const gchar *protocol)
   self->protocol = g_strdup (protocol);
   self->id = g_uuid_string_random ();
   g_mutex_init (&self->lock);
+  return self;
+}
+
+AccessPeer *
+access_peer_new_forwarded (const gchar *address, const gchar *protocol)
+{
+  AccessPeer *self = access_peer_new (address, protocol);
+
+  self->is_forwarded = TRUE;
   return self;
 }
 
@@ -72,6 +82,12 @@ GInetAddress *
 access_peer_get_inet (AccessPeer *self)
 {
   return self->inet;
+}
+
+gboolean
+access_peer_is_forwarded (AccessPeer *self)
+{
+  return self->is_forwarded;
 }
 
 gboolean

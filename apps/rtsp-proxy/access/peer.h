@@ -7,6 +7,7 @@
 
 GInetAddress *access_peer_get_inet (AccessPeer *self); // (transfer none); 0.0.0.0 if unknown
 gboolean access_peer_is_loopback (AccessPeer *self);
+gboolean access_peer_is_forwarded (AccessPeer *self); // a reverse proxy names it
 gboolean access_peer_has_tls (AccessPeer *self);
 
 // digest_check() and digest_dup_challenge() with the nonce of the connection.

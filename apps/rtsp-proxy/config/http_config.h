@@ -10,6 +10,7 @@
 typedef struct {
   ListenAddress listen, tls_listen;
   GStrv allow_origins;   // of pages that may read HLS by the address of their user
+  GStrv trusted_proxies; // networks of reverse proxies that name their clients
   gboolean tls_in_front; // clients on this machine are a reverse proxy's, which spoke TLS with it
 } HttpConfig;
 

@@ -46,7 +46,8 @@ is_served (const Permission *permission, gpointer config)
 static gboolean
 takes_passwords (const ProxyConfig *self)
 {
-  return self->basic || self->tls.pair || self->http.tls_in_front;
+  return self->basic || self->tls.pair || self->http.tls_in_front
+         || (self->http.trusted_proxies && *self->http.trusted_proxies);
 }
 
 gboolean

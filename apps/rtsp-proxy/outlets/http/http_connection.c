@@ -674,7 +674,11 @@ static gboolean
 ask (HttpConnection *self, gboolean asks)
 {
   AccessRequest request = { .method = self->request.method };
+  const gchar *problem = http_proxies_find_client (
+      self->context->proxies, &self->request, self->address, &self->visitor);
 
+  if (problem)
+    return answer_text (self, SOUP_STATUS_BAD_REQUEST, problem);
   if (!asks)
     return ask_route (self);
   request.user_agent = http_request_get (&self->request, "User-Agent");

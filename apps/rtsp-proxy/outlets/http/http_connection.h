@@ -13,6 +13,7 @@
 #include "access/access.h"
 #include "base/loop.h"
 #include "mounts/mounts.h"
+#include "outlets/http/http_forwarded.h"
 #include "outlets/http/http_route.h"
 #include "run/workers.h"
 
@@ -26,6 +27,7 @@ typedef struct {
   Loop *loop;              // waits for the sockets of all connections, and wakes their tasks
   const HttpRoute *routes; // the last one has no prefix and no suffix
   GStrv hosts;             // by which clients may call this machine (host_names_take())
+  HttpProxies *proxies;    // which name their clients, or NULL
   GStrv allow_origins;     // of pages that may read what their user gets by an address alone
   // The connection is closed and about to be freed. Called in any thread.
   void (*ended) (HttpConnection *connection, gpointer data);

@@ -149,6 +149,7 @@ http_outlet_new (const HttpConfig *config, gchar *const *hosts, Mounts *mounts, 
       (ListenAddress) { g_strdup (config->tls_listen.address), config->tls_listen.port };
   self->context.hosts = g_strdupv ((gchar **) hosts);
   self->context.allow_origins = g_strdupv (config->allow_origins);
+  self->context.proxies = http_proxies_new (config->trusted_proxies);
   if (!start (self, front, error))
     g_clear_pointer (&self, http_outlet_free);
   return self;
@@ -232,6 +233,7 @@ http_outlet_free (HttpOutlet *self)
   g_free (self->tls_listen.address);
   g_strfreev (self->context.hosts);
   g_strfreev (self->context.allow_origins);
+  http_proxies_free (self->context.proxies);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
