@@ -101,7 +101,7 @@ a_play_does_not_wait_for_the_metrics (void)
 
   gst_element_set_state (sink, GST_STATE_READY);
   totals_watch_sink ("/cam", sink);
-  text = metrics_dup_text (served.proxy);
+  text = metrics_dup_text (served.proxy, NULL);
   g_assert_true (in_time);
   g_free (text);
   gst_element_set_state (sink, GST_STATE_NULL);
@@ -124,7 +124,7 @@ each_drop_reason_is_in_one_metric (void)
 
   totals_watch_sink ("/cam", sink);
   for (guint round = 0; round < 2; round++) { // in the second round the sink is gone
-    gchar *text = metrics_dup_text (served.proxy);
+    gchar *text = metrics_dup_text (served.proxy, NULL);
 
     for (guint reason = 0; reason < WEIR_N_DROPS; reason++) {
       gchar *line = g_strdup_printf ("weir_%s_packets_total{mount=\"/cam\",reason=\"%s\"} %u\n",
