@@ -323,6 +323,22 @@ def a_publisher_on_any_member_is_seen_on_all():
 
 
 @test
+def a_publisher_moves_to_another_member():
+    """the member that it has left does not read the one that still reads it"""
+    mounts = {'/cam': {'upstream': 'publish', **QUICK}}
+    with cluster(mounts=mounts) as (_etcd, _origin, members):
+        with publishing(members['a']), reading(members, 'abc', 60):
+            time.sleep(1)
+        with publishing(members['b']):
+            wait_until(lambda: owner(members['a']) == 'b', 10, 'b has the publisher')
+            with reading(members, 'abc', 4) as readers:
+                for reader in readers.values():
+                    check_continuous(reader.result())
+        # A loop would go on by itself.
+        wait_until(lambda: stream(members['a']) is None, 10, 'the publisher has left')
+
+
+@test
 def a_member_with_another_secret_gets_nothing():
     with Etcd() as etcd, Origin() as origin, Member('a', etcd, camera(origin)) as a, \
             Member('b', etcd, camera(origin), cluster={'secret': 'quite another secret'}) as b:

@@ -233,6 +233,14 @@ is_asked (Want *want, const gchar *parent, gint64 now)
          && !cluster_map_get_member (self->map, my_name (want));
 }
 
+// Reports whether a new parent (NULL: none) reads this member: it is left alone until it has
+// another source.
+static gboolean
+is_fed_by_me (const ParentQuery *query, const gchar *parent)
+{
+  return parent && g_strcmp0 (parent, query->present) != 0 && parent_is_fed_by_me (query, parent);
+}
+
 // Reads a member, or the upstream if this one is the first of those who have the stream.
 static void
 follow (Want *want, gint64 now)
@@ -245,8 +253,8 @@ follow (Want *want, gint64 now)
     claim (want, now);
   if (is_asked (want, parent, now))
     return;
-  if (parent && g_strcmp0 (parent, want->parent) != 0 && parent_is_fed_by_me (&query, parent))
-    return; // until it has another source
+  if (is_fed_by_me (&query, parent))
+    return;
   set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
   if (parent || get_owner (want))
     take (want);
@@ -260,6 +268,8 @@ follow_publisher (Want *want, gint64 now)
     want->suspected, now };
   g_autofree gchar *parent = get_owner (want) ? parent_dup (&query) : NULL;
 
+  if (is_fed_by_me (&query, parent))
+    return;
   set_route (want, parent ? SHARING_MEMBER : SHARING_OWN, parent);
   if (parent || want->fed)
     take (want);
