@@ -166,7 +166,7 @@ the_metrics_count_readers_of_any_outlet (void)
   proxy_config_add_mount (config, "/cam=rtsp://127.0.0.1:9/x", &has_password, NULL);
   served = serve (config);
   readers_add (reader);
-  text = metrics_dup_text (served.proxy);
+  text = metrics_dup_text (served.proxy, NULL);
   g_assert_nonnull (strstr (text, "{mount=\"/cam\",priority=\"2\"} 1\n"));
   g_free (text);
   readers_remove (reader);
