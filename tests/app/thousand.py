@@ -35,12 +35,13 @@ def paths(proxy):
             if 'get' in methods]
 
 
-def ask(proxy, path, ranges):
+def ask(proxy, path, ranges, read=True):
+    """Returns the status, the header Content-Range and the size of an answer, which may have no end."""
     connection = http.client.HTTPConnection('127.0.0.1', proxy.api_port, timeout=60)
     try:
         connection.request('GET', path, headers={'Range': ranges})
         answer = connection.getresponse()
-        return answer.status, answer.getheader('Content-Range'), len(answer.read())
+        return answer.status, answer.getheader('Content-Range'), len(answer.read()) if read else None
     finally:
         connection.close()
 
@@ -64,9 +65,9 @@ def a_request_of_1200_ranges_takes_no_memory():
 def no_operation_but_recordings_cuts_its_answer():
     with Controlled({'/m1': {'upstream': NOWHERE}}) as proxy:
         for path in paths(proxy):
-            whole = ask(proxy, path, 'lines=0-1')
+            whole = ask(proxy, path, 'lines=0-1', read=False)
             for ranges in RANGES:
-                status, part, _ = ask(proxy, path, ranges)
+                status, part, _ = ask(proxy, path, ranges, read=False)
                 assert status == whole[0] and not part, (path, ranges[:40], status, part)
 
 
