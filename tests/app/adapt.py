@@ -17,6 +17,7 @@ from layerreader import LayerReader
 from openapi import Contract
 from proc import Proc, Rtsp
 from proxy import wait_until
+from sanitized import stock_environment
 from svcfile import GROUP, check_shown, identify, reference, temporal_of_picture
 from tap import run, test
 
@@ -318,7 +319,8 @@ def players_take_the_offer():
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         frames = [line for line in done.stdout.splitlines() if not line.startswith(b'#')]
         assert len(frames) > 30, done.stdout
-        with Proc('gst-launch-1.0', '-q', 'rtspsrc', f'location={url}', 'protocols=udp', '!', 'fakesink'):
+        with Proc('gst-launch-1.0', '-q', 'rtspsrc', f'location={url}', 'protocols=udp', '!', 'fakesink',
+                  env=stock_environment()):
             wait_until(lambda: any((each['layers'] or {}).get('line') for each in
                                    proxy.get('/v1/readers')['readers']), 30, 'GStreamer tells of its line')
 

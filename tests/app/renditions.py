@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from networks import Wide, lines
 from proc import Proc
 from proxy import wait_until
+from sanitized import stock_environment
 from tap import SLOWER, run, test
 from webrtcproxy import folder, program
 
@@ -95,7 +96,7 @@ def a_reader_over_rtsp_follows_its_line():
         url = f'rtsp://{client.address}:{proxy.port}/cam?feedback=transport-cc'
         with Proc(*client.words, 'gst-launch-1.0', '-q', '-e', 'rtspsrc', f'location={url}', 'protocols=udp', 'latency=5000',
                   '!', 'rtph264depay', '!', 'video/x-h264,stream-format=byte-stream,alignment=au', '!', 'filesink',
-                  f'location={saved}') as player:
+                  f'location={saved}', env=stock_environment()) as player:
             wait_for_estimate(proxy)
             client.narrow(700e3, '20s')
             wait_until(lambda: state(proxy).get('rendition') == LOWER, 30, lambda: f'{state(proxy)}')
