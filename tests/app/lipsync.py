@@ -55,7 +55,7 @@ def decode(url, seconds, *filters):
 
 def lateness(url, spread=1):
     """Returns how much later the clicks are than their white pictures, in ms. Two of them may differ by `spread`."""
-    pictures, frames, samples = decode(url, 5)
+    pictures, frames, samples = decode(url, 7)
     white = [time for time, light in pictures if light > 150]
     heard = clicks(samples, frames)
     assert len(heard) > 3 and len(white) > 3, (heard, white)
