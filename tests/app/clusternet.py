@@ -3,7 +3,6 @@
 the cameras and the readers."""
 
 import contextlib
-import ctypes
 import os
 import subprocess
 import sys
@@ -19,27 +18,19 @@ from proxy import QUICK, Origin, program, wait_until
 from tap import Skip
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'bench'))
-from netns import CLONE_NEWNET, Namespace, NoRig  # pylint: disable=wrong-import-position
+import netns  # pylint: disable=wrong-import-position
+from netns import Namespace, NoRig, tool  # pylint: disable=wrong-import-position
 
 HERE = '10.88.0.1'
 STEP_S = 0.05
 ANYBODY = [{'name': 'any', 'permissions': [{'action': 'read'}, {'action': 'publish'}, {'action': 'api'}]}]
 
 
-def tool(*words):
-    """Runs a tool in the network of this process."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NoRig(f'{" ".join(words)}: {done.stderr.strip()}')
-
-
 @lru_cache
 def leave_network():
     """Gives this process a network of its own, once: a switch, to which members connect."""
     program()
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        raise NoRig(f'no network namespace: {os.strerror(ctypes.get_errno())}')
-    tool('ip', 'link', 'set', 'lo', 'up')
+    netns.leave_network()
     tool('ip', 'link', 'add', 'hub', 'type', 'bridge')
     tool('ip', 'address', 'add', f'{HERE}/24', 'dev', 'hub')
     tool('ip', 'link', 'set', 'hub', 'up')

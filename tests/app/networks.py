@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A network of its own for a proxy over WebRTC, and clients behind lines to it."""
 
-import ctypes
 import os
 import socket
 import subprocess
@@ -13,25 +12,17 @@ from tap import Skip
 from webrtcproxy import WebrtcProxy, program
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'bench'))
-from netns import CLONE_NEWNET, Namespace, NoRig  # pylint: disable=wrong-import-position
+import netns  # pylint: disable=wrong-import-position
+from netns import Namespace, NoRig, tool  # pylint: disable=wrong-import-position
 
 PROXY, CLIENT = '10.79.0.1', '10.79.0.2'
-
-
-def tool(*words):
-    """Runs a tool in the network of this process."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NoRig(f'{" ".join(words)}: {done.stderr.strip()}')
 
 
 @lru_cache
 def leave_network():
     """Gives this process a network of its own, once. Before, it gets what the tests need from outside."""
     program()
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        raise NoRig(f'no network namespace: {os.strerror(ctypes.get_errno())}')
-    tool('ip', 'link', 'set', 'lo', 'up')
+    netns.leave_network()
 
 
 def connect(name, other, addresses, theirs, mtu=1500):

@@ -26,6 +26,20 @@ def _add_to_path(*folders):
     os.environ['PATH'] = ':'.join(path + [folder for folder in folders if folder not in path])
 
 
+def tool(*words):
+    """Runs a tool in the network of this process. Raises NoRig if it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NoRig(f'{" ".join(words)}: {done.stderr.strip()}')
+
+
+def leave_network():
+    """Gives this process a network of its own, with the loopback device only."""
+    if _libc.unshare(CLONE_NEWNET) != 0:
+        raise NoRig(f'no network namespace: {os.strerror(ctypes.get_errno())}')
+    tool('ip', 'link', 'set', 'lo', 'up')
+
+
 class Namespace:
     """`words` are the words to put before a command to run it inside; `path` names the
     namespace to `ip` while this process runs."""

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 // Readers over simulated lines: the estimate and the steps together.
+#include "ladder.h"
 #include "line.h"
 #include "net/steps.h"
 #include "tap.h"
@@ -19,20 +20,6 @@ typedef struct {
   bool is_smooth; // a picture is spread over its duration, else as the workers spread it
   size_t (*size) (int step, unsigned picture); // bytes
 } Stream;
-
-// Approximate rates of a stream with 3 x 3 layers.
-static const WeirStep ladder[] = {
-  { WEIR_STEP_KEYFRAMES, { 0, 0, 0 }, 30000 },
-  { WEIR_STEP_LAYERS, { 0, 0, 0 }, 90000 },
-  { WEIR_STEP_LAYERS, { 0, 1, 0 }, 160000 },
-  { WEIR_STEP_LAYERS, { 0, 2, 0 }, 220000 },
-  { WEIR_STEP_LAYERS, { 1, 0, 0 }, 370000 },
-  { WEIR_STEP_LAYERS, { 1, 1, 0 }, 620000 },
-  { WEIR_STEP_LAYERS, { 1, 2, 0 }, 880000 },
-  { WEIR_STEP_LAYERS, { 2, 0, 0 }, 1200000 },
-  { WEIR_STEP_LAYERS, { 2, 1, 0 }, 2050000 },
-  { WEIR_STEP_LAYERS, { -1, -1, -1 }, 2900000 },
-};
 
 // Each 2 s a picture is a keyframe of four times the size.
 static size_t
