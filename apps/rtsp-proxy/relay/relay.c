@@ -288,6 +288,18 @@ relay_convert_time (Relay *self, Relay *other, gint64 *time)
   return TRUE;
 }
 
+gboolean
+relay_get_ahead (Relay *self, guint index, Relay *other, guint other_index, guint32 *ahead)
+{
+  gint64 time = relay_get_time (self), there = time;
+
+  if (!relay_convert_time (self, other, &there))
+    return FALSE;
+  *ahead =
+      relay_get_timestamp (self, index, time) - relay_get_timestamp (other, other_index, there);
+  return TRUE;
+}
+
 void
 relay_get_stats (Relay *self, RelayStats *stats)
 {

@@ -193,6 +193,12 @@ void relay_get_sync (Relay *self, RelaySync *sync);
 // do not come from one origin.
 gboolean relay_convert_time (Relay *self, Relay *other, gint64 *time);
 
+// Sets by how many ticks, modulo 2^32, the RTP timestamp of an instant of a track is ahead of that
+// of the same instant in a track of `other`, which has the same clock rate. Returns FALSE if their
+// media do not come from one origin.
+gboolean relay_get_ahead (
+    Relay *self, guint index, Relay *other, guint other_index, guint32 *ahead);
+
 // Adds a sink for the tracks whose bits are set in `tracks`. `start` is the instant, in ns of the
 // relay's time, whose RTP timestamp the sink's packets get as `base`.
 void relay_add_sink (

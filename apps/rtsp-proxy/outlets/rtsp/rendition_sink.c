@@ -114,13 +114,7 @@ rendition_sink_get_element (const RenditionSink *self)
 gboolean
 rendition_sink_get_ahead (const RenditionSink *self, Relay *own, guint number, guint32 *ahead)
 {
-  gint64 time = relay_get_time (own), there = time;
-
-  if (!relay_convert_time (own, self->relay, &there))
-    return FALSE;
-  *ahead = relay_get_timestamp (own, number, time)
-           - relay_get_timestamp (self->relay, self->number, there);
-  return TRUE;
+  return relay_get_ahead (own, number, self->relay, self->number, ahead);
 }
 
 void

@@ -465,11 +465,6 @@ gboolean
 webrtc_stream_get_ahead (
     WebrtcStream *self, guint track, WebrtcStream *other, guint other_track, guint32 *ahead)
 {
-  gint64 time = relay_get_time (self->relays[track]), there = time;
-
-  if (!relay_convert_time (self->relays[track], other->relays[other_track], &there))
-    return FALSE;
-  *ahead = relay_get_timestamp (self->relays[track], self->numbers[track], time)
-           - relay_get_timestamp (other->relays[other_track], other->numbers[other_track], there);
-  return TRUE;
+  return relay_get_ahead (self->relays[track], self->numbers[track], other->relays[other_track],
+      other->numbers[other_track], ahead);
 }

@@ -38,9 +38,7 @@ gboolean webrtc_stream_has_ended (WebrtcStream *self);
 // Reports whether it is a stream of the presentation.
 gboolean webrtc_stream_is_of (const WebrtcStream *self, const Presentation *presentation);
 
-// Sets by how many ticks, modulo 2^32, the RTP timestamp of an instant of a track is ahead of that
-// of the same instant in a track of `other`, which has the same clock rate. Returns FALSE if their
-// media do not come from one origin.
+// relay_get_ahead() for two tracks.
 gboolean webrtc_stream_get_ahead (
     WebrtcStream *self, guint track, WebrtcStream *other, guint other_track, guint32 *ahead);
 
